@@ -1,0 +1,53 @@
+"""What can go wrong here, as exceptions.
+
+    AgentCoreError
+    ├── JournalError        the journal cannot be read or written
+    │   ├── Lost            another driver wrote there first: drive anew from the tape
+    │   └── Damaged         a record is not what its chain says
+    ├── Divergence          the loop and its tape disagree
+    └── DecisionError       a person's decision that fits nothing that waits
+
+    DefinitionError (from utools)   a config, schema or definition that cannot be run
+"""
+
+from typing import Any
+
+from utools.errors import DefinitionError
+
+__all__ = ["AgentCoreError", "Damaged", "DecisionError", "DefinitionError", "Divergence", "JournalError", "Lost"]
+
+
+class AgentCoreError(Exception):
+    """The root of this package's own exceptions."""
+
+
+class JournalError(AgentCoreError):
+    """A journal that cannot be read or written."""
+
+
+class Lost(JournalError):
+    """Another driver appended to this strand first."""
+
+    def __init__(self, path: str, n: int) -> None:
+        super().__init__(f"another driver already wrote record {n} of strand {path!r}")
+        self.path, self.n = path, n
+
+
+class Damaged(JournalError):
+    """A record that is not what its chain says."""
+
+    def __init__(self, path: str, n: int, why: str) -> None:
+        super().__init__(f"record {n} of strand {path!r} is damaged: {why}")
+        self.path, self.n = path, n
+
+
+class Divergence(AgentCoreError):
+    """What the loop does now is not what the tape says it did."""
+
+    def __init__(self, strand: str, n: int, recorded: Any, now: Any) -> None:
+        super().__init__(f"record {n} of strand {strand!r} says {recorded!r}, but the loop now says {now!r}")
+        self.strand, self.n, self.recorded, self.now = strand, n, recorded, now
+
+
+class DecisionError(AgentCoreError):
+    """A decision that names nothing that waits, or that does not fit what waits there."""

@@ -1,0 +1,258 @@
+"""What a loop asks for and what it is told: the only words between the pure loop and the world.
+
+    effect                  reply
+    CallModel               Said | Failed | Cancelled
+    CallTools               a tuple with a Did | Failed | Cancelled | Suspended for each call
+    Classify                the effect of one call: "read", "write" or "nested"
+    Wait                    a tuple of decisions, or Suspended, or Cancelled
+    Decided                 None
+
+Replies carry time (`at`, ISO 8601 UTC; `seconds`, active) and tokens, so that no loop reads a clock.
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+FinishReason = Literal[
+    "final", "max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "cancelled",
+    "protocol_error", "invalid_action", "policy_denied", "tool_error", "model_error", "content_filter",
+    "awaiting_approval", "in_doubt",
+]  # fmt: skip
+Json = dict[str, Any]
+
+
+# ── effects ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """One question. `messages` are JSON texts in the shape that goes on the wire, oldest first."""
+
+    step: int
+    question: int
+    model: str
+    messages: tuple[bytes, ...]
+    digest: str
+    options: Json
+    within: float | None
+    cut: Json | None = None
+
+    def record(self) -> Json:
+        """What the journal says of the question: enough to prove it, not the text itself."""
+        told = {"ask": "model", "step": self.step, "model": self.model, "digest": self.digest}
+        return {**told, "messages": len(self.messages), **({"cut": self.cut} if self.cut else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call that judge has let through. `args` came from the model, `config` is what the tool gets."""
+
+    id: str
+    tool: str
+    args: Json
+    config: Json
+    effect: str
+    within: float | None
+    idempotent: bool = False
+    remaining: Json = field(default_factory=dict)
+
+    def record(self) -> Json:
+        return {"ask": "tool", "id": self.id, "tool": self.tool, "args": self.args, "effect": self.effect}
+
+
+@dataclass(frozen=True, slots=True)
+class CallTools:
+    """Calls of one step: side by side when `parallel`, else in order."""
+
+    calls: tuple[ToolCall, ...]
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Classify:
+    """What a call would do, asked of a tool whose effect is a function that only its host has."""
+
+    index: int
+    tool: str
+    args: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Calls that need a person's word before they may run."""
+
+    calls: tuple[ToolCall, ...]
+    reason: str = "awaiting_approval"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What judge made of one reply."""
+
+    record: Json
+
+
+Effect = CallModel | CallTools | Classify | Wait | Decided
+
+
+# ── replies ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A model's reply. `usage` has input_tokens, output_tokens, estimated and, where known, cost."""
+
+    content: str
+    finish_reason: str
+    usage: Json
+    at: str
+    seconds: float
+    requests: int = 1
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """A tool's result. `usage` is what a nested run spent."""
+
+    success: bool
+    output: Any
+    error: str | None
+    at: str
+    seconds: float
+    cached: bool = False
+    usage: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An act that the world could not do, by its kind, e.g. `model_error`, `timeout`."""
+
+    kind: str
+    message: str
+    at: str
+    seconds: float
+    requests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The run was cancelled while this was under way."""
+
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A write that may or may not have happened: only a person can tell. Never reaches a loop."""
+
+    message: str
+    at: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """Nothing more can be done until a person decides; `waiting` says what, {strand, n, tool, args, reason}."""
+
+    reason: str
+    waiting: tuple[Json, ...]
+
+
+Answer = Said | Did | Failed
+ToolReply = Answer | Cancelled | Suspended
+_ANSWERS: Mapping[str, type[Said] | type[Did] | type[Failed]] = {"said": Said, "did": Did, "failed": Failed}
+_NAMES = {kind: name for name, kind in _ANSWERS.items()}
+
+
+def answer_record(answer: Answer) -> Json:
+    """An answer as the journal holds it; `answer_from` is its inverse."""
+    body = {name: getattr(answer, name) for name in answer.__slots__}
+    return {"kind": "answered", "reply": _NAMES[type(answer)], **body}
+
+
+def answer_from(record: Json) -> Answer:
+    """The answer that an `answered` record holds."""
+    body = {key: value for key, value in record.items() if key not in ("kind", "reply", "closes")}
+    return _ANSWERS[record["reply"]](**body)
+
+
+# ── decisions of a person ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """Let the waiting call run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Refuse the waiting call; the model reads `message`."""
+
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Let the waiting call run with other arguments; they are judged again."""
+
+    args: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The write in doubt did not happen: do it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """The write in doubt is not repeated; the run goes on without its result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The write in doubt ends the run."""
+
+
+Decision = Approve | Deny | Edit | Retry | Skip | Fail
+DECISIONS: Mapping[str, type[Decision]] = {
+    kind.__name__.lower(): kind for kind in (Approve, Deny, Edit, Retry, Skip, Fail)
+}
+
+
+def decision_record(decision: Decision) -> Json:
+    """A decision as the journal holds it; `decision_from` is its inverse."""
+    body = {name: getattr(decision, name) for name in decision.__slots__}
+    return {"decision": type(decision).__name__.lower(), **body}
+
+
+def decision_from(record: Json) -> Decision:
+    """The decision that a `resolved` record holds."""
+    kind = DECISIONS[record["decision"]]
+    return kind(**{name: record[name] for name in kind.__slots__})
+
+
+# ── how a loop ends ──────────────────────────────────────────────────────────────────────────────
+
+
+class Outcome(Protocol):
+    """What a loop returns, as far as the recorder has to know it."""
+
+    @property
+    def finish_reason(self) -> str: ...
+    @property
+    def waiting(self) -> tuple[Json, ...]:
+        """What waits for a person; empty when the run has ended."""
+        ...
+
+    def finished(self) -> Json:
+        """The body of the `run_finished` record."""
+        ...
+
+    def answer(self) -> Did:
+        """The result that the asking loop gets, when this run was nested under a call."""
+        ...
+
+
+Loop = Generator[Effect, Any, Outcome]
