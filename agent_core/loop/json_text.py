@@ -1,0 +1,262 @@
+"""Strict JSON text (RFC 8259): the value it holds, or where and why it holds none.
+
+`decode` is fast and builds the value. `scan` builds nothing, says where a text breaks, and is iterative, so
+no nesting can exhaust the stack. They accept the same texts, but for those that nest too deep for `decode`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+WHITE_SPACE = " \t\n\r"
+MAX_DEPTH = 64
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    position: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something that RFC 8259 allows and that we refuse; `what` is the key, literal or string concerned."""
+
+    kind: Literal["duplicate_key", "number_range", "lone_surrogate"]
+    pointer: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _OutOfRange:
+    literal: str
+
+
+# --- decode: the value, with a mark wherever it has a flaw ----------------------------------------
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
+    keys = [key for key, _ in pairs]
+    return _Repeated(next(key for n, key in enumerate(keys) if key in keys[:n]))
+
+
+def _integer(literal: str) -> int | _OutOfRange:
+    number = int(literal) if len(literal) <= 20 else None  # 20 characters hold both ends of the range
+    return _OutOfRange(literal) if number is None or not MIN_INTEGER <= number <= MAX_INTEGER else number
+
+
+def _fraction(literal: str) -> float | _OutOfRange:
+    number = float(literal)
+    return _OutOfRange(literal) if number in (float("inf"), float("-inf")) else number
+
+
+def _constant(literal: str) -> Any:
+    raise ValueError(f"{literal} is not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
+)
+
+_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_BRACKETS = re.compile(r"[\[\]{}]")
+
+
+def decode(text: str) -> Any:
+    """The value of a text; ask `flaw` before using it.
+
+    Raises ValueError if the text is not exactly one value of at most `MAX_DEPTH` levels.
+    """
+    if _too_deep(text):
+        raise ValueError("nested too deep")
+    return _DECODER.decode(text)
+
+
+def _too_deep(text: str) -> bool:
+    """Exact for JSON; for other texts never too low up to the point where they break."""
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
+def flaw(value: Any) -> Flaw | None:
+    """The first flaw in what `decode` returned: duplicate keys before numbers before surrogates."""
+    try:
+        orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATACLASS)  # refuses our marks and lone surrogates
+    except TypeError:
+        ranks = ("duplicate_key", "number_range", "lone_surrogate")
+        return min(_flaws(value, ""), key=lambda found: ranks.index(found.kind))
+    return None
+
+
+def _flaws(value: Any, pointer: str) -> Iterator[Flaw]:
+    match value:
+        case _Repeated(key):
+            yield Flaw("duplicate_key", pointer, key)
+        case _OutOfRange(literal):
+            yield Flaw("number_range", pointer, literal)
+        case str() if not _encodable(value):
+            yield Flaw("lone_surrogate", pointer, value)
+        case dict():
+            for key, item in value.items():
+                below = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+                yield from _flaws(key, below)
+                yield from _flaws(item, below)
+        case list():
+            for n, item in enumerate(value):
+                yield from _flaws(item, f"{pointer}/{n}")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# --- scan: where a value ends, or where the text breaks -------------------------------------------
+#
+#   state    may come next                    then
+#   VALUE    a scalar, `[` or `{`             AFTER, ITEM, NAME
+#   ITEM     as VALUE, or `]`                 (just after `[`)
+#   NAME     a string, or `}`                 COLON, AFTER (just after `{`)
+#   KEY      a string                         COLON (after a comma)
+#   COLON    `:`                              VALUE
+#   AFTER    `,` or the awaited closer        VALUE or KEY, AFTER
+
+_VALUE, _ITEM, _NAME, _KEY, _COLON, _AFTER = "value", "item", "name", "key", "colon", "after"
+
+_STRING_BODY = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'
+_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
+_SPACE = re.compile(r"[ \t\n\r]*+")
+_OPEN_STRING = re.compile(_STRING_BODY)
+_TOKEN = re.compile(
+    rf'[ \t\n\r]*+(?:(?P<string>{_STRING_BODY}")|'
+    rf"(?P<scalar>{_NUMBER}|true|false|null)|(?P<mark>[\[\]{{}},:]))"
+)
+_STEPS = {
+    **{(state, token): _AFTER for state in (_VALUE, _ITEM) for token in ("string", "scalar")},
+    **{(state, "["): _ITEM for state in (_VALUE, _ITEM)},
+    **{(state, "{"): _NAME for state in (_VALUE, _ITEM)},
+    (_ITEM, "]"): _AFTER,
+    (_NAME, "string"): _COLON,
+    (_NAME, "}"): _AFTER,
+    (_KEY, "string"): _COLON,
+    (_COLON, ":"): _VALUE,
+}
+_EXPECTED = {
+    _VALUE: "a value",
+    _ITEM: "a value or ]",
+    _NAME: "a key in double quotes or }",
+    _KEY: "a key in double quotes",
+    _COLON: "a colon",
+    _AFTER: "a comma or the closing bracket",
+}
+
+
+def scan(text: str, start: int = 0) -> int | Malformed:
+    """Where the value ends that starts at `start` (white space skipped), whatever follows it."""
+    state, position = _VALUE, start
+    open_brackets: list[str] = []
+    while True:
+        token = _TOKEN.match(text, position)
+        if token is None:
+            return _broken(text, position, state)
+        name = token["mark"] or token.lastgroup or ""
+        following = _after(name, open_brackets) if state is _AFTER else _STEPS.get((state, name))
+        if following is None:
+            return _unexpected(text, token.end() - len(token[0].lstrip(WHITE_SPACE)), state)
+        if name in ("[", "{"):
+            open_brackets.append(name)
+        elif name in ("]", "}"):
+            open_brackets.pop()
+        state, position = following, token.end()
+        if state is _AFTER and not open_brackets:
+            return position
+
+
+def _after(name: str, open_brackets: list[str]) -> str | None:
+    bracket = open_brackets[-1]
+    if name == ",":
+        return _VALUE if bracket == "[" else _KEY
+    return _AFTER if bracket + name in ("[]", "{}") else None
+
+
+def values(text: str) -> list[tuple[int, int]] | None:
+    """Start and end of each of the values of which the text consists, or None if it holds anything else."""
+    spans: list[tuple[int, int]] = []
+    start = _skip(text, 0)
+    while start < len(text):
+        touching = bool(spans) and spans[-1][1] == start
+        found = scan(text, start)
+        if isinstance(found, Malformed) or (touching and text[start - 1] not in "]}"):
+            return None
+        spans.append((start, found))
+        start = _skip(text, found)
+    return spans
+
+
+def _skip(text: str, position: int) -> int:
+    space = _SPACE.match(text, position)
+    return space.end() if space else position
+
+
+def _broken(text: str, position: int, state: str) -> Malformed:
+    """Nothing that JSON knows stands at `position`."""
+    start = _skip(text, position)
+    string = _OPEN_STRING.match(text, start)
+    if string is None:
+        return _unexpected(text, start, state)
+    if string.end() == len(text):
+        return Malformed(start, "the string that starts here is never closed")
+    if text[string.end()] == "\\":
+        return Malformed(string.end(), "a backslash in a string that begins no JSON escape")
+    return Malformed(
+        string.end(), r"a raw line break or control character in a string: write it as \n, \t or \u00XX"
+    )
+
+
+_HINTS = {
+    "'": "strings and keys stand in double quotes",
+    "“": "strings and keys stand in plain double quotes",
+    "/": "comments are not allowed",
+    "#": "comments are not allowed",
+    "\ufeff": "a byte order mark is not allowed",
+    "T": "write true",
+    "F": "write false",
+    "N": "None is written null, NaN is not allowed",
+}
+
+
+def _unexpected(text: str, position: int, state: str) -> Malformed:
+    if position == len(text):
+        return Malformed(position, f"the text ends where {_EXPECTED[state]} should come")
+    found = text[position]
+    hint = _HINTS.get(found)
+    if state is _AFTER and text[position - 1] == '"':
+        hint = r"a double quote inside a string is written as \""
+    if state in (_KEY, _VALUE) and found in "]}":
+        hint = "no comma before a closing bracket" if state is _KEY else hint
+    shown = found if found.isprintable() else ascii(found).strip("'")
+    return Malformed(
+        position, f"found {shown} instead of {_EXPECTED[state]}" + (f" ({hint})" if hint else "")
+    )
