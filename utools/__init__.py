@@ -1,0 +1,19 @@
+"""Tools for language models: define, describe, validate and execute them."""
+
+from utools.defaults import default_registry
+from utools.errors import DefinitionError, ToolError
+from utools.faults import Fault
+from utools.registry import ToolRegistry
+from utools.tool import Tool, ToolContext, ToolResult, tool
+
+__all__ = [
+    "DefinitionError",
+    "Fault",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolRegistry",
+    "ToolResult",
+    "default_registry",
+    "tool",
+]

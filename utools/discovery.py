@@ -1,0 +1,35 @@
+"""Tools that installed packages offer through the entry-point group `utools.tools`."""
+
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from utools.errors import DefinitionError
+from utools.tool import Tool
+
+
+def installed(group: str) -> list[EntryPoint]:
+    """The entries of all installed packages, in a stable order."""
+    return sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value))
+
+
+def tools_of(entry: EntryPoint) -> list[Tool]:
+    """The tools that one entry stands for; DefinitionError, naming its package, if it cannot be loaded."""
+    package = entry.dist.name if entry.dist else entry.value
+    where = f"entry point {entry.name} of {package}"
+    try:
+        offered: Any = entry.load()
+        if not isinstance(offered, Tool | list | tuple) and callable(offered):
+            offered = offered()
+    except Exception as error:  # another package's code: any of its mistakes must name that package
+        raise DefinitionError(f"cannot be loaded: {type(error).__name__}: {error}", where=where) from error
+    tools = [offered] if isinstance(offered, Tool) else offered
+    if not isinstance(tools, Iterable) or isinstance(tools, str):
+        raise DefinitionError(
+            "must be a Tool, a list of Tools or a function returning them", where=where, value=tools
+        )
+    found = list(tools)
+    for each in found:
+        if not isinstance(each, Tool):
+            raise DefinitionError("offers something that is not a Tool", where=where, value=each)
+    return found

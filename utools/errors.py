@@ -1,0 +1,60 @@
+"""What goes wrong in utools, and who is to blame.
+
+UtoolsError
+├── DefinitionError    whoever wrote the definition: a bad schema, a bad or doubled code, a bad config
+├── UnknownTool        whoever asked: no tool has this code (also a KeyError)
+└── ToolError          the tool: it could not do what it was asked; the message is for the model
+    └── SandboxError   the arguments: a path that does not lie inside the tool's root
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+ABSENT: Final = object()
+
+
+class UtoolsError(Exception):
+    """The root of the tree; never raised itself."""
+
+
+class DefinitionError(UtoolsError):
+    """A definition that cannot be used; `where` says which, e.g. `tools.x.config_schema/properties/q`."""
+
+    def __init__(self, message: str, *, where: str = "", value: object = ABSENT) -> None:
+        self.message = message
+        self.where = where
+        self.value = None if value is ABSENT else value
+        got = "" if value is ABSENT else f" (got {_shortened(repr(value))})"
+        super().__init__(f"{where}: {message}{got}" if where else f"{message}{got}")
+
+
+class UnknownTool(UtoolsError, KeyError):
+    """No tool has this code; the message lists the codes that come near."""
+
+    def __init__(self, code: str, known: Iterable[str] = ()) -> None:
+        codes = sorted(known)
+        near = get_close_matches(code, codes, n=3, cutoff=0.5)
+        hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(codes) or 'none'}"
+        self.code = code
+        self.message = f"no tool is called {_shortened(repr(code))}; {_shortened(hint, 400)}"
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message  # KeyError would show its repr
+
+
+class ToolError(UtoolsError):
+    """Raised by a tool to say that it failed; `transient` means that trying again may help."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        self.transient = transient
+        super().__init__(message)
+
+
+class SandboxError(ToolError):
+    """A path that does not lie inside the tool's root, named as the caller gave it."""
+
+
+def _shortened(text: str, limit: int = 120) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

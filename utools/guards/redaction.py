@@ -1,0 +1,65 @@
+"""Redactor: takes secrets out of text and JSON values, in the forms in which they travel. Pure."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+SHORTEST = 6
+
+
+class Redactor:
+    """Replaces each occurrence of a secret's value by `[redacted:NAME]`, the longest first.
+
+    Found are the value itself, its base64 (standard and urlsafe, padded or not), URL-encoded and
+    JSON-escaped forms. Values shorter than 6 characters are left alone: they would take half of every text
+    with them.
+    """
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._names = sorted(name for name, value in secrets.items() if len(value) >= SHORTEST)
+        self._forms = {form: name for name in reversed(self._names) for form in _forms(secrets[name])}
+        longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def __repr__(self) -> str:
+        return f"Redactor({', '.join(self._names)})"
+
+    @property
+    def rules(self) -> list[dict[str, str]]:
+        """What is replaced, for the journal: names only."""
+        return [{"secret": name, "replacement": f"[redacted:{name}]"} for name in self._names]
+
+    def text(self, text: str) -> str:
+        """`text` without secrets."""
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda found: f"[redacted:{self._forms[found[0]]}]", text)
+
+    def value(self, value: Any) -> Any:
+        """A JSON value without secrets, in keys and values; the same object if there are no secrets."""
+        if self._pattern is None:
+            return value
+        match value:
+            case str():
+                return self.text(value)
+            case list() | tuple():
+                return [self.value(each) for each in value]
+            case dict():
+                return {self.value(key): self.value(each) for key, each in value.items()}
+        return value
+
+
+def _forms(secret: str) -> Iterator[str]:
+    raw = secret.encode("utf-8", "surrogatepass")
+    yield secret
+    for encoded in (base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()):
+        yield encoded
+        yield encoded.rstrip("=")
+    yield quote(raw, safe="")
+    yield quote(raw)
+    yield quote_plus(raw)
+    for ascii_only in (True, False):
+        yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]

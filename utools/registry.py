@@ -1,0 +1,147 @@
+"""ToolRegistry: find, describe, validate, execute and discover tools. An instance, never a global."""
+
+import inspect
+import os
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from utools.errors import DefinitionError, ToolError, UnknownTool
+from utools.faults import Fault
+from utools.guards.scrub import scrubbed
+from utools.jsonvalue import NotJson, as_json
+from utools.schema import ConfigSchema, author_keys, visible
+from utools.threads import DaemonThreads
+from utools.tool import Args, Tool, ToolContext, ToolResult, is_async
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINTS = "utools.tools"
+
+
+class ToolRegistry:
+    """The tools of one host. Tools are added at start; then threads and event loops may share it."""
+
+    def __init__(self, tools: Iterable[Tool] = (), *, threads: int = 32) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._schemas: dict[str, ConfigSchema] = {}
+        self._outputs: dict[str, ConfigSchema] = {}
+        self._threads = DaemonThreads(threads)
+        for each in tools:
+            self.register(each)
+
+    def register(self, tool: Tool) -> None:
+        """Add a tool; DefinitionError for a code that is taken or a schema that is not sound."""
+        if not isinstance(tool, Tool):
+            raise DefinitionError("not a Tool", where="tools", value=tool)
+        where = f"tools.{tool.code}"
+        if tool.code in self._tools:
+            raise DefinitionError("another tool already has this code", where=where)
+        schema = ConfigSchema(tool.config_schema, foreign=tool.foreign, where=f"{where}.config_schema")
+        if tool.output_schema is not None:
+            # an output may carry more than its schema names: only what is said is checked
+            output = ConfigSchema(tool.output_schema, foreign=True, where=f"{where}.output_schema")
+            self._outputs[tool.code] = output
+        self._tools[tool.code] = tool
+        self._schemas[tool.code] = schema
+
+    def get(self, code: str) -> Tool:
+        """The tool of this code; UnknownTool, a KeyError, if there is none."""
+        try:
+            return self._tools[code]
+        except KeyError:
+            raise UnknownTool(code, self._tools) from None
+
+    def all(self) -> list[Tool]:
+        """All tools, by code."""
+        return [self._tools[code] for code in sorted(self._tools)]
+
+    def schema(self, code: str) -> ConfigSchema:
+        """The compiled schema of a tool's arguments."""
+        self.get(code)
+        return self._schemas[code]
+
+    def matching(self, patterns: Iterable[str]) -> list[str]:
+        """The codes that fit one of the globs (`mcp.files.*`), sorted."""
+        globs = tuple(patterns)
+        return [code for code in sorted(self._tools) if any(fnmatchcase(code, glob) for glob in globs)]
+
+    def definitions(self, allow: Sequence[str] = ("*",), deny: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Tools in function-calling shape, without what only authors may set; `deny` wins."""
+        denied = frozenset(self.matching(deny))
+        return [self._definition(code) for code in self.matching(allow) if code not in denied]
+
+    def _definition(self, code: str) -> dict[str, Any]:
+        schema = self._schemas[code].schema
+        function = {
+            "name": code,
+            "description": self._tools[code].description,
+            "parameters": visible(schema, author_keys(schema)),
+        }
+        return {"type": "function", "function": function}
+
+    def validate(self, code: str, args: Any) -> list[Fault]:
+        """Every fault of `args`; empty when they are valid."""
+        return self.schema(code).faults(args)
+
+    async def execute(self, code: str, args: Args, context: ToolContext | None = None) -> ToolResult:
+        """Validate and run; whatever goes wrong is a failed result, only cancellation passes through."""
+        tool = self.get(code)
+        if faults := self.validate(code, args):
+            return _failed("Invalid arguments: " + " ".join(each.message for each in faults))
+        try:
+            value = await self._call(tool, args, context or ToolContext())
+        except ToolError as error:
+            return _failed(str(error), transient=error.transient)
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # the edge to foreign code: no mistake in a tool may end the run
+            transient = isinstance(error, TimeoutError | ConnectionError)
+            text = scrubbed(f"{type(error).__name__}: {error}", os.environ)
+            return _failed(text, transient=transient)
+        return self._judged(tool, value if isinstance(value, ToolResult) else ToolResult(output=value))
+
+    async def _call(self, tool: Tool, args: Args, context: ToolContext) -> Any:
+        if is_async(tool.execute):
+            return await tool.execute(args, context)
+        value = await self._threads.run(tool.execute, args, context)
+        return await value if inspect.isawaitable(value) else value
+
+    def _judged(self, tool: Tool, result: ToolResult) -> ToolResult:
+        """The result made of plain JSON, or a failed one that says what is wrong with it."""
+        try:
+            output, metadata = as_json(result.output), as_json(result.metadata)
+        except NotJson as error:
+            return _failed(f"The tool {tool.code} gave something that is not JSON: {error}.")
+        schema = self._outputs.get(tool.code)
+        if result.success and schema and (faults := schema.faults(output)):
+            told = " ".join(each.message for each in faults)
+            return _failed(f"The output of the tool {tool.code} breaks its output_schema: {told}")
+        error_text = None if result.error is None else _clean(result.error)
+        if not result.success and not error_text:
+            error_text = f"The tool {tool.code} failed without saying why."
+        return ToolResult(result.success, output, error_text, metadata)
+
+    def discover(self, entry_points: "Iterable[EntryPoint] | None" = None) -> list[str]:
+        """Register what installed packages offer (entry points `utools.tools`); returns the new codes.
+
+        An entry is a Tool, a list of Tools, or a function that returns either. A package that cannot be
+        loaded is a DefinitionError that names it, and nothing is registered.
+        """
+        from utools.discovery import installed, tools_of
+
+        entries = installed(ENTRY_POINTS) if entry_points is None else entry_points
+        found = [each for entry in entries for each in tools_of(entry)]
+        for each in found:
+            self.register(each)
+        return [each.code for each in found]
+
+
+def _failed(error: str, *, transient: bool = False) -> ToolResult:
+    return ToolResult(success=False, error=_clean(error), metadata={"transient": True} if transient else {})
+
+
+def _clean(text: str) -> str:
+    return str(text).encode("utf-8", "replace").decode()

@@ -1,0 +1,163 @@
+"""How a JSON Schema is put together: subschemas, references, closing it to unknown properties. Pure."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from utools.errors import DefinitionError
+
+Schema = dict[str, Any]
+
+# keyword: what it holds, and whether that judges the same value ("in place") or something inside it
+APPLICATORS = {
+    "$defs": ("map", False),
+    "definitions": ("map", False),
+    "properties": ("map", False),
+    "patternProperties": ("map", False),
+    "additionalProperties": ("one", False),
+    "unevaluatedProperties": ("one", False),
+    "propertyNames": ("one", False),
+    "items": ("one", False),
+    "prefixItems": ("list", False),
+    "unevaluatedItems": ("one", False),
+    "contains": ("one", False),
+    "allOf": ("list", True),
+    "anyOf": ("list", True),
+    "oneOf": ("list", True),
+    "not": ("one", True),
+    "if": ("one", True),
+    "then": ("one", True),
+    "else": ("one", True),
+    "dependentSchemas": ("map", True),
+}
+REFERENCES = ("$ref", "$dynamicRef")
+
+# Checked together with their surroundings: closing one would refuse the properties of the others.
+TOGETHER = ("allOf", "not", "if", "then", "else", "dependentSchemas")
+ALTERNATIVES = ("anyOf", "oneOf")
+
+
+def escaped(part: object) -> str:
+    """One step of a JSON pointer (RFC 6901)."""
+    return str(part).replace("~", "~0").replace("/", "~1")
+
+
+def subschemas(schema: Schema) -> Iterator[tuple[str, Any, bool]]:
+    """The schemas directly within: pointer, schema, and whether it judges the same value ("in place")."""
+    for keyword, (shape, in_place) in APPLICATORS.items():
+        within = schema.get(keyword)
+        if shape == "one" and isinstance(within, dict):
+            yield f"/{keyword}", within, in_place
+        elif shape == "list" and isinstance(within, list):
+            yield from ((f"/{keyword}/{index}", each, in_place) for index, each in enumerate(within))
+        elif shape == "map" and isinstance(within, dict):
+            yield from ((f"/{keyword}/{escaped(name)}", each, in_place) for name, each in within.items())
+
+
+def walk(root: Schema, follow: Callable[[str], Any] | None = None) -> Iterator[tuple[str, Schema]]:
+    """`root` and every object schema below, once, with its pointer; `follow` resolves references."""
+    todo: list[tuple[str, Any]] = [("", root)]
+    seen: set[int] = set()
+    while todo:
+        pointer, schema = todo.pop()
+        if not isinstance(schema, dict) or id(schema) in seen:
+            continue
+        seen.add(id(schema))
+        yield pointer, schema
+        todo += [(pointer + below, inner) for below, inner, _ in reversed(list(subschemas(schema)))]
+        if follow:
+            todo += [(schema[key][1:], follow(schema[key])) for key in REFERENCES if key in schema]
+
+
+def resolver(root: Schema) -> Callable[[str], Any]:
+    """Look up local references in `root`; nothing is ever fetched. An unknown target is `None`."""
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
+
+    registry: Registry[Any] = Registry()
+    local = registry.resolver_with_root(DRAFT202012.create_resource(root))
+
+    def lookup(reference: str) -> Any:
+        try:
+            return local.lookup(reference).contents if reference.startswith("#") else None
+        except (Unresolvable, ValueError, TypeError, AttributeError):
+            return None
+
+    return lookup
+
+
+def check_references(root: Schema, *, where: str) -> None:
+    """Refuse references that leave the schema or lead nowhere, and identities that change what "#" means."""
+    follow = resolver(root)
+    for pointer, schema in walk(root, follow):
+        place = where + pointer
+        if pointer and "$id" in schema:
+            raise DefinitionError("a nested $id is not allowed", where=f"{place}/$id", value=schema["$id"])
+        for key in REFERENCES:
+            target = schema.get(key)
+            if isinstance(target, str) and not target.startswith("#"):
+                raise DefinitionError(
+                    "only local references (#/…) are allowed", where=f"{place}/{key}", value=target
+                )
+            if key in schema and not isinstance(follow(schema[key]), dict | bool):
+                raise DefinitionError("this reference leads nowhere", where=f"{place}/{key}", value=target)
+
+
+def close(root: Schema) -> None:
+    """Make every object that names properties refuse the others, in place.
+
+    An object schema of its own gets `additionalProperties: false`. Where several schemas judge one value
+    together (`allOf`, `if`, …, or properties beside alternatives), the outermost gets
+    `unevaluatedProperties: false`, which sees through all of them, and the branches stay open.
+    """
+    follow = resolver(root)
+    branches = _open_branches(root, follow)
+    for _, schema in walk(root, follow):
+        if id(schema) in branches or {"additionalProperties", "unevaluatedProperties"} & schema.keys():
+            continue
+        if _judged_together(schema, branches, follow):
+            schema["unevaluatedProperties"] = False
+        elif "properties" in schema:
+            schema["additionalProperties"] = False
+
+
+def named_properties(schema: Schema, follow: Callable[[str], Any]) -> frozenset[str]:
+    """The properties that `schema` or one of its branches in place names, through references too."""
+    todo: list[Any] = [schema]
+    seen: set[int] = set()
+    names: set[str] = set()
+    while todo:
+        current = todo.pop()
+        if not isinstance(current, dict) or id(current) in seen:
+            continue
+        seen.add(id(current))
+        names |= current.get("properties", {}).keys()
+        todo += _branches(current, follow)
+    return frozenset(names)
+
+
+def _branches(schema: Schema, follow: Callable[[str], Any]) -> list[Any]:
+    """The schemas that judge the same value as `schema`, one step away."""
+    inner = [each for _, each, in_place in subschemas(schema) if in_place]
+    return inner + [follow(schema[key]) for key in REFERENCES if key in schema]
+
+
+def _open_branches(root: Schema, follow: Callable[[str], Any]) -> set[int]:
+    """The identities of all schemas that must stay open, since an enclosing one judges the same value."""
+    found: set[int] = set()
+    todo: list[Any] = []
+    for _, schema in walk(root, follow):
+        joint = any(key in schema for key in TOGETHER)
+        if joint or ("properties" in schema and (set(ALTERNATIVES) | set(REFERENCES)) & schema.keys()):
+            todo += _branches(schema, follow)
+    while todo:
+        schema = todo.pop()
+        if isinstance(schema, dict) and id(schema) not in found:
+            found.add(id(schema))
+            todo += _branches(schema, follow)
+    return found
+
+
+def _judged_together(schema: Schema, branches: set[int], follow: Callable[[str], Any]) -> bool:
+    open_below = any(id(each) in branches for each in _branches(schema, follow))
+    return open_below and bool(named_properties(schema, follow))

@@ -1,0 +1,174 @@
+"""What a tool is: a code, a description, a schema for its arguments, an effect, and something to execute."""
+
+import inspect
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, overload
+
+from utools.errors import DefinitionError, ToolError
+
+Effect = Literal["read", "write", "nested"]
+Args = dict[str, Any]
+Execute = Callable[[Args, "ToolContext"], Any]
+
+CODE = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
+EFFECTS: tuple[Effect, ...] = ("read", "write", "nested")
+
+
+class Progress(Protocol):
+    """Tells the host how far a tool has come; `fraction` is 0 to 1."""
+
+    def __call__(self, text: str, fraction: float | None = None) -> None: ...
+
+
+def _not_allowed(name: str) -> str:
+    raise ToolError(
+        f"the secret {name} is not allowed by the operator; "
+        f"to allow it, add {name} to the environment variable AGENT_CORE_SECRET_ENV"
+    )
+
+
+def _unheard(text: str, fraction: float | None = None) -> None:
+    """Progress that nobody listens to."""
+
+
+def _logger() -> logging.Logger:
+    return logging.getLogger("utools")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a call knows of its surroundings: its run and strand, its deadline, its host's services.
+
+    `secret(name)` gives a secret's value or raises ToolError; `deadline_s` is how many seconds the call may
+    take; `idempotency_key` is the same for every attempt of one call.
+    """
+
+    run_id: str = ""
+    strand: str = ""
+    n: int = 0
+    deadline_s: float | None = None
+    idempotency_key: str = ""
+    secret: Callable[[str], str] = field(default=_not_allowed, repr=False)
+    progress: Progress = field(default=_unheard, repr=False)
+    log: "logging.Logger | logging.LoggerAdapter[Any]" = field(default_factory=_logger, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What came of a call: a JSON `output`, or an `error` text for the model; `metadata` is for the host."""
+
+    success: bool = True
+    output: Any = None
+    error: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tool:
+    """Something a model may call.
+
+    `config_schema` is a JSON Schema (2020-12) of the arguments, checked when the tool is registered;
+    `foreign` says that it was written elsewhere and is to be taken as it stands. `execute(args, context)`,
+    sync or async, returns a ToolResult or any JSON value; a sync one runs in a thread. `effect` is "read",
+    "write" or "nested", a pure function of the args that says which, or that function as data:
+    `{"argument": "op", "read": ["load"]}` reads when `op` is one of those and writes otherwise. `cache`
+    (`{"ttl": seconds}`) lets the host keep answers of reads.
+    """
+
+    code: str
+    description: str
+    config_schema: dict[str, Any]
+    execute: Execute = field(repr=False)
+    effect: Effect | Callable[[Args], Effect] | Mapping[str, Any] = "write"
+    idempotent: bool = False
+    output_schema: dict[str, Any] | None = None
+    foreign: bool = False
+    cache: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        where = f"tools.{self.code}"
+        if not isinstance(self.code, str) or not CODE.fullmatch(self.code):
+            allowed = "a code is 1 to 128 letters (A-Z, a-z), digits, or any of _ - . :"
+            raise DefinitionError(allowed, where="tools", value=self.code)
+        if not isinstance(self.config_schema, dict):
+            raise DefinitionError(
+                "must be a JSON Schema object", where=f"{where}.config_schema", value=self.config_schema
+            )
+        if not callable(self.execute):
+            raise DefinitionError(
+                "must be a function (args, context)", where=f"{where}.execute", value=self.execute
+            )
+        _check_effect(self.effect, where=f"{where}.effect")
+        ttl = self.cache.get("ttl") if self.cache is not None else 1
+        if not isinstance(ttl, int | float) or isinstance(ttl, bool) or not ttl > 0:
+            raise DefinitionError("must be {'ttl': seconds}", where=f"{where}.cache", value=self.cache)
+
+    def effect_of(self, args: Args) -> Effect:
+        """What a call with these args does; whatever cannot be told counts as a write."""
+        effect: Any = self.effect
+        if isinstance(effect, Mapping):
+            chosen = args.get(effect["argument"]) if isinstance(args, dict) else None
+            return "read" if isinstance(chosen, str) and chosen in effect["read"] else "write"
+        if not isinstance(effect, str):
+            try:
+                effect = effect(args)
+            except Exception:  # the tool author's code; a mistake in it must not make a write look harmless
+                return "write"
+        return next((each for each in EFFECTS if each == effect), "write")
+
+
+def _check_effect(effect: Any, *, where: str) -> None:
+    if isinstance(effect, Mapping):
+        reads = effect.get("read")
+        strings = isinstance(reads, list | tuple) and all(isinstance(each, str) for each in reads)
+        if set(effect) != {"argument", "read"} or not isinstance(effect["argument"], str) or not strings:
+            raise DefinitionError("must be {'argument': NAME, 'read': [VALUE, …]}", where=where, value=effect)
+    elif not callable(effect) and effect not in EFFECTS:
+        raise DefinitionError(
+            "must be read, write, nested or a function of the args", where=where, value=effect
+        )
+
+
+def is_async(execute: Execute) -> bool:
+    """Whether calling `execute` gives something to await rather than the result."""
+    called = getattr(type(execute), "__call__", None)  # noqa: B004 - an object may be async to call
+    return inspect.iscoroutinefunction(execute) or inspect.iscoroutinefunction(called)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    *,
+    code: str | None = None,
+    description: str | None = None,
+    effect: Effect | Callable[[Args], Effect] | Mapping[str, Any] = "write",
+    idempotent: bool = False,
+    output_schema: dict[str, Any] | None = None,
+    cache: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    code: str | None = None,
+    description: str | None = None,
+    **options: Any,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a Tool of a typed function, sync or async: `@tool`, or `@tool(code=…, effect="read", …)`.
+
+    The schema comes from the signature, the description from the docstring, whose Google-style `Args:`
+    describe the parameters. A parameter annotated `ToolContext` is given by the host and not part of the
+    schema. The function gets values of its annotated types. Raises DefinitionError for a signature that
+    cannot be described.
+    """
+
+    def made(function: Callable[..., Any]) -> Tool:
+        from utools.typed import from_function  # brings pydantic, which a hand-written Tool does without
+
+        return from_function(function, code=code, description=description, **options)
+
+    return made if function is None else made(function)
