@@ -1,0 +1,144 @@
+"""The journal as a text file of one run: a line a row, readable by any tool, safe to append from anywhere."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from agent_core.errors import JournalError
+from agent_core.journal import lines
+from agent_core.journal.record import Row, Tape, by_path
+from agent_core.journal.slots import fresh
+
+_APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
+
+
+class JsonlJournal:
+    """A `Journal` of one run in one file, made at the first append and readable by its owner alone.
+
+    A write that died half-way leaves a torn last line; reading leaves it out, the next append cuts it off.
+    Nothing is held open between calls.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._seen = _Seen(self.path)
+        self._lock = Lock()
+
+    def load(self, run: str) -> Tape:
+        return by_path(row for of, row in self._rows() if of == run)
+
+    def append(self, run: str, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        with self._lock, _opened(self.path, _APPEND, fcntl.LOCK_EX) as fd:
+            # Whatever fails from here on, the next call reads the file anew.
+            seen, self._seen = self._seen, _Seen(self.path)
+            seen = seen.caught_up(fd)
+            if seen.run not in (None, run):
+                raise JournalError(f"{self.path} holds run {seen.run!r}: give run {run!r} a file of its own")
+            new = fresh(rows, seen.count, seen.holds)
+            if new:
+                seen.size += _write(fd, b"".join(lines.write(run, row) for row in new), seen.size)
+                seen.add(run, new)
+            self._seen = seen
+
+    def runs(self) -> list[str]:
+        return list(dict.fromkeys(run for run, _ in self._rows()))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _rows(self) -> Iterator[tuple[str, Row]]:
+        return _whole(read_file(self.path), 1, self.path)
+
+
+def read_file(path: Path) -> bytes:
+    """All bytes of a journal file, taken while nobody writes; none when there is no such file."""
+    if not path.exists():
+        return b""
+    with _opened(path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
+        return _read(fd, 0)
+
+
+class _Seen:
+    """What a journal object knows of its file: how far it has read, and the hashes of each strand."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.inode = 0
+        self.size = 0
+        self.lines = 0
+        self.run: str | None = None
+        self.hashes: dict[str, list[bytes]] = {}
+
+    def count(self, path: str) -> int:
+        return len(self.hashes.get(path, ()))
+
+    def holds(self, row: Row) -> bool:
+        return self.hashes.get(row.path, [])[row.n : row.n + 1] == [row.hash]
+
+    def add(self, run: str, rows: Sequence[Row]) -> None:
+        self.run = run
+        self.lines += len(rows)
+        for row in rows:
+            self.hashes.setdefault(row.path, []).append(row.hash)
+
+    def caught_up(self, fd: int) -> "_Seen":
+        """This, with what others have appended since; begun anew when another file stands there by now."""
+        status = os.fstat(fd)
+        known = self.inode == status.st_ino and self.size <= status.st_size
+        seen = self if known else _Seen(self.path)
+        seen.inode = status.st_ino
+        if seen.size < status.st_size:
+            data = _read(fd, seen.size)
+            for run, row in _whole(data, seen.lines + 1, self.path):
+                if row.n != seen.count(row.path) or run != (seen.run or run):
+                    raise JournalError(f"line {seen.lines + 1} of {self.path} is out of place: verify it")
+                seen.add(run, [row])
+            seen.size += data.rfind(b"\n") + 1
+        return seen
+
+
+def _whole(data: bytes, first: int, path: Path) -> Iterator[tuple[str, Row]]:
+    for line in lines.read(data, first):
+        if line.row is None:
+            raise JournalError(f"line {line.number} of {path} is no journal line: verify it")
+        yield line.run, line.row
+
+
+@contextmanager
+def _opened(path: Path, flags: int, lock: int) -> Iterator[int]:
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, lock)
+            yield fd
+        finally:
+            os.close(fd)
+    except OSError as error:
+        missing = "" if path.parent.is_dir() else f": there is no folder {path.parent}"
+        raise JournalError(f"cannot open or write journal {path}: {error.strerror}{missing}") from error
+
+
+def _read(fd: int, offset: int) -> bytes:
+    parts = []
+    while part := os.pread(fd, 1 << 30, offset):
+        parts.append(part)
+        offset += len(part)
+    return b"".join(parts)
+
+
+def _write(fd: int, data: bytes, size: int) -> int:
+    """Put `data` behind the first `size` bytes in one write, or leave exactly those."""
+    if os.fstat(fd).st_size > size:
+        os.ftruncate(fd, size)
+    written = os.write(fd, data)
+    if written < len(data):
+        os.ftruncate(fd, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return written

@@ -1,0 +1,68 @@
+"""The lines of a JSONL journal: written one way, read back strictly and byte for byte.
+
+    {"run":"r1","strand":"agent","n":0,"hash":"<64 hex digits>","record":{…}}
+
+The record stands there as the bytes that were hashed. A line that differs in anything a JSON reader would
+overlook, such as white space, an escape or the case of a hex digit, is no journal line.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from agent_core.journal.record import Row
+
+_STRING: Final = rb'("[^"\\]*(?:\\.[^"\\]*)*")'
+_LINE: Final = re.compile(
+    rb'\{"run":%b,"strand":%b,"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}'
+    % (_STRING, _STRING),
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One whole line of the file; `row` is None when it is no journal line."""
+
+    number: int
+    run: str = ""
+    row: Row | None = None
+
+
+def write(run: str, row: Row) -> bytes:
+    """The line that holds a row, with its newline."""
+    return b'{"run":%b,"strand":%b,"n":%d,"hash":"%b","record":%b}\n' % (
+        orjson.dumps(run),
+        orjson.dumps(row.path),
+        row.n,
+        row.hash.hex().encode(),
+        row.data,
+    )
+
+
+def read(data: bytes, first: int = 1) -> Iterator[Line]:
+    """The whole lines of `data`, the first counted as `first`; what follows the last newline is left out."""
+    texts: dict[bytes, str | None] = {}
+    for number, raw in enumerate(data.split(b"\n")[:-1], first):
+        match = _LINE.fullmatch(raw)
+        if match is None:
+            yield Line(number)
+            continue
+        run, path = (texts[text] if text in texts else _keep(texts, text) for text in match.group(1, 2))
+        if run is None or path is None:
+            yield Line(number)
+        else:
+            yield Line(number, run, Row(path, int(match[3]), bytes.fromhex(match[4].decode()), match[5]))
+
+
+def _keep(texts: dict[bytes, str | None], raw: bytes) -> str | None:
+    """What a JSON string says, or None unless it is written as `write` writes it; remembered in `texts`."""
+    try:
+        text: str | None = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        text = None
+    texts[raw] = text if text is not None and orjson.dumps(text) == raw else None
+    return texts[raw]
