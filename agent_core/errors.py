@@ -1,20 +1,28 @@
 """What can go wrong here, as exceptions.
 
-    AgentCoreError
-    ├── JournalError        the journal cannot be read or written
-    │   ├── Lost            another driver wrote there first: drive anew from the tape
-    │   └── Damaged         a record is not what its chain says
-    ├── Divergence          the loop and its tape disagree
-    └── DecisionError       a person's decision that fits nothing that waits
+AgentCoreError
+├── JournalError        the journal cannot be read or written
+│   ├── Lost            another driver wrote there first: drive anew from the tape
+│   └── Damaged         a record is not what its chain says
+├── Divergence          the loop and its tape disagree
+└── DecisionError       a person's decision that fits nothing that waits
 
-    DefinitionError (from utools)   a config, schema or definition that cannot be run
+DefinitionError (from utools)   a config, schema or definition that cannot be run
 """
 
 from typing import Any
 
 from utools.errors import DefinitionError
 
-__all__ = ["AgentCoreError", "Damaged", "DecisionError", "DefinitionError", "Divergence", "JournalError", "Lost"]
+__all__ = [
+    "AgentCoreError",
+    "Damaged",
+    "DecisionError",
+    "DefinitionError",
+    "Divergence",
+    "JournalError",
+    "Lost",
+]
 
 
 class AgentCoreError(Exception):

@@ -18,9 +18,7 @@ from urllib.parse import quote, unquote
 import orjson
 
 FORMAT: Final = 0
-Kind = Literal[
-    "run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "run_finished"
-]
+Kind = Literal["run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "run_finished"]
 Record = dict[str, Any]
 
 

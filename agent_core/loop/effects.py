@@ -6,11 +6,12 @@
     Classify                the effect of one call: "read", "write" or "nested"
     Wait                    a tuple of decisions, or Suspended, or Cancelled
     Decided                 None
+    Visits                  a tuple with (visit, reply, journal) for each visit that was made
 
 Replies carry time (`at`, ISO 8601 UTC; `seconds`, active) and tokens, so that no loop reads a clock.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -93,7 +94,25 @@ class Decided:
     record: Json
 
 
-Effect = CallModel | CallTools | Classify | Wait | Decided
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Visit `n` of a workflow's node."""
+
+    node: str
+    n: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """Node visits, side by side. `more` is told each that ended (visit, reply or nested outcome, journal)
+    and names those that may start now."""
+
+    first: tuple[Visit, ...]
+    more: Callable[[Visit, Any, Json | None], Sequence[Visit]]
+
+
+Effect = CallModel | CallTools | Classify | Wait | Decided | Visits
 
 
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ no nesting can exhaust the stack. They accept the same texts, but for those that
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -49,8 +50,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
     value = dict(pairs)
     if len(value) == len(pairs):
         return value
-    keys = [key for key, _ in pairs]
-    return _Repeated(next(key for n, key in enumerate(keys) if key in keys[:n]))
+    counts = Counter(key for key, _ in pairs)
+    return _Repeated(next(key for key in counts if counts[key] > 1))
 
 
 def _integer(literal: str) -> int | _OutOfRange:
@@ -71,7 +72,7 @@ _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
 )
 
-_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)  # one never closed runs to the end: linear time
 _BRACKETS = re.compile(r"[\[\]{}]")
 
 
@@ -230,9 +231,7 @@ def _broken(text: str, position: int, state: str) -> Malformed:
         return Malformed(start, "the string that starts here is never closed")
     if text[string.end()] == "\\":
         return Malformed(string.end(), "a backslash in a string that begins no JSON escape")
-    return Malformed(
-        string.end(), r"a raw line break or control character in a string: write it as \n, \t or \u00XX"
-    )
+    return Malformed(string.end(), r"a raw line break or control character in a string: write it as \n, \t or \u00XX")
 
 
 _HINTS = {
@@ -250,13 +249,15 @@ _HINTS = {
 def _unexpected(text: str, position: int, state: str) -> Malformed:
     if position == len(text):
         return Malformed(position, f"the text ends where {_EXPECTED[state]} should come")
+    found, hint = text[position], _hint(text, position, state)
+    shown = "an opening brace" if found == "{" else found if found.isprintable() else ascii(found).strip("'")
+    return Malformed(position, f"found {shown} instead of {_EXPECTED[state]}" + (f" ({hint})" if hint else ""))
+
+
+def _hint(text: str, position: int, state: str) -> str | None:
     found = text[position]
-    hint = _HINTS.get(found)
+    if (state, found) in ((_KEY, "}"), (_VALUE, "]")):
+        return "no comma before a closing bracket"
     if state is _AFTER and text[position - 1] == '"':
-        hint = r"a double quote inside a string is written as \""
-    if state in (_KEY, _VALUE) and found in "]}":
-        hint = "no comma before a closing bracket" if state is _KEY else hint
-    shown = found if found.isprintable() else ascii(found).strip("'")
-    return Malformed(
-        position, f"found {shown} instead of {_EXPECTED[state]}" + (f" ({hint})" if hint else "")
-    )
+        return r"a double quote inside a string is written as \""
+    return _HINTS.get(found)

@@ -1,0 +1,69 @@
+"""What the recorder needs done: the operations that a driver performs, and what it sends back.
+
+operation   what the driver does                                     what it sends back
+Begin       prepares a run that the tape does not hold yet           the body of `run_started`, or Failed
+Append      appends the rows                                         None
+Act         appends the rows, then acts                              Said, Did, Failed, Cancelled or Doubt
+Classify    asks a tool's own function what a call would do          "read", "write" or "nested"
+Fork        drives the branches side by side, and what `more` adds   what they return, in order of start
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_core.journal.record import Record, Row, chained
+from agent_core.loop.effects import CallModel, Classify, Json, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A run to be prepared: the nested tool's code, its config, and what its parent can still spend."""
+
+    tool: str
+    config: Json
+    remaining: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where an answer goes: the next place of a strand, and the hash before it."""
+
+    path: str
+    n: int
+    head: bytes
+
+    def row(self, record: Record) -> Row:
+        return chained(self.path, self.n, self.head, record)
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    path: str
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """`key` is the same for every attempt at this act; `doubtful` when it must not happen twice."""
+
+    rows: tuple[Row, ...]
+    effect: CallModel | ToolCall
+    slot: Slot
+    key: str
+    doubtful: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    branches: Sequence["Operations"]
+    more: Callable[[Any], Sequence["Operations"]] | None = None
+
+
+Operation = Begin | Append | Act | Classify | Fork
+Operations = Generator[Operation, Any, Any]

@@ -1,0 +1,355 @@
+"""The recorder: turns what a loop asks into operations on the tape. Pure; a driver performs them.
+
+What the tape holds is served from it and compared; where it ends, the run goes on live. Rows wait in
+`pending` until the next operation that needs them on disk, so every prefix of a journal is a legal one.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_core.errors import Divergence
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Spec
+from agent_core.journal.record import Record, Row, child, item
+from agent_core.journal.strand import Run, Strand
+from agent_core.loop.effects import (
+    CallModel,
+    CallTools,
+    Cancelled,
+    Classify,
+    Decided,
+    Decision,
+    Did,
+    Doubt,
+    Effect,
+    Failed,
+    Json,
+    Loop,
+    Outcome,
+    Said,
+    Suspended,
+    ToolCall,
+    ToolReply,
+    Visit,
+    Visits,
+    Wait,
+    answer_from,
+    answer_record,
+    decision_from,
+)
+
+# ── whole runs ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run came out, and what its journal said just before `run_finished`."""
+
+    outcome: Outcome
+    journal: Json
+
+
+def recorded(run: Run, path: str, spec: Spec) -> Generator[Operation, Any, "Ended | Failed | Cancelled"]:
+    """A whole run from its root strand; what is left to append is appended at its end."""
+    pending: list[Row] = []
+    ended = yield from _run(run, path, spec, pending)
+    yield from _flush(pending)
+    return ended
+
+
+def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Operation, Any, Ended | Failed | Cancelled]:
+    strand = run.open(path, pending)
+    started = strand.take("run_started")
+    if started is None:
+        body = yield Begin(path, spec)
+        if isinstance(body, Failed | Cancelled):
+            return body
+        started = {"kind": "run_started", **body}
+        strand.write(started)
+    outcome = yield from _pump(strand, run.loops[started["loop"]](started))
+    journal = run.journal(path)
+    if not outcome.waiting:
+        strand.write({"kind": "run_finished", **outcome.finished()})
+    return Ended(outcome, journal)
+
+
+def _pump(strand: Strand, loop: Loop) -> Generator[Operation, Any, Outcome]:
+    reply: Any = None
+    while True:
+        try:
+            effect = loop.send(reply)
+        except StopIteration as stop:
+            outcome: Outcome = stop.value
+            return outcome
+        reply = yield from _perform(strand, effect)
+
+
+def _perform(strand: Strand, effect: Effect) -> Operations:
+    match effect:
+        case CallModel():
+            return (yield from _once(strand, effect, doubtful=False))
+        case CallTools():
+            return (yield from _batch(strand, effect))
+        case Wait():
+            return _wait(strand, effect)
+        case Visits():
+            return (yield from _visits(strand, effect))
+        case Classify():
+            return (yield from _classify(strand, effect))
+        case Decided(record):
+            strand.write({"kind": "decided", **record})
+            return None
+
+
+def _flush(pending: list[Row]) -> Operations:
+    if pending:
+        rows = tuple(pending)
+        pending.clear()
+        yield Append(rows)
+
+
+def _classify(strand: Strand, effect: Classify) -> Operations:
+    """The effect that the coming `decided` record names, or, live, the tool's own answer."""
+    record = strand.peek()
+    if record is None:
+        return (yield effect)
+    try:
+        return record["calls"][effect.index]["effect"]
+    except (KeyError, IndexError):
+        raise Divergence(strand.path, strand.n, record, effect) from None
+
+
+# ── one act ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _once(
+    strand: Strand, effect: CallModel | ToolCall, *, doubtful: bool
+) -> Generator[Operation, Any, ToolReply | Said]:
+    """Act once: what is answered is served, what is not is done again, or, if doubtful, put to a person."""
+    key = f"{strand.run.id}/{strand.path}/{strand.n}"
+    while True:
+        entered_again = strand.write({"kind": "asked", **effect.record()})
+        record = strand.take("answered", "cancelled", "waiting")
+        if record is not None:
+            if record["kind"] != "waiting":
+                return _reply(record)
+        elif not (entered_again and doubtful):
+            reply = yield Act(strand.flush(), effect, strand.slot(), key, doubtful)
+            if not isinstance(reply, Doubt):
+                return (yield from _answered(strand, reply, doubtful))
+            _doubt(strand, effect, reply.message)
+        else:
+            _doubt(strand, effect, "the process ended before the call was answered")
+        resolved = _resolved(strand, effect, "in_doubt")
+        if not isinstance(resolved, dict):
+            return resolved
+        if resolved["decision"] != "retry":
+            return _settled(resolved)
+
+
+def _answered(strand: Strand, reply: Any, doubtful: bool) -> Generator[Operation, Any, ToolReply | Said]:
+    if isinstance(reply, Cancelled):
+        strand.write({"kind": "cancelled", "at": reply.at})
+        return reply
+    strand.write(answer_record(reply))
+    if doubtful:
+        yield from _flush(strand.pending)
+    answer: Said | Did | Failed = reply
+    return answer
+
+
+def _doubt(strand: Strand, effect: CallModel | ToolCall, message: str) -> None:
+    strand.write({"kind": "waiting", "reason": "in_doubt", **effect.record(), "message": message})
+
+
+def _reply(record: Record) -> ToolReply | Said:
+    return Cancelled(record["at"]) if record["kind"] == "cancelled" else answer_from(record)
+
+
+def _settled(resolved: Record) -> Did | Failed | Said:
+    """What a decision about a write in doubt makes of it."""
+    at = resolved["at"]
+    match resolved["decision"]:
+        case "late":
+            return answer_from(resolved["answer"])
+        case "skip":
+            note = "A person skipped this call; whether it took effect is not known."
+            return Did(True, {"skipped": True, "note": note}, None, at, 0.0)
+        case _:
+            return Failed("abandoned", "a person ended the run here: the write is in doubt", at, 0.0)
+
+
+def _resolved(strand: Strand, effect: CallModel | ToolCall, reason: str) -> Record | Suspended | Cancelled:
+    """A person's word on the `waiting` record just passed."""
+    n = strand.n - 1
+    record = strand.take("resolved", "cancelled")
+    if record is None:
+        return Suspended(reason, ({"strand": strand.path, "n": n, **_shown(effect), "reason": reason},))
+    return Cancelled(record["at"]) if record["kind"] == "cancelled" else record
+
+
+def _shown(effect: CallModel | ToolCall) -> Json:
+    match effect:
+        case ToolCall(tool=tool, args=args):
+            return {"tool": tool, "args": args}
+        case CallModel(model=model):
+            return {"tool": model, "args": {}}
+
+
+# ── several acts ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _item(strand: Strand, call: ToolCall) -> Generator[Operation, Any, Any]:
+    if call.effect == "nested":
+        return (yield from _nested(strand, call))
+    return (yield from _once(strand, call, doubtful=call.effect == "write" and not call.idempotent))
+
+
+def _batch(strand: Strand, effect: CallTools) -> Generator[Operation, Any, tuple[ToolReply, ...]]:
+    if len(effect.calls) == 1:
+        return ((yield from _item(strand, effect.calls[0])),)
+    run, paths = strand.run, [item(strand.path, strand.n, i) for i in range(len(effect.calls))]
+    strand.write({"kind": "asked", "ask": "batch", "tools": [call.tool for call in effect.calls]})
+    if effect.parallel:
+        yield from _flush(strand.pending)
+        branches = [_branch(run, path, call) for path, call in zip(paths, effect.calls, strict=True)]
+        replies = tuple((yield Fork(branches)))
+    else:
+        replies = yield from _in_order(strand, paths, effect.calls)
+    _close_batch(strand, paths, replies, parallel=effect.parallel)
+    return replies
+
+
+def _branch(run: Run, path: str, call: ToolCall) -> Operations:
+    """An item on a line of its own: its rows are on disk before its siblings can see that it is done."""
+    pending: list[Row] = []
+    reply = yield from _item(run.open(path, pending), call)
+    yield from _flush(pending)
+    return reply
+
+
+def _in_order(
+    strand: Strand, paths: Sequence[str], calls: Sequence[ToolCall]
+) -> Generator[Operation, Any, tuple[ToolReply, ...]]:
+    replies: list[ToolReply] = []
+    for path, call in zip(paths, calls, strict=True):
+        last = replies[-1] if replies else None
+        if isinstance(last, Cancelled | Suspended):
+            replies.append(Suspended(last.reason, ()) if isinstance(last, Suspended) else last)
+            continue
+        replies.append((yield from _item(strand.run.open(path, strand.pending), call)))
+    return tuple(replies)
+
+
+def _close_batch(strand: Strand, paths: Sequence[str], replies: Sequence[ToolReply], *, parallel: bool) -> None:
+    if any(isinstance(reply, Suspended) for reply in replies):
+        return
+    closes = strand.run.closes(paths)
+    cancelled = [reply.at for reply in replies if isinstance(reply, Cancelled)]
+    if cancelled:
+        strand.write({"kind": "cancelled", "at": max(cancelled), "closes": closes})
+        return
+    answers = [reply for reply in replies if isinstance(reply, Did | Failed)]
+    seconds = (max if parallel else sum)(answer.seconds for answer in answers)
+    at = max(answer.at for answer in answers)
+    strand.write({"kind": "answered", "reply": "batch", "at": at, "seconds": seconds, "closes": closes})
+
+
+def _nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, ToolReply]:
+    """A run in a child strand, under this call; it waits when the child waits."""
+    run, path = strand.run, child(strand.path, call.tool, strand.n)
+    strand.write({"kind": "asked", **call.record()})
+    if path not in run.tape:
+        refused = strand.take("answered", "cancelled")
+        if refused is not None:
+            return _tool_reply(refused)
+    ended = yield from _run(run, path, Spec(call.tool, call.config, call.remaining), strand.pending)
+    reply = _came_out(ended)
+    if isinstance(reply, Suspended):
+        return reply
+    record = {"kind": "cancelled", "at": reply.at} if isinstance(reply, Cancelled) else answer_record(reply)
+    strand.write({**record, "closes": run.closes([path])})
+    return reply
+
+
+def _tool_reply(record: Record) -> ToolReply:
+    reply = _reply(record)
+    assert not isinstance(reply, Said)
+    return reply
+
+
+def _came_out(ended: Ended | Failed | Cancelled) -> ToolReply:
+    if not isinstance(ended, Ended):
+        return ended
+    outcome = ended.outcome
+    if outcome.waiting:
+        return Suspended(outcome.finish_reason, outcome.waiting)
+    answer = outcome.answer()
+    return Cancelled(answer.at) if outcome.finish_reason == "cancelled" else answer
+
+
+# ── waiting for a person ─────────────────────────────────────────────────────────────────────────
+
+
+def _wait(strand: Strand, effect: Wait) -> tuple[Decision, ...] | Suspended | Cancelled:
+    if len(effect.calls) == 1:
+        return _decisions(effect.reason, [_person(strand, effect.calls[0], effect.reason)])
+    paths = [item(strand.path, strand.n, i) for i in range(len(effect.calls))]
+    strand.write({"kind": "waiting", "reason": effect.reason, "tools": [call.tool for call in effect.calls]})
+    words = [
+        _person(strand.run.open(path, strand.pending), call, effect.reason)
+        for path, call in zip(paths, effect.calls, strict=True)
+    ]
+    decisions = _decisions(effect.reason, words)
+    closes = strand.run.closes(paths)
+    if isinstance(decisions, Cancelled):
+        strand.write({"kind": "cancelled", "at": decisions.at, "closes": closes})
+    elif not isinstance(decisions, Suspended):
+        strand.write({"kind": "resolved", "decision": "batch", "closes": closes})
+    return decisions
+
+
+def _person(strand: Strand, call: ToolCall, reason: str) -> Record | Suspended | Cancelled:
+    strand.write({"kind": "waiting", "reason": reason, **call.record()})
+    return _resolved(strand, call, reason)
+
+
+def _decisions(
+    reason: str, words: Sequence[Record | Suspended | Cancelled]
+) -> tuple[Decision, ...] | Suspended | Cancelled:
+    """All decisions, or, when one was cancelled or is still missing, that."""
+    cancelled = [word for word in words if isinstance(word, Cancelled)]
+    if cancelled:
+        return cancelled[0]
+    suspended = [word for word in words if isinstance(word, Suspended)]
+    if suspended:
+        return Suspended(reason, tuple(entry for word in suspended for entry in word.waiting))
+    return tuple(decision_from(word) for word in words if isinstance(word, dict))
+
+
+# ── the visits of a workflow ─────────────────────────────────────────────────────────────────────
+
+
+def _visits(strand: Strand, effect: Visits) -> Operations:
+    """Drives node visits side by side; each that ends may let others start."""
+
+    def start(visits: Sequence[Visit]) -> list[Operations]:
+        return [_visit(strand, visit) for visit in visits]
+
+    yield from _flush(strand.pending)
+    return (yield Fork(start(effect.first), lambda done: start(effect.more(*done))))
+
+
+def _visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tuple[Visit, Any, Json | None]]:
+    """One visit on a line of its own: (the visit, its reply or nested outcome, a nested run's journal)."""
+    run, path = strand.run, child(strand.path, visit.node, visit.n)
+    pending: list[Row] = []
+    if visit.call.effect != "nested":
+        reply: Any = yield from _item(run.open(path, pending), visit.call)
+        journal = None
+    else:
+        spec = Spec(visit.call.tool, visit.call.config, visit.call.remaining)
+        ended = yield from _run(run, path, spec, pending)
+        reply, journal = (ended.outcome, ended.journal) if isinstance(ended, Ended) else (ended, None)
+    yield from _flush(pending)
+    return visit, reply, journal

@@ -1,0 +1,125 @@
+"""What a run may still spend. It belongs to the logical run: a resume walks the tape and arrives at the same sums."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from agent_core.loop.effects import Did, Failed, FinishReason, Json, Said
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """None means unlimited; `seconds` are active ones."""
+
+    steps: int | None = None
+    tool_calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    call_seconds: float | None = None
+
+
+@dataclass(slots=True)
+class Budget:
+    """The sums so far, against the limits."""
+
+    limits: Limits
+    steps: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    requests: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+    estimated: bool = False
+
+    def heard(self, reply: Said | Failed) -> None:
+        """A model's answer, good or not."""
+        self.seconds += reply.seconds
+        self.requests += reply.requests
+        if isinstance(reply, Said):
+            self.steps += 1
+            self._tokens(reply.usage)
+
+    def did(self, reply: Did | Failed) -> None:
+        """A tool's result; what a nested run spent is spent here too. Seconds are counted by the batch."""
+        usage = reply.usage if isinstance(reply, Did) else None
+        if usage:
+            self.requests += usage["requests"]
+            self.tool_calls += usage["tool_calls"]
+            self._tokens(usage)
+
+    def _tokens(self, usage: Json) -> None:
+        self.input_tokens += usage["input_tokens"]
+        self.output_tokens += usage["output_tokens"]
+        self.estimated = self.estimated or bool(usage.get("estimated"))
+        if usage.get("cost") is not None:
+            self.cost = (self.cost or 0.0) + usage["cost"]
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def exceeded(self) -> FinishReason | None:
+        """The limit that forbids another call, if one does."""
+        if _reached(self.seconds, self.limits.seconds):
+            return "timeout"
+        if _reached(self.tokens, self.limits.tokens):
+            return "token_budget"
+        if _reached(self.cost or 0.0, self.limits.cost):
+            return "cost_budget"
+        return None
+
+    @property
+    def last_step(self) -> bool:
+        """Whether the step under way, or about to start, is the last one allowed."""
+        return self.limits.steps is not None and self.steps >= self.limits.steps
+
+    def no_calls_left(self, wanted: int = 1) -> bool:
+        return self.limits.tool_calls is not None and self.tool_calls + wanted > self.limits.tool_calls
+
+    def within(self, single: float | None) -> float | None:
+        """How many seconds one call may take."""
+        bounds = [single, None if self.limits.seconds is None else self.limits.seconds - self.seconds]
+        known = [bound for bound in bounds if bound is not None]
+        return max(0.0, min(known)) if known else None
+
+    def remaining(self) -> Json:
+        """What a nested run may spend at most, by the names of Limits; None where there is no limit."""
+        pairs = {
+            "tool_calls": (self.limits.tool_calls, self.tool_calls),
+            "tokens": (self.limits.tokens, self.tokens),
+            "cost": (self.limits.cost, self.cost or 0.0),
+            "seconds": (self.limits.seconds, self.seconds),
+        }
+        return {name: None if limit is None else max(0, limit - used) for name, (limit, used) in pairs.items()}
+
+    def usage(self) -> Json:
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "total_tokens": self.tokens,
+            "requests": self.requests,
+            "tool_calls": self.tool_calls,
+            "cost": self.cost,
+            "estimated": self.estimated,
+        }
+
+
+def _reached(used: float, limit: float | None) -> bool:
+    return limit is not None and used >= limit
+
+
+def limits_of(config: Any, remaining: Json) -> Json:
+    """A run's own limits, bound by what its parent has left. 0 and None in a config mean unlimited."""
+
+    def bound(own: float | None, left: float | None) -> float | None:
+        return min((x for x in (own or None, left) if x is not None), default=None)
+
+    return {
+        "steps": config.max_steps or None,
+        "tool_calls": bound(config.max_tool_calls, remaining.get("tool_calls")),
+        "tokens": bound(config.total_token_budget, remaining.get("tokens")),
+        "cost": bound(config.cost_budget, remaining.get("cost")),
+        "seconds": bound(config.timeout, remaining.get("seconds")),
+        "call_seconds": config.single_call_timeout or None,
+    }

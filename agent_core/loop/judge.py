@@ -1,0 +1,121 @@
+"""Judge: what one call that a model asks for may do. Pure, so that a replay proves every verdict.
+
+In this order: on the whitelist, no argument that is the author's, the tool's own schema, how often,
+the author's narrowing, provenance, approval.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+import orjson
+
+from agent_core.loop.effects import FinishReason, Json
+from agent_core.loop.provenance import untrusted
+from utools.faults import Fault
+from utools.schema import ConfigSchema, Narrowing
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`run`, `wait` for a person, or `refuse` with the reason and a message for the model."""
+
+    verdict: Literal["run", "wait", "refuse"]
+    reason: FinishReason | None = None
+    message: str = ""
+    faults: tuple[Fault, ...] = field(default=())
+
+
+_RUN = Verdict("run")
+
+
+def judge(
+    tool: str,
+    args: Json,
+    effect: str,
+    *,
+    tools: Json,
+    made: int,
+    trusted: Iterable[str],
+    edited: bool = False,
+) -> Verdict:
+    """The verdict on one call. `tools` is the run's policy by code, `made` how often the tool was called so far;
+    `edited` says that a person wrote these arguments, so that no approval is asked again."""
+    policy = tools.get(tool)
+    if policy is None:
+        offered = f"You may call: {', '.join(tools)}." if tools else "There are no tools in this run."
+        return Verdict("refuse", "policy_denied", f"The tool {tool!r} is not allowed here. {offered}")
+    if authored := [key for key in args if key in policy["hidden"]]:
+        fault = Fault(f"/{authored[0]}", "to be left out", _shown(args[authored[0]]), "is set by the workflow's author")
+        return _refused("invalid_action", tool, [fault])
+    if faults := compiled(_key(policy["schema"])).faults({**policy["preset"], **args}):
+        return _refused("invalid_action", tool, faults)
+    if policy["max_calls"] and made >= policy["max_calls"]:
+        return Verdict(
+            "refuse", "policy_denied", f"The tool {tool} may be called {policy['max_calls']} times, no more."
+        )
+    if policy["args"] is not None and (faults := narrowing(_key(policy["args"])).faults(args)):
+        return _refused("policy_denied", tool, faults)
+    asks = policy["approval"] == "always" or (policy["approval"] == "on_write" and effect == "write")
+    if not edited and (place := _untrusted(args, policy, trusted)) is not None:
+        if policy["approval"] != "never":
+            return Verdict("wait", "awaiting_approval", f"{place} is not in trusted text")
+        return _refused("policy_denied", tool, [_unproven(place)])
+    if asks and not edited:
+        return Verdict("wait", "awaiting_approval", f"{tool} needs a person's approval")
+    return _RUN
+
+
+def effect_of(policy: Json | None, args: Json) -> str | None:
+    """What a call would do, as far as its policy can tell; None when only the tool's host knows."""
+    if policy is None:
+        return "write"
+    effect = policy["effect"]
+    if isinstance(effect, str):
+        return None if effect == "dynamic" else effect
+    chosen = {**policy["preset"], **args}.get(effect["argument"])
+    return "read" if isinstance(chosen, str) and chosen in effect["read"] else "write"
+
+
+def _untrusted(args: Json, policy: Json, trusted: Iterable[str]) -> str | None:
+    texts = list(trusted)
+    properties = policy["schema"].get("properties", {})
+    for name in policy["provenance"]:
+        if name in args:
+            place = untrusted(args[name], properties.get(name, {}), texts, f"/{name}")
+            if place is not None:
+                return place
+    return None
+
+
+def _unproven(place: str) -> Fault:
+    told = "must be copied exactly from what the user or the author wrote"
+    return Fault(place, told, "a value from elsewhere", f"{place} {told}.")
+
+
+def _refused(reason: FinishReason, tool: str, faults: list[Fault]) -> Verdict:
+    """All faults in one message: pointer, what was expected, what was sent."""
+    lines = "; ".join(f"{fault.pointer or 'args'}: expected {fault.expected}, you sent {fault.got}" for fault in faults)
+    return Verdict("refuse", reason, f"The arguments of {tool} were refused, nothing was run: {lines}.", tuple(faults))
+
+
+def _shown(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _key(schema: Json) -> bytes:
+    return orjson.dumps(schema)
+
+
+@lru_cache(maxsize=1024)
+def compiled(schema: bytes) -> ConfigSchema:
+    """A validator for a schema's JSON text, built once a process. Taken as written: the registry closed it."""
+    return ConfigSchema(orjson.loads(schema), foreign=True)
+
+
+@lru_cache(maxsize=1024)
+def narrowing(schema: bytes) -> Narrowing:
+    """Likewise, for what an author narrows."""
+    return Narrowing(orjson.loads(schema))

@@ -1,0 +1,66 @@
+"""The JSON Schema of the legal next step, made from the tools that the model may call."""
+
+from collections.abc import Sequence
+from typing import Any
+
+Schema = dict[str, Any]
+
+_SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+_DATA = ("const", "enum", "default", "examples")
+
+
+def step_schema(
+    tools: Sequence[tuple[str, Schema]], *, answer_schema: Schema | None = None, final_only: bool = False
+) -> Schema:
+    """JSON Schema 2020-12 of one reply: an action for each (code, schema of its args), or the final.
+
+    A schema without references stands in its place as given. One with local references is moved to the root's
+    `$defs`, so that they still point into it. `final_only` is for the step in which the model must answer.
+    """
+    definitions: dict[str, Schema] = {}
+    steps = [] if final_only else [_action(code, schema, definitions) for code, schema in tools]
+    answer = {"type": "string"} if answer_schema is None else _placed("answer", answer_schema, definitions)
+    schema: Schema = {"anyOf": [*steps, _step("final", {"answer": answer})]}
+    return schema | {"$defs": definitions} if definitions else schema
+
+
+def _action(code: str, schema: Schema, definitions: dict[str, Schema]) -> Schema:
+    args = _placed(f"args.{code}", {"type": "object"} | schema, definitions)
+    return _step("action", {"tool": {"const": code}, "args": args})
+
+
+def _step(kind: str, fields: dict[str, Schema]) -> Schema:
+    return {
+        "type": "object",
+        "properties": {"type": {"const": kind}, **fields, "thought": {"type": "string"}},
+        "required": ["type", *fields],
+        "additionalProperties": False,
+    }
+
+
+def _placed(name: str, schema: Schema, definitions: dict[str, Schema]) -> Schema:
+    """The schema as it can stand inside another document; `definitions` takes it if it refers to itself."""
+    bare = {key: value for key, value in schema.items() if key not in ("$id", "$schema")}
+    home = f"#/$defs/{name}"
+    moved: Schema = _moved(bare, home)
+    if moved == bare:
+        return bare
+    definitions[name] = moved
+    return {"$ref": home}
+
+
+def _moved(schema: Any, home: str) -> Any:
+    """A copy whose local references start from `home` instead of from the root of the document."""
+    if isinstance(schema, list):
+        return [_moved(item, home) for item in schema]
+    if not isinstance(schema, dict) or "$id" in schema:  # a schema with its own $id is its own root
+        return schema
+    return {key: _moved_keyword(key, value, home) for key, value in schema.items()}
+
+
+def _moved_keyword(key: str, value: Any, home: str) -> Any:
+    if key == "$ref" and isinstance(value, str):
+        return home + value[1:] if value == "#" or value.startswith("#/") else value
+    if key in _SCHEMAS_BY_NAME and isinstance(value, dict):
+        return {name: _moved(item, home) for name, item in value.items()}
+    return value if key in _DATA else _moved(value, home)

@@ -1,0 +1,95 @@
+"""The trace a node emits: one step a reply, shortened; the journal holds the full record. Pure."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from agent_core.loop.clip import clip_args
+from agent_core.loop.effects import Json
+
+
+@dataclass(slots=True)
+class Trace:
+    """Steps as they happen. Sizes are those of the config; None or 0 means no limit."""
+
+    observation_max_len: int | None
+    max_bytes: int | None
+    steps: list[Json] = field(default_factory=list)
+    tools: dict[str, Json] = field(default_factory=dict)
+
+    def add(
+        self,
+        step: int,
+        *,
+        at: str,
+        seconds: float,
+        tool: str | None = None,
+        args: Json | None = None,
+        observation: str | None = None,
+        thought: str | None = None,
+        error: str | None = None,
+        cached: bool = False,
+    ) -> None:
+        """One entry; several calls of one reply have one each, under the same step."""
+        action = None if tool is None else {"tool": tool, "args": clip_args(args or {}, self.observation_max_len)}
+        self.steps.append(
+            {
+                "step": step,
+                "action": action,
+                "observation": observation,
+                "elapsed_ms": round(seconds * 1000, 3),
+                "thought": thought,
+                "timestamp": at,
+                "error": error,
+                "cached": cached,
+            }
+        )
+
+    def used(self, tool: str, seconds: float) -> None:
+        """Count a call that was started."""
+        entry = self.tools.setdefault(tool, {"count": 0, "total_ms": 0.0})
+        entry["count"] += 1
+        entry["total_ms"] = round(entry["total_ms"] + seconds * 1000, 3)
+
+    def emitted(self) -> list[Json]:
+        """The steps within `max_bytes`: the oldest observations go first, then the oldest arguments, then steps."""
+        steps = [dict(step) for step in self.steps]
+        if not self.max_bytes or (over := _size(steps) - self.max_bytes) <= 0:
+            return steps
+        for step in steps:
+            over -= _blank(step, "observation")
+            if over <= 0:
+                return steps
+        for step in steps:
+            over -= _blank(step, "thought") + _blank(step, "error") + _blank_args(step)
+            if over <= 0:
+                return steps
+        while steps and _size(steps) > self.max_bytes:
+            del steps[0]
+        return steps
+
+
+LEFT_OUT = "…"
+
+
+def _size(value: Any) -> int:
+    return len(orjson.dumps(value))
+
+
+def _blank(step: Json, key: str) -> int:
+    """Bytes won by leaving a text out."""
+    if step[key] is None:
+        return 0
+    won = _size(step[key]) - _size(LEFT_OUT)
+    if won > 0:
+        step[key] = LEFT_OUT
+    return max(0, won)
+
+
+def _blank_args(step: Json) -> int:
+    action = step["action"]
+    if not action or not action["args"]:
+        return 0
+    step["action"] = {"tool": action["tool"], "args": {}}
+    return _size(action["args"]) - _size({})
