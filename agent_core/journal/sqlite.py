@@ -1,0 +1,150 @@
+"""The journal in one SQLite file: many runs, many writers, one short transaction an append."""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from time import monotonic, sleep
+from typing import Any, Final, Literal
+
+from agent_core.errors import JournalError
+from agent_core.journal.record import Row, Tape, by_path
+from agent_core.journal.slots import fresh
+
+LAYOUT: Final = 1
+_PATIENCE_S: Final = 5.0
+_CREATE: Final = """
+    CREATE TABLE IF NOT EXISTS rows (
+        seq INTEGER PRIMARY KEY,
+        run TEXT NOT NULL,
+        strand TEXT NOT NULL,
+        n INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        data BLOB NOT NULL,
+        UNIQUE (run, strand, n)
+    )"""
+
+
+class SqliteJournal:
+    """A `Journal` of any number of runs in one file, opened at its first use.
+
+    With durability "process" what is appended survives the death of the process, with "power" that of the
+    machine as well, at the price of a sync to disk for each append. An object must not be carried across a fork.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, durability: Literal["process", "power"] = "process") -> None:
+        self.path = Path(path)
+        self._synchronous = {"process": "NORMAL", "power": "FULL"}[durability]
+        self._db: sqlite3.Connection | None = None
+        self._lock = Lock()
+
+    def load(self, run: str) -> Tape:
+        rows = self._select("SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n", run)
+        if any(tuple(map(type, row)) != (str, int, bytes, bytes) for row in rows):
+            raise JournalError(f"{self.path} holds values in run {run!r} that no journal wrote")
+        return by_path(Row(*row) for row in rows)
+
+    def append(self, run: str, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        with self._opened("write to") as db, _transaction(db):
+            new = fresh(rows, lambda path: _count(db, run, path), lambda row: _holds(db, run, row))
+            db.executemany(
+                "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
+                [(run, row.path, row.n, row.hash, row.data) for row in new],
+            )
+
+    def runs(self) -> list[str]:
+        return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
+
+    def close(self) -> None:
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    def _select(self, query: str, *values: str) -> list[Any]:
+        if self._db is None and not self.path.exists():
+            return []
+        with self._opened("read") as db:
+            return db.execute(query, values).fetchall()
+
+    @contextmanager
+    def _opened(self, doing: str) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._lock:
+                if self._db is None:
+                    self._db = _connect(self.path, self._synchronous)
+                yield self._db
+        except sqlite3.Error as error:
+            raise JournalError(f"cannot {doing} journal {self.path}: {_why(error, self.path)}") from error
+
+
+def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
+    new = not path.exists()
+    db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+    try:
+        (layout,) = db.execute("PRAGMA user_version").fetchone()
+        if layout > LAYOUT:
+            raise JournalError(f"{path} has layout {layout}, this agent_core knows {LAYOUT}: use a newer one")
+        if new:
+            path.chmod(0o600)
+        if layout < LAYOUT:
+            _lay_out(db)
+        db.execute(f"PRAGMA synchronous = {synchronous}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _lay_out(db: sqlite3.Connection) -> None:
+    _switch_to_wal(db, monotonic() + _PATIENCE_S)
+    with _transaction(db):
+        db.execute(_CREATE)
+        db.execute(f"PRAGMA user_version = {LAYOUT}")
+
+
+def _switch_to_wal(db: sqlite3.Connection, until: float) -> None:
+    """SQLite does not wait here by itself when several processes make the same new file."""
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > until:
+                raise
+            sleep(0.005)
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _count(db: sqlite3.Connection, run: str, path: str) -> int:
+    query = "SELECT coalesce(max(n) + 1, 0) FROM rows WHERE run = ? AND strand = ?"
+    (count,) = db.execute(query, (run, path)).fetchone()
+    return int(count)
+
+
+def _holds(db: sqlite3.Connection, run: str, row: Row) -> bool:
+    query = "SELECT hash, data FROM rows WHERE run = ? AND strand = ? AND n = ?"
+    return bool(db.execute(query, (run, row.path, row.n)).fetchone() == (row.hash, row.data))
+
+
+def _why(error: sqlite3.Error, path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}"
+    if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+        return f"another process has kept it locked for {_PATIENCE_S:.0f} s"
+    return str(error)
