@@ -59,7 +59,7 @@ def _moved(schema: Any, home: str) -> Any:
 
 
 def _moved_keyword(key: str, value: Any, home: str) -> Any:
-    if key == "$ref" and isinstance(value, str):
+    if key in ("$ref", "$dynamicRef") and isinstance(value, str):
         return home + value[1:] if value == "#" or value.startswith("#/") else value
     if key in _SCHEMAS_BY_NAME and isinstance(value, dict):
         return {name: _moved(item, home) for name, item in value.items()}
