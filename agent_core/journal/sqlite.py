@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
@@ -82,9 +82,26 @@ class SqliteJournal:
             raise JournalError(f"cannot {doing} journal {self.path}: {_why(error, self.path)}") from error
 
 
+def is_database(path: Path) -> bool:
+    """Whether this existing file is SQLite's.
+
+    SQLite itself is asked: if we opened and closed the file, the locks that this process holds on it would go.
+    """
+    if not path.stat().st_size:
+        return False
+    try:
+        with closing(sqlite3.connect(_address(path, False), uri=True)) as db:
+            db.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        return error.sqlite_errorcode != sqlite3.SQLITE_NOTADB
+    return True
+
+
 def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
     new = not path.exists()
-    db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(
+        _address(path, new), uri=True, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+    )
     try:
         (layout,) = db.execute("PRAGMA user_version").fetchone()
         if layout > LAYOUT:
@@ -98,6 +115,13 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _address(path: Path, new: bool) -> str:
+    """Where SQLite finds the file; one that nobody can write, such as an archived one, needs no locks."""
+    writable = new or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+    sealed = not writable and not path.with_name(path.name + "-wal").exists()
+    return path.absolute().as_uri() + ("?immutable=1" if sealed else "")
 
 
 def _lay_out(db: sqlite3.Connection) -> None:

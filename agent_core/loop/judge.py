@@ -49,7 +49,7 @@ def judge(
     if authored := [key for key in args if key in policy["hidden"]]:
         fault = Fault(f"/{authored[0]}", "to be left out", _shown(args[authored[0]]), "is set by the workflow's author")
         return _refused("invalid_action", tool, [fault])
-    if faults := compiled(_key(policy["schema"])).faults({**policy["preset"], **args}):
+    if faults := compiled_schema(policy["schema"]).faults({**policy["preset"], **args}):
         return _refused("invalid_action", tool, faults)
     if policy["max_calls"] and made >= policy["max_calls"]:
         return Verdict(
@@ -107,6 +107,11 @@ def _shown(value: Any) -> str:
 
 def _key(schema: Json) -> bytes:
     return orjson.dumps(schema)
+
+
+def compiled_schema(schema: Json) -> ConfigSchema:
+    """The validator of a schema, built once a process."""
+    return compiled(_key(schema))
 
 
 @lru_cache(maxsize=1024)

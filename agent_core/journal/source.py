@@ -1,0 +1,116 @@
+"""Where a recorded run is read from: a file, a journal or rows at hand, opened alike for verify and replay."""
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_core.errors import JournalError
+from agent_core.journal import lines
+from agent_core.journal.jsonl import JsonlJournal, read_file
+from agent_core.journal.record import Row, Tape, by_path
+from agent_core.journal.sqlite import SqliteJournal, is_database
+from agent_core.journal.store import Journal
+
+Source = str | os.PathLike[str] | Journal | Iterable[Row]
+"""The path of a JSONL or SQLite file, a journal, or the rows of one run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that no journal wrote, and where it stands as far as that is known."""
+
+    why: str
+    strand: str | None = None
+    n: int | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """One run as a source holds it. `lines` has the line numbers of a JSONL file, row for row like `tape`."""
+
+    run: str
+    tape: Tape
+    lines: dict[str, list[int]] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
+    torn: bool = False
+
+
+def load(source: Source, run_id: str | None = None) -> tuple[str, Tape]:
+    """The id and the rows of a run, not yet checked against their chains; a torn tail is left out.
+
+    `run_id` is needed for rows, and where a source holds several runs. Raises `JournalError` when there is
+    no such source or run, or when it cannot be read.
+    """
+    contents = open_source(source, run_id)
+    if contents.faults:
+        raise JournalError(contents.faults[0].why)
+    return contents.run, contents.tape
+
+
+def open_source(source: Source, run_id: str | None = None) -> Contents:
+    """What `load` gives, with the damage told rather than raised."""
+    match source:
+        case str() | os.PathLike():
+            return _from_file(Path(source), run_id)
+        case JsonlJournal():
+            return _from_file(source.path, run_id)
+        case Iterable():
+            if run_id is None:
+                raise JournalError("rows do not tell which run they belong to: give run_id")
+            return Contents(run_id, by_path(source))
+        case _:
+            return _from_journal(source, "the journal", run_id)
+
+
+def _from_file(path: Path, run_id: str | None) -> Contents:
+    if not path.exists():
+        raise JournalError(f"there is no journal {path}")
+    if not is_database(path):
+        return _from_lines(path, run_id)
+    with closing(SqliteJournal(path)) as journal:
+        return _from_journal(journal, str(path), run_id)
+
+
+def _from_journal(journal: Journal, name: str, run_id: str | None) -> Contents:
+    try:
+        runs = journal.runs() if run_id is None else [run_id]
+        tape = journal.load(runs[0]) if len(runs) == 1 else {}
+    except JournalError as error:
+        return Contents(run_id or "", {}, faults=(Fault(str(error)),))
+    if not tape:
+        raise JournalError(_no_such(name, run_id, journal.runs()))
+    return Contents(runs[0], tape)
+
+
+def _from_lines(path: Path, run_id: str | None) -> Contents:
+    data = read_file(path)
+    found = list(lines.read(data))
+    runs = list(dict.fromkeys(line.run for line in found if line.row))
+    if run_id is not None and runs and run_id not in runs:
+        raise JournalError(_no_such(str(path), run_id, runs))
+    run = run_id if run_id is not None else next(iter(runs), "")
+    tape: Tape = {}
+    numbers: dict[str, list[int]] = {}
+    faults = []
+    for line in found:
+        if line.row is None:
+            faults.append(Fault(f"line {line.number} is no journal line", line=line.number))
+        elif line.run != run:
+            why = f"line {line.number} belongs to another run, {line.run!r}"
+            faults.append(Fault(why, line.row.path, line.row.n, line.number))
+        else:
+            tape.setdefault(line.row.path, []).append(line.row)
+            numbers.setdefault(line.row.path, []).append(line.number)
+    return Contents(run, tape, numbers, tuple(faults), torn=data[-1:] not in (b"", b"\n"))
+
+
+def _no_such(name: str, run_id: str | None, runs: Sequence[str]) -> str:
+    some = ", ".join(runs[:5]) + (", …" if len(runs) > 5 else "")
+    if not runs:
+        return f"{name} holds no run"
+    if run_id is not None:
+        return f"{name} holds no run {run_id!r}; it holds {some}"
+    return f"{name} holds {len(runs)} runs, say which by run_id: {some}"

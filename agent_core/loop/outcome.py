@@ -1,0 +1,46 @@
+"""How an agent run came out: the node's output, and what its parent and its journal are told. Pure."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+import orjson
+
+from agent_core.loop.clip import as_text
+from agent_core.loop.effects import Did, FinishReason, Json
+
+WAITING = ("awaiting_approval", "in_doubt")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOutcome:
+    """`output` is the node's, all but `journal`, which only the recorder knows."""
+
+    finish_reason: FinishReason
+    output: Json
+    primary: str
+    waiting: tuple[Json, ...] = ()
+
+    def finished(self) -> Json:
+        """The `run_finished` record: what an auditor looks for first, and a hash that proves the rest."""
+        output = self.output
+        told = {key: output[key] for key in ("finish_reason", "final_answer", "error", "usage", "used_tools")}
+        return {**told, "at": output["ended_at"], "output": sha256(orjson.dumps(output)).hexdigest()}
+
+    def answer(self) -> Did:
+        """The result of the call that this run was nested under."""
+        output = self.output
+        success = self.finish_reason == "final"
+        error = None if success else f"the agent ended by {self.finish_reason}: {output['error']['message']}"
+        primary = output.get(self.primary) if success else None
+        seconds = output["total_ms"] / 1000
+        return Did(success, primary, error, output["ended_at"], seconds, usage=output["usage"])
+
+
+def error_of(reason: FinishReason, message: str) -> Json | None:
+    """The `error` output: null for a success."""
+    return None if reason == "final" else {"kind": reason, "message": message}
+
+
+def answer_text(answer: object) -> str:
+    """A final answer as it stands in the conversation."""
+    return as_text(answer)

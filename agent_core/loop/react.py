@@ -1,0 +1,175 @@
+"""react(): the loop of an agent run. It asks, is told, decides, and at last returns an outcome. Pure."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agent_core.loop.effects import (
+    CallTools,
+    Cancelled,
+    Classify,
+    Decided,
+    Decision,
+    Deny,
+    Edit,
+    Effect,
+    Failed,
+    FinishReason,
+    Json,
+    Loop,
+    Said,
+    Suspended,
+    ToolCall,
+    ToolReply,
+    Wait,
+)
+from agent_core.loop.judge import Verdict, effect_of
+from agent_core.loop.outcome import AgentOutcome
+from agent_core.loop.protocol import Action, Final, ProtocolError
+from agent_core.loop.turn import Turn
+
+Step = Generator[Effect, Any, AgentOutcome | None]
+Judged = list[tuple[ToolCall, Verdict]]
+
+
+def react(started: Json) -> Loop:
+    """One agent run, from its `run_started` record to its outcome: ask, read, judge, act, feed back, again."""
+    turn = Turn(started)
+    while True:
+        if limit := turn.budget.exceeded():
+            return turn.end(limit)
+        reply = yield turn.question()
+        outcome = yield from _step(turn, reply)
+        if outcome is not None:
+            return outcome
+
+
+def _step(turn: Turn, reply: Said | Failed | Cancelled) -> Step:
+    if isinstance(reply, Cancelled):
+        turn.at = reply.at
+        return turn.end("cancelled")
+    turn.heard(reply)
+    if isinstance(reply, Failed):
+        return turn.end(_model_failure(turn, reply), reply.message)
+    if reply.finish_reason == "content_filter":
+        turn.trace.add(turn.budget.steps, at=reply.at, seconds=reply.seconds, error="content_filter")
+        return turn.end("content_filter")
+    step = turn.read(reply)
+    if isinstance(step, Action):
+        return (yield from _act(turn, reply, [step]))
+    yield Decided(_decision(turn, step))
+    return turn.final(reply, step) if isinstance(step, Final) else turn.unreadable(reply, step)
+
+
+def _model_failure(turn: Turn, reply: Failed) -> FinishReason:
+    if turn.budget.exceeded() == "timeout":
+        return "timeout"
+    return "content_filter" if reply.kind == "content_filter" else "model_error"
+
+
+def _act(turn: Turn, reply: Said, actions: Sequence[Action]) -> Step:
+    """Judge the calls of one reply, run those that may, and feed back what came of each."""
+    thought = actions[0].thought
+    judged = yield from _judged(turn, actions)
+    runnable = [call for call, verdict in judged if verdict.verdict != "refuse"]
+    limit = turn.limit(len(runnable))
+    yield Decided(_decision(turn, actions[0], judged, limit))
+    if limit:
+        turn.not_run(reply, thought, [call for call, _ in judged], f"not run: {limit}")
+        return turn.end(limit)
+    settled = yield from _approved(turn, judged)
+    if isinstance(settled, Cancelled | Suspended):
+        return _stopped(turn, reply, thought, runnable, settled)
+    running = [call for call, verdict in settled if verdict.verdict == "run"]
+    replies = dict(zip([call.id for call in running], (yield from _run(turn, running)), strict=True))
+    for result in replies.values():
+        if isinstance(result, Cancelled | Suspended):
+            return _stopped(turn, reply, thought, running, result)
+    return turn.acted(reply, thought, [(call, replies.get(call.id, verdict)) for call, verdict in settled])
+
+
+def _judged(turn: Turn, actions: Sequence[Action]) -> Generator[Effect, Any, Judged]:
+    judged: Judged = []
+    for index, action in enumerate(actions):
+        policy = turn.tools.get(action.tool)
+        effect = effect_of(policy, action.args)
+        if effect is None:
+            effect = yield Classify(index, action.tool, {**turn.tools[action.tool]["preset"], **action.args})
+        call = turn.call(index, len(actions), action, effect)
+        judged.append((call, turn.judge(call)))
+    return judged
+
+
+def _approved(turn: Turn, judged: Judged) -> Generator[Effect, Any, Judged | Suspended | Cancelled]:
+    """The verdicts once a person has spoken on every call that waits."""
+    waiting = [call for call, verdict in judged if verdict.verdict == "wait"]
+    if not waiting:
+        return judged
+    decisions = yield Wait(tuple(waiting))
+    if isinstance(decisions, Suspended | Cancelled):
+        return decisions
+    spoken = dict(zip([call.id for call in waiting], decisions, strict=True))
+    settled = [_spoken(turn, call, verdict, spoken.get(call.id)) for call, verdict in judged]
+    if any(isinstance(decision, Edit) for decision in decisions):
+        yield Decided({"step": turn.budget.steps, "edited": True, "calls": [_told(*entry) for entry in settled]})
+    return settled
+
+
+def _spoken(turn: Turn, call: ToolCall, verdict: Verdict, decision: Decision | None) -> tuple[ToolCall, Verdict]:
+    match decision:
+        case None:
+            return call, verdict
+        case Deny(message):
+            told = f"A person refused the call of {call.tool}" + (f": {message}" if message else ".")
+            return call, Verdict("refuse", "policy_denied", told)
+        case Edit(args):
+            turn.edited(decision)
+            effect = effect_of(turn.tools.get(call.tool), args) or "write"
+            changed = replace(turn.call(0, 1, Action(call.tool, args), effect), id=call.id)
+            return changed, turn.judge(changed, edited=True)
+        case _:
+            return call, Verdict("run")
+
+
+def _run(turn: Turn, calls: Sequence[ToolCall]) -> Generator[Effect, Any, tuple[ToolReply, ...]]:
+    """Run the calls: side by side when all of them only read, else one after another."""
+    if not calls:
+        return ()
+    turn.budget.tool_calls += len(calls)
+    parallel = len(calls) > 1 and all(call.effect == "read" for call in calls)
+    replies: tuple[ToolReply, ...] = yield CallTools(tuple(calls), parallel)
+    turn.spent(replies, parallel=parallel)
+    return replies
+
+
+def _stopped(
+    turn: Turn, reply: Said, thought: str | None, calls: Sequence[ToolCall], stop: Cancelled | Suspended
+) -> AgentOutcome:
+    if isinstance(stop, Cancelled):
+        turn.at = max(turn.at, stop.at)
+        turn.not_run(reply, thought, calls, "cancelled")
+        return turn.end("cancelled")
+    turn.not_run(reply, thought, calls, stop.reason)
+    return turn.end("in_doubt" if stop.reason == "in_doubt" else "awaiting_approval", waiting=stop.waiting)
+
+
+def _decision(
+    turn: Turn, step: Action | Final | ProtocolError, judged: Judged | None = None, limit: str | None = None
+) -> Json:
+    """What the journal says of one reply."""
+    record: Json = {"step": turn.budget.steps}
+    if isinstance(step, ProtocolError):
+        return {**record, "unreadable": {"kind": step.kind, "message": step.message}}
+    if step.thought is not None:
+        record["thought"] = step.thought
+    if step.stripped:
+        record["stripped"] = list(step.stripped)
+    if isinstance(step, Final):
+        return {**record, "final": True}
+    record["calls"] = [_told(*entry) for entry in judged or ()]
+    return {**record, "limit": limit} if limit else record
+
+
+def _told(call: ToolCall, verdict: Verdict) -> Json:
+    told = {"id": call.id, "tool": call.tool, "args": call.args, "effect": call.effect, "verdict": verdict.verdict}
+    return {**told, **({"reason": verdict.reason, "message": verdict.message} if verdict.verdict != "run" else {})}

@@ -1,0 +1,327 @@
+"""The state of one agent run: what was spent, said and traced so far, and how it may end. Pure."""
+
+from collections.abc import Sequence
+from string import Template
+from typing import Any
+
+from agent_core.loop.budget import Budget, Limits
+from agent_core.loop.clip import as_text, clip
+from agent_core.loop.dialect import encode, observed
+from agent_core.loop.effects import CallModel, Did, Edit, Failed, FinishReason, Json, Said, ToolCall, ToolReply
+from agent_core.loop.judge import Verdict, compiled_schema, judge
+from agent_core.loop.messages import action_message, tool_message
+from agent_core.loop.outcome import AgentOutcome, answer_text, error_of
+from agent_core.loop.protocol import Action, Final, Plan, ProtocolError, parse, render
+from agent_core.loop.trace import Trace
+from agent_core.loop.transcript import Transcript
+
+ECHO_MAX = 2000
+"""Characters of an unreadable reply that the model is shown again."""
+
+LIMIT_MESSAGES: dict[str, str] = {
+    "max_steps": "the model still asked for a tool in the last allowed step",
+    "max_tool_calls": "the model asked for more tool calls than are allowed",
+    "token_budget": "the token budget is used up",
+    "cost_budget": "the cost budget is used up",
+    "timeout": "the run's time is used up",
+    "cancelled": "the run was cancelled",
+    "content_filter": "the vendor's content filter stopped the reply",
+    "awaiting_approval": "a call waits for a person's approval",
+    "in_doubt": "a write may or may not have happened; a person has to decide",
+}
+
+
+class Turn:
+    """A run in the making, from its `run_started` record."""
+
+    def __init__(self, started: Json) -> None:
+        self.config: Json = started["config"]
+        self.texts: Json = started["texts"]
+        self.tools: Json = started["tools"]
+        self.started_at = self.at = started["at"]
+        self.trusted: list[str] = list(started["trusted"])
+        self.budget = Budget(Limits(**started["limits"]))
+        self.trace = Trace(self.config["observation_max_len"], self.config["trace_max_bytes"])
+        self.repairs = 0
+        self.repair: tuple[str, bool] | None = None
+        self._prefix: str = started["call_prefix"]
+        self._options: Json = started["options"]
+        self._run: str = started["run"]
+        sent = encode(started["messages"], self.texts["observation"])
+        if notice := self._notice():
+            _add_notice(sent, notice)
+        kept = [message for message in started["messages"] if message["role"] != "system"]
+        self.transcript = Transcript(sent, kept, self.config["max_input_tokens"])
+
+    # ── asking ────────────────────────────────────────────────────────────────────────────────────
+
+    def question(self) -> CallModel:
+        """The next question, cut to size, with what it may cost in time."""
+        cut = self.transcript.fit()
+        step = self.budget.steps + 1
+        within = self.budget.within(self.budget.limits.call_seconds)
+        messages, digest = self.transcript.wire(), self.transcript.digest
+        return CallModel(step, step - 1, self.config["model"], messages, digest, self._options, within, cut)
+
+    def call(self, index: int, count: int, action: Action, effect: str) -> ToolCall:
+        """A call with what its tool gets and what bounds it."""
+        policy = self.tools.get(action.tool, {})
+        suffix = f"_{index}" if count > 1 else ""
+        nested = effect == "nested"
+        single = None if nested else policy.get("timeout") or self.budget.limits.call_seconds
+        return ToolCall(
+            id=f"call_{self._prefix}_{self.budget.steps}{suffix}",
+            tool=action.tool,
+            args=action.args,
+            config={**policy.get("preset", {}), **action.args},
+            effect=effect,
+            within=self.budget.within(single),
+            idempotent=policy.get("idempotent", False),
+            remaining=self.budget.remaining() if nested else {},
+        )
+
+    def judge(self, call: ToolCall, *, edited: bool = False) -> Verdict:
+        made = self.trace.tools.get(call.tool, {}).get("count", 0)
+        return judge(
+            call.tool, call.args, call.effect, tools=self.tools, made=made, trusted=self.trusted, edited=edited
+        )
+
+    def limit(self, running: int) -> FinishReason | None:
+        """The limit that keeps this step's calls from being run, if one does."""
+        if self.budget.no_calls_left():
+            return "max_tool_calls"
+        if not running:
+            return None
+        if self.budget.last_step:
+            return "max_steps"
+        return self.budget.exceeded() or ("max_tool_calls" if self.budget.no_calls_left(running) else None)
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+    def heard(self, reply: Said | Failed) -> None:
+        self.budget.heard(reply)
+        self.at = reply.at
+
+    def read(self, reply: Said) -> Action | Final | ProtocolError:
+        """The legal step that the reply is, or why it is none."""
+        schema = self.config["answer_schema"]
+        parsed = parse(
+            reply.content,
+            mode=self.config["parsing"],
+            finish_reason=reply.finish_reason,
+            any_answer=schema is not None,
+        )
+        if isinstance(parsed, Plan):
+            return ProtocolError("unknown_type", 'A plan is not asked for here; "type" must be "action" or "final".')
+        if not isinstance(parsed, Final):
+            return parsed
+        if self._quotes_the_repair(parsed.answer):
+            told = "The answer only repeats the error message. Answer the user's question itself."
+            return ProtocolError("wrong_type", told)
+        if schema is not None and (faults := compiled_schema(schema).faults(parsed.answer)):
+            lines = "; ".join(f"/answer{f.pointer}: expected {f.expected}, you sent {f.got}" for f in faults)
+            return ProtocolError("wrong_type", f"The answer does not have the form that was asked for: {lines}.")
+        return parsed
+
+    def _quotes_the_repair(self, answer: Any) -> bool:
+        if self.repair is None or not isinstance(answer, str):
+            return False
+        text, tool_failed = _squeezed(self.repair[0]), self.repair[1]
+        said, closing = _squeezed(answer), _squeezed(self.texts["error"].rpartition("$error")[2])
+        if said == text or (len(closing) >= 20 and closing in said):
+            return True
+        return not tool_failed and len(said) >= 20 and said in text
+
+    # ── going on ──────────────────────────────────────────────────────────────────────────────────
+
+    def unreadable(self, reply: Said, error: ProtocolError) -> AgentOutcome | None:
+        """Send the reply back with what was wrong with it, or end the run."""
+        self.trace.add(self.budget.steps, at=reply.at, seconds=reply.seconds, error=error.message)
+        outcome = self._failed("protocol_error", error.message, counts=True)
+        if outcome is None:
+            echoed = clip(reply.content, ECHO_MAX) or "(an empty reply)"
+            self.transcript.add("assistant", echoed, [{"role": "assistant", "content": echoed}])
+            self._hear_repair(self._error_text(error.message), [])
+        return outcome
+
+    def acted(
+        self, reply: Said, thought: str | None, results: Sequence[tuple[ToolCall, ToolReply | Verdict]]
+    ) -> AgentOutcome | None:
+        """Feed the observations back, errors too, or end the run."""
+        observations = [self._observe(reply, thought, call, result) for call, result in results]
+        neutral = [message for message, _ in observations]
+        action = action_message([(call.id, call.tool, call.args) for call, _ in results], thought)
+        self.transcript.keep(action, *neutral)
+        failures = [result for _, result in results if not _succeeded(result)]
+        outcome = self._weighed(failures)
+        if outcome is None:
+            shown = "\n".join(render(Action(call.tool, call.args, thought)) for call, _ in results)
+            self.transcript.add("assistant", shown, [action])
+            self._hear("\n\n".join(sent for _, sent in observations), neutral, failed=bool(failures))
+        return outcome
+
+    def _weighed(self, failures: Sequence[ToolReply | Verdict]) -> AgentOutcome | None:
+        """Whether what failed ends the run; a step without a failure starts the count anew."""
+        if not failures:
+            self.repairs = 0
+            return None
+        reason, message = _failure(failures[0])
+        if any(isinstance(result, Failed) and result.kind == "abandoned" for result in failures):
+            return self.end("tool_error", message)
+        return self._failed(reason, message, counts=self.config["repair_scope"] == "all")
+
+    def _failed(self, reason: FinishReason, message: str, *, counts: bool) -> AgentOutcome | None:
+        self.repairs += counts
+        if counts and self.repairs > self.config["max_repairs"]:
+            return self.end(reason, message)
+        return self.end("max_steps", message) if self.budget.last_step else None
+
+    def _observe(
+        self, reply: Said, thought: str | None, call: ToolCall, result: ToolReply | Verdict
+    ) -> tuple[Json, str]:
+        """The neutral message, and what the model is sent."""
+        limit = self.config["observation_max_len"]
+        if isinstance(result, Verdict):
+            text, seconds, failed = result.message, 0.0, True
+            sent = self._error_text(text)
+        else:
+            assert isinstance(result, Did | Failed)
+            error = _error(result)
+            text, seconds, failed = clip(error or as_text(_output(result)), limit), result.seconds, error is not None
+            sent = self._tool_text(call.tool, text, failed=failed)
+            self._account(call, result, failed=failed)
+        cached = isinstance(result, Did) and result.cached
+        self.trace.add(
+            self.budget.steps,
+            at=reply.at,
+            seconds=reply.seconds + seconds,
+            tool=call.tool,
+            args=call.args,
+            observation=clip(text, limit),
+            thought=thought,
+            error=clip(text, limit) if failed else None,
+            cached=cached,
+        )
+        return tool_message(call.id, call.tool, text), sent
+
+    def _account(self, call: ToolCall, result: Did | Failed, *, failed: bool) -> None:
+        self.at = max(self.at, result.at)
+        self.trace.used(call.tool, result.seconds)
+        if not failed and self.tools[call.tool]["trusted"]:
+            self.trusted.append(as_text(_output(result)))
+
+    def spent(self, replies: Sequence[ToolReply], *, parallel: bool) -> None:
+        """Count what a batch took: side by side, as long as its longest."""
+        answers = [reply for reply in replies if isinstance(reply, Did | Failed)]
+        for answer in answers:
+            self.budget.did(answer)
+        if answers:
+            self.budget.seconds += (max if parallel else sum)(answer.seconds for answer in answers)
+
+    def edited(self, edit: Edit) -> None:
+        """What a person wrote is trusted text."""
+        self.trusted.append(as_text(edit.args))
+
+    def not_run(self, reply: Said, thought: str | None, calls: Sequence[ToolCall], why: str) -> None:
+        for call in calls:
+            self.trace.add(
+                self.budget.steps,
+                at=reply.at,
+                seconds=reply.seconds,
+                tool=call.tool,
+                args=call.args,
+                thought=thought,
+                error=why,
+            )
+
+    # ── what the model reads ──────────────────────────────────────────────────────────────────────
+
+    def _hear(self, text: str, neutral: Sequence[Json], *, failed: bool) -> None:
+        self.repair = (text, True) if failed else None
+        notice = self._notice()
+        notices = [{"role": "user", "content": notice}] if notice else []
+        content = f"{text}\n\n{notice}" if notice else text
+        self.transcript.add("user", content, [*neutral, *notices], observation=not failed)
+
+    def _hear_repair(self, text: str, neutral: Sequence[Json]) -> None:
+        self._hear(text, neutral or [{"role": "user", "content": text}], failed=True)
+        self.repair = (text, False)
+
+    def _error_text(self, message: str) -> str:
+        return Template(self.texts["error"]).substitute(error=message)
+
+    def _tool_text(self, tool: str, text: str, *, failed: bool) -> str:
+        if failed:
+            return Template(self.texts["tool_error"]).substitute(tool=tool, error=text)
+        return observed(self.texts["observation"], tool, text)
+
+    def _notice(self) -> str | None:
+        """What the model is told when the next reply must be the answer."""
+        limits = self.budget.limits
+        if limits.steps is not None and self.budget.steps + 1 >= limits.steps:
+            return str(self.texts["last_step"])
+        return str(self.texts["last_call"]) if self.budget.no_calls_left() else None
+
+    # ── ending ────────────────────────────────────────────────────────────────────────────────────
+
+    def final(self, reply: Said, step: Final) -> AgentOutcome:
+        self.trace.add(self.budget.steps, at=reply.at, seconds=reply.seconds, thought=step.thought)
+        self.transcript.keep({"role": "assistant", "content": answer_text(step.answer)})
+        return self.end("final", answer=step.answer)
+
+    def end(
+        self, reason: FinishReason, message: str = "", *, answer: Any = None, waiting: tuple[Json, ...] = ()
+    ) -> AgentOutcome:
+        """The outcome, with everything gathered so far."""
+        output = {
+            "final_answer": answer if reason == "final" else None,
+            "trace": self.trace.emitted(),
+            "used_tools": self.trace.tools,
+            "finish_reason": reason,
+            "usage": self.budget.usage(),
+            "messages_json": self.transcript.kept,
+            "run_id": self._run,
+            "waiting": list(waiting),
+            "total_ms": round(self.budget.seconds * 1000, 3),
+            "started_at": self.started_at,
+            "ended_at": self.at,
+            "error": error_of(reason, message or LIMIT_MESSAGES.get(reason, reason)),
+        }
+        return AgentOutcome(reason, output, self.config["primary_output"], waiting)
+
+
+def _succeeded(result: ToolReply | Verdict) -> bool:
+    return isinstance(result, Did) and result.success
+
+
+def _failure(result: ToolReply | Verdict) -> tuple[FinishReason, str]:
+    if isinstance(result, Verdict):
+        return result.reason or "policy_denied", result.message
+    assert isinstance(result, Did | Failed)
+    return "tool_error", _error(result) or ""
+
+
+def _error(result: Did | Failed) -> str | None:
+    match result:
+        case Failed(message=message):
+            return message
+        case Did(success=False, error=error):
+            return error or "the tool failed and did not say why"
+        case _:
+            return None
+
+
+def _output(result: Did | Failed) -> Any:
+    return result.output if isinstance(result, Did) else None
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _add_notice(sent: list[Json], notice: str) -> None:
+    """The question with a notice behind it."""
+    if sent and sent[-1]["role"] == "user":
+        sent[-1]["content"] += f"\n\n{notice}"
+    else:
+        sent.append({"role": "user", "content": notice})
