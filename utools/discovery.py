@@ -25,9 +25,7 @@ def tools_of(entry: EntryPoint) -> list[Tool]:
         raise DefinitionError(f"cannot be loaded: {type(error).__name__}: {error}", where=where) from error
     tools = [offered] if isinstance(offered, Tool) else offered
     if not isinstance(tools, Iterable) or isinstance(tools, str):
-        raise DefinitionError(
-            "must be a Tool, a list of Tools or a function returning them", where=where, value=tools
-        )
+        raise DefinitionError("must be a Tool, a list of Tools or a function returning them", where=where, value=tools)
     found = list(tools)
     for each in found:
         if not isinstance(each, Tool):

@@ -72,9 +72,7 @@ def _found(error: "ValidationError", follow: Follow) -> list[Found]:
     value: Any = error.instance
     match keyword:
         case "required":
-            return [
-                _missing(place, name, keyword) for name in limit if name not in value and _says(error, name)
-            ]
+            return [_missing(place, name, keyword) for name in limit if name not in value and _says(error, name)]
         case "dependentRequired":
             names = [name for key, many in limit.items() if key in value for name in many]
             return [_missing(place, name, keyword) for name in dict.fromkeys(names) if name not in value]
@@ -137,9 +135,7 @@ def _misses(found: Found, place: Place) -> bool:
 def _none_fits(branches: list[list[Found]], place: Place, error: "ValidationError") -> Found:
     here = [each for many in branches for each in many if _misses(each, place)]
     return (
-        _joined(here)
-        if here
-        else Found(place, str(error.validator), "a valid value", error.instance, "is not valid")
+        _joined(here) if here else Found(place, str(error.validator), "a valid value", error.instance, "is not valid")
     )
 
 
@@ -152,9 +148,7 @@ def _joined(found: list[Found]) -> Found:
 def _echo(found: Found, others: list[Found]) -> bool:
     """A property that looks out of place only because its branch failed for another reason."""
     outer = found.place[:-1]
-    return found.keyword == ECHO and any(
-        each.keyword != ECHO and each.place[: len(outer)] == outer for each in others
-    )
+    return found.keyword == ECHO and any(each.keyword != ECHO and each.place[: len(outer)] == outer for each in others)
 
 
 def _position(place: Place, value: Any) -> tuple[tuple[int, str], ...]:

@@ -96,9 +96,7 @@ def _checked(schema: Schema, where: str) -> Schema:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         place = "".join(f"/{escaped(part)}" for part in error.absolute_path)
-        raise DefinitionError(
-            f"not a valid JSON Schema: {error.message[:300]}", where=where + place
-        ) from None
+        raise DefinitionError(f"not a valid JSON Schema: {error.message[:300]}", where=where + place) from None
     own = copy.deepcopy(schema)
     check_references(own, where=where)
     return own

@@ -96,9 +96,7 @@ def check_references(root: Schema, *, where: str) -> None:
         for key in REFERENCES:
             target = schema.get(key)
             if isinstance(target, str) and not target.startswith("#"):
-                raise DefinitionError(
-                    "only local references (#/…) are allowed", where=f"{place}/{key}", value=target
-                )
+                raise DefinitionError("only local references (#/…) are allowed", where=f"{place}/{key}", value=target)
             if key in schema and not isinstance(follow(schema[key]), dict | bool):
                 raise DefinitionError("this reference leads nowhere", where=f"{place}/{key}", value=target)
 

@@ -98,9 +98,7 @@ class Tool:
                 "must be a JSON Schema object", where=f"{where}.config_schema", value=self.config_schema
             )
         if not callable(self.execute):
-            raise DefinitionError(
-                "must be a function (args, context)", where=f"{where}.execute", value=self.execute
-            )
+            raise DefinitionError("must be a function (args, context)", where=f"{where}.execute", value=self.execute)
         _check_effect(self.effect, where=f"{where}.effect")
         ttl = self.cache.get("ttl") if self.cache is not None else 1
         if not isinstance(ttl, int | float) or isinstance(ttl, bool) or not ttl > 0:
@@ -127,9 +125,7 @@ def _check_effect(effect: Any, *, where: str) -> None:
         if set(effect) != {"argument", "read"} or not isinstance(effect["argument"], str) or not strings:
             raise DefinitionError("must be {'argument': NAME, 'read': [VALUE, …]}", where=where, value=effect)
     elif not callable(effect) and effect not in EFFECTS:
-        raise DefinitionError(
-            "must be read, write, nested or a function of the args", where=where, value=effect
-        )
+        raise DefinitionError("must be read, write, nested or a function of the args", where=where, value=effect)
 
 
 def is_async(execute: Execute) -> bool:

@@ -12,9 +12,7 @@ from utools.errors import DefinitionError, ToolError
 from utools.schema_shape import escaped, walk
 from utools.tool import Args, Tool, ToolContext
 
-ARGS_SECTION = re.compile(
-    r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE
-)
+ARGS_SECTION = re.compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
 PARAMETER = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 UNNAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -136,6 +134,4 @@ def _plain(value: Any) -> Any:
 
 def _told(error: ValidationError) -> str:
     faults = error.errors(include_url=False, include_context=False)
-    return "; ".join(
-        f"{''.join(f'/{escaped(part)}' for part in each['loc'])}: {each['msg']}" for each in faults
-    )
+    return "; ".join(f"{''.join(f'/{escaped(part)}' for part in each['loc'])}: {each['msg']}" for each in faults)

@@ -1,16 +1,29 @@
-"""The built-in tools, one module per family; each has a factory that returns its Tools."""
+"""The built-in tools, one module per family; each has a factory that returns its Tool."""
 
 import os
 from typing import TYPE_CHECKING
 
+from utools.builtin.calculator import calculator
+from utools.builtin.echo import echo
+from utools.builtin.files import file_search, read_file
+from utools.builtin.json_transform import json_transform
+from utools.context.manager import context_manager
+from utools.context.store_sqlite import SqliteContextStore
 from utools.tool import Tool
 
 if TYPE_CHECKING:
     from utools.context.store import ContextStore
 
+__all__ = ["builtin_tools", "calculator", "context_manager", "echo", "file_search", "json_transform", "read_file"]
 
-def builtin_tools(
-    root: str | os.PathLike[str] = ".", *, context_store: "ContextStore | None" = None
-) -> list[Tool]:
+
+def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "ContextStore | None" = None) -> list[Tool]:
     """All built-in tools; file tools see nothing outside `root`."""
-    return []
+    return [
+        calculator(),
+        context_manager(context_store or SqliteContextStore()),
+        echo(),
+        file_search(root),
+        json_transform(),
+        read_file(root),
+    ]

@@ -1,0 +1,161 @@
+"""`calculator`: statistics of a list of numbers, and safe arithmetic. Pure; exact where the numbers are."""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from utools.errors import ToolError
+from utools.jsonvalue import LARGEST, SMALLEST
+from utools.tool import Args, Tool, ToolContext
+
+Number = int | float
+
+MAX_LENGTH = 1000
+MAX_EXPONENT = 1024
+MAX_BITS = 8192
+NOT_ARITHMETIC = "an expression may hold only numbers and + - * / // % ** ( ), where ** is the power"
+ALLOWED = re.compile(r"[0-9eE.+\-*/%()_\s]*")
+
+BINARY: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def calculator() -> Tool:
+    """The tool `calculator`."""
+
+    async def execute(args: Args, context: ToolContext) -> Number:
+        return calculate(args)
+
+    return Tool(
+        code="calculator",
+        description=(
+            "Calculate. Give either an operation and numbers, e.g. {'operation': 'mean', 'numbers': [1, 2]}, "
+            "or an arithmetic expression, e.g. {'expression': '(2 + 3) * 4'}."
+        ),
+        config_schema={
+            "type": "object",
+            "properties": {
+                "operation": {"enum": list(OPERATIONS), "description": "What to do with the numbers."},
+                "numbers": {"type": "array", "items": {"type": "number"}, "maxItems": 10_000},
+                "expression": {
+                    "type": "string",
+                    "maxLength": MAX_LENGTH,
+                    "description": "Numbers and + - * / // % ** ( ).",
+                },
+            },
+        },
+        execute=execute,
+        effect="read",
+    )
+
+
+def calculate(args: Args) -> Number:
+    """The result of one of the two forms; ToolError if it has none."""
+    given = {name for name in ("operation", "numbers", "expression") if name in args}
+    if given == {"expression"}:
+        return rendered(evaluate(args["expression"]))
+    if given == {"operation", "numbers"}:
+        return rendered(OPERATIONS[args["operation"]]([exact(each) for each in args["numbers"]]))
+    raise ToolError("give either 'operation' and 'numbers', or 'expression' alone")
+
+
+def exact(number: Number) -> Fraction:
+    """The number as it is written: 0.1 is a tenth."""
+    return Fraction(repr(number))
+
+
+def rendered(result: Fraction) -> Number:
+    """An int if the result is whole, else the nearest float."""
+    if result.denominator == 1 and SMALLEST <= result.numerator <= LARGEST:
+        return result.numerator
+    try:
+        return float(result)
+    except OverflowError:
+        raise ToolError("the result is too large") from None
+
+
+def evaluate(expression: str) -> Fraction:
+    """The value of an arithmetic expression; nothing but numbers and operators is understood."""
+    if not ALLOWED.fullmatch(expression):
+        raise ToolError(NOT_ARITHMETIC)
+    if len(expression) > MAX_LENGTH:
+        raise ToolError(f"an expression may be at most {MAX_LENGTH} characters long")
+    try:
+        return _value(ast.parse(expression.strip(), mode="eval").body)
+    except ZeroDivisionError:
+        raise ToolError("division by zero") from None
+    except (RecursionError, MemoryError):
+        raise ToolError("the expression is nested too deeply") from None
+    except SyntaxError as error:
+        raise ToolError(f"not an arithmetic expression: {error.msg}") from None
+
+
+def _value(node: ast.expr) -> Fraction:
+    match node:
+        case ast.Constant(value=int() | float() as number) if number == number and abs(number) != float("inf"):
+            return _bounded(exact(number))
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return -_value(inner)
+        case ast.UnaryOp(op=ast.UAdd(), operand=inner):
+            return _value(inner)
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return _bounded(_power(_value(left), _value(right)))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
+            return _bounded(Fraction(BINARY[type(op)](_value(left), _value(right))))
+    raise ToolError(NOT_ARITHMETIC)
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if abs(exponent) > MAX_EXPONENT:
+        raise ToolError(f"an exponent may be at most {MAX_EXPONENT}")
+    if exponent.denominator == 1:
+        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+        if (bits - 1) * abs(exponent) > MAX_BITS:
+            raise ToolError("the result is too large")
+        return Fraction(base**exponent.numerator)
+    if base < 0:
+        raise ToolError("a negative number has no such root among the real numbers")
+    try:
+        return exact(float(base) ** float(exponent))
+    except OverflowError:
+        raise ToolError("the result is too large") from None
+
+
+def _bounded(value: Fraction) -> Fraction:
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+        raise ToolError("the result is too large")
+    return value
+
+
+def _some(numbers: Sequence[Fraction]) -> Sequence[Fraction]:
+    if not numbers:
+        raise ToolError("this operation needs at least one number")
+    return numbers
+
+
+def _mean(numbers: Sequence[Fraction]) -> Fraction:
+    return Fraction(sum(_some(numbers)), len(numbers))
+
+
+def _median(numbers: Sequence[Fraction]) -> Fraction:
+    ordered = sorted(_some(numbers))
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+OPERATIONS: dict[str, Callable[[Sequence[Fraction]], Fraction]] = {
+    "mean": _mean,
+    "max": lambda numbers: max(_some(numbers)),
+    "min": lambda numbers: min(_some(numbers)),
+    "sum": lambda numbers: sum(numbers, Fraction(0)),
+    "count": lambda numbers: Fraction(len(numbers)),
+    "median": _median,
+}

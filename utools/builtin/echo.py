@@ -1,0 +1,22 @@
+"""`echo`: gives back what it was given."""
+
+from utools.tool import Args, Tool, ToolContext
+
+
+def echo() -> Tool:
+    """The tool `echo`."""
+
+    async def execute(args: Args, context: ToolContext) -> str:
+        return str(args["text"])
+
+    return Tool(
+        code="echo",
+        description="Return the given text unchanged.",
+        config_schema={
+            "type": "object",
+            "properties": {"text": {"type": "string", "description": "The text to return."}},
+            "required": ["text"],
+        },
+        execute=execute,
+        effect="read",
+    )

@@ -1,0 +1,126 @@
+"""`file_search` and `read_file`: text files under a root directory, read only."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from utools.errors import SandboxError, ToolError
+from utools.guards.sandbox import Sandbox
+from utools.tool import Args, Tool, ToolContext, ToolResult
+
+MAX_FILES = 10_000
+MAX_SEARCHED = 2 * 2**20
+MAX_READ = 16 * 2**20
+MAX_TEXT = 65_536
+SNIPPET = 200
+
+ROOT = {"type": "string", "x-author": True, "description": "A directory inside the host's root that bounds the tool."}
+
+
+def file_search(root: str | os.PathLike[str] = ".") -> Tool:
+    """The tool `file_search`, which sees nothing outside `root`."""
+
+    def execute(args: Args, context: ToolContext) -> ToolResult:
+        sandbox = Sandbox(root).narrowed(args.get("root"))
+        directory = args.get("root_dir", "./data")
+        hits, unread = searched(sandbox, args["query"], directory, args.get("limit", 20))
+        return ToolResult(output=hits, metadata={"unread": unread} if unread else {})
+
+    return Tool(
+        code="file_search",
+        description="Search text files below a directory for a text, ignoring case. Returns path, line and snippet.",
+        config_schema={
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "Text to find."},
+                "root_dir": {"type": "string", "default": "./data", "description": "Directory to search."},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 200, "default": 20},
+                "root": ROOT,
+            },
+            "required": ["query"],
+        },
+        execute=execute,
+        effect="read",
+    )
+
+
+def read_file(root: str | os.PathLike[str] = ".") -> Tool:
+    """The tool `read_file`, which sees nothing outside `root`."""
+
+    def execute(args: Args, context: ToolContext) -> dict[str, Any]:
+        sandbox = Sandbox(root).narrowed(args.get("root"))
+        return portion(sandbox, args["path"], args.get("offset", 0), args.get("limit", 16_384))
+
+    return Tool(
+        code="read_file",
+        description="Read a text file, or a part of it: `limit` characters from character `offset` on.",
+        config_schema={
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "minLength": 1, "description": "Path of the file."},
+                "offset": {"type": "integer", "minimum": 0, "default": 0},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_TEXT, "default": 16_384},
+                "root": ROOT,
+            },
+            "required": ["path"],
+        },
+        execute=execute,
+        effect="read",
+    )
+
+
+def searched(sandbox: Sandbox, query: str, directory: str, limit: int) -> tuple[list[dict[str, Any]], int]:
+    """The first `limit` hits as path, line, snippet, and how many files could not be searched to their end."""
+    hits: list[dict[str, Any]] = []
+    unread = 0
+    for count, path in enumerate(sandbox.files(directory)):
+        if count >= MAX_FILES:
+            raise ToolError(f"{directory!r} holds more than {MAX_FILES} files; search a directory below it")
+        try:
+            text, whole = _text(sandbox, path)
+        except SandboxError:  # a link out of the root, a FIFO, a file that has gone
+            unread += 1
+            continue
+        unread += not whole
+        for line, snippet in _hits(text, query):
+            hits.append({"path": path, "line": line, "snippet": snippet})
+            if len(hits) == limit:
+                return hits, unread
+    return hits, unread
+
+
+def portion(sandbox: Sandbox, path: str, offset: int, limit: int) -> dict[str, Any]:
+    """Part of a file's text; `replaced` says that bytes which are no UTF-8 stand as U+FFFD."""
+    with sandbox.open(path) as file:
+        raw = file.read(MAX_READ + 1)
+    if len(raw) > MAX_READ:
+        raise ToolError(f"{path!r} is larger than {MAX_READ // 2**20} MiB")
+    text = raw.decode("utf-8", "replace")
+    end = offset + limit
+    return {
+        "path": path,
+        "text": text[offset:end],
+        "offset": offset,
+        "total_chars": len(text),
+        "truncated": offset > 0 or end < len(text),
+        "replaced": "\ufffd" in text and text.encode() != raw,
+    }
+
+
+def _text(sandbox: Sandbox, path: str) -> tuple[str, bool]:
+    """A file's text, empty for a binary file, and whether that is all of it."""
+    with sandbox.open(path) as file:
+        raw = file.read(MAX_SEARCHED + 1)
+    text = "" if b"\0" in raw[:8192] else raw[:MAX_SEARCHED].decode("utf-8", "replace")
+    return text, len(raw) <= MAX_SEARCHED
+
+
+def _hits(text: str, query: str) -> Iterator[tuple[int, str]]:
+    wanted = query.casefold()
+    if wanted not in text.casefold():
+        return
+    for number, line in enumerate(text.split("\n"), start=1):
+        at = line.casefold().find(wanted)
+        if at >= 0:
+            start = max(0, at - SNIPPET // 2)
+            yield number, line[start : start + SNIPPET].strip()

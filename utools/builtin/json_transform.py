@@ -1,0 +1,57 @@
+"""`json_transform`: a JMESPath expression over JSON data."""
+
+import json
+from typing import Any
+
+from utools.errors import ToolError
+from utools.tool import Args, Tool, ToolContext
+
+MAX_EXPRESSION = 2000
+MAX_INPUT = 2 * 2**20
+MAX_OUTPUT = 2**20
+
+
+def json_transform() -> Tool:
+    """The tool `json_transform`."""
+
+    def execute(args: Args, context: ToolContext) -> Any:
+        return transformed(args["data"], args["expression"])
+
+    return Tool(
+        code="json_transform",
+        description="Query or reshape JSON data with a JMESPath expression, e.g. people[?age > `30`].name.",
+        config_schema={
+            "type": "object",
+            "properties": {
+                "data": {"description": "A JSON value, or its text."},
+                "expression": {"type": "string", "minLength": 1, "maxLength": MAX_EXPRESSION},
+            },
+            "required": ["data", "expression"],
+        },
+        execute=execute,
+        effect="read",
+    )
+
+
+def transformed(data: Any, expression: str) -> Any:
+    """What the expression makes of the data; ToolError for an expression, data or result that is wrong or too large."""
+    from utools.query import QueryError, query
+
+    if isinstance(data, str):
+        data = _parsed(data)
+    try:
+        result = query(expression, data)
+    except QueryError as error:
+        raise ToolError(f"JMESPath: {error}") from None
+    if len(json.dumps(result, ensure_ascii=False)) > MAX_OUTPUT:
+        raise ToolError(f"the result is larger than {MAX_OUTPUT // 2**20} MiB; select less")
+    return result
+
+
+def _parsed(text: str) -> Any:
+    if len(text) > MAX_INPUT:
+        raise ToolError(f"the data is larger than {MAX_INPUT // 2**20} MiB")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ToolError(f"'data' is a text that is not JSON: {error}") from None

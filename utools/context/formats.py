@@ -1,0 +1,118 @@
+"""Neutral messages in the shapes that vendors' SDKs take: `openai`, `gemini`, `anthropic`. Pure."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from utools.context.turns import INSTRUCTING, Message
+
+UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]")
+SILENCE = "(empty)"  # vendors refuse an empty text
+
+
+def openai(messages: Sequence[Message]) -> list[Message]:
+    """Chat Completions: the neutral shape, with calls that say their type and names that OpenAI allows."""
+    return [{**each, **_openai_calls(each)} for each in messages]
+
+
+def anthropic(messages: Sequence[Message]) -> dict[str, Any]:
+    """Messages API: `system` apart, content as blocks, user and assistant in turn, the user first."""
+    spoken = [each for each in messages if each["role"] not in INSTRUCTING]
+    blocks = [("assistant" if each["role"] == "assistant" else "user", _anthropic_blocks(each)) for each in spoken]
+    shaped = [{"role": role, "content": content} for role, content in _alternating(blocks, {"type": "text"})]
+    system = _system(messages)
+    return {"system": system, "messages": shaped} if system else {"messages": shaped}
+
+
+def gemini(messages: Sequence[Message]) -> dict[str, Any]:
+    """generateContent: `system_instruction` apart, `contents` of parts, user and model in turn, the user first."""
+    spoken = [each for each in messages if each["role"] not in INSTRUCTING]
+    names = {call["id"]: call["function"]["name"] for each in spoken for call in each.get("tool_calls") or ()}
+    parts = [("model" if each["role"] == "assistant" else "user", _gemini_parts(each, names)) for each in spoken]
+    contents = [{"role": role, "parts": many} for role, many in _alternating(parts, {})]
+    system = _system(messages)
+    return (
+        {"system_instruction": {"parts": [{"text": system}]}, "contents": contents}
+        if system
+        else {"contents": contents}
+    )
+
+
+FORMATS: dict[str, Callable[[Sequence[Message]], Any]] = {"openai": openai, "gemini": gemini, "anthropic": anthropic}
+
+
+def _openai_calls(message: Message) -> Message:
+    calls = [
+        {"id": call["id"], "type": "function", "function": {**call["function"], "name": _name(call)}}
+        for call in message.get("tool_calls") or ()
+    ]
+    return {"tool_calls": calls} if calls else {}
+
+
+def _anthropic_blocks(message: Message) -> list[dict[str, Any]]:
+    text = message.get("content") or ""
+    if message["role"] == "tool":
+        result = {"type": "tool_result", "tool_use_id": _safe(message["tool_call_id"]), "content": text or SILENCE}
+        return [result]
+    said = [{"type": "text", "text": text}] if text.strip() else []
+    calls = [
+        {"type": "tool_use", "id": _safe(call["id"]), "name": _name(call), "input": _arguments(call)}
+        for call in message.get("tool_calls") or ()
+    ]
+    return said + calls
+
+
+def _gemini_parts(message: Message, names: dict[str, str]) -> list[dict[str, Any]]:
+    text = message.get("content") or ""
+    if message["role"] == "tool":
+        name = _safe(names.get(message["tool_call_id"], "tool"))
+        response = {"id": message["tool_call_id"], "name": name, "response": _object(text, "result")}
+        return [{"function_response": response}]
+    said = [{"text": text}] if text.strip() else []
+    calls = [
+        {"function_call": {"id": call["id"], "name": _name(call), "args": _arguments(call)}}
+        for call in message.get("tool_calls") or ()
+    ]
+    return said + calls
+
+
+def _alternating(
+    spoken: Iterable[tuple[str, list[dict[str, Any]]]], text: dict[str, Any]
+) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Neighbours of one role joined; a conversation that does not start with the user gets a silent user first."""
+    joined: list[tuple[str, list[dict[str, Any]]]] = []
+    for role, parts in spoken:
+        said = parts or [{**text, "text": SILENCE}]
+        if not joined and role != "user":
+            joined.append(("user", [{**text, "text": SILENCE}]))
+        if joined and joined[-1][0] == role:
+            joined[-1][1].extend(said)
+        else:
+            joined.append((role, list(said)))
+    return joined
+
+
+def _system(messages: Sequence[Message]) -> str:
+    return "\n\n".join(str(each["content"]) for each in messages if each["role"] in INSTRUCTING and each["content"])
+
+
+def _name(call: dict[str, Any]) -> str:
+    return _safe(call["function"]["name"])
+
+
+def _safe(name: str) -> str:
+    return UNNAMEABLE.sub("_", name)[:64]
+
+
+def _arguments(call: dict[str, Any]) -> dict[str, Any]:
+    return _object(call["function"]["arguments"] or "{}", "arguments")
+
+
+def _object(text: str, key: str) -> dict[str, Any]:
+    """A JSON object from its text; any other text becomes the value of `key`."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {key: text}

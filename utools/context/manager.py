@@ -1,0 +1,150 @@
+"""`context_manager`: prepares a conversation for a model, and keeps its turns afterwards."""
+
+import inspect
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from utools.context.formats import FORMATS
+from utools.context.store import ContextStore
+from utools.context.turns import Message, check_history, last_turn, messages_of
+from utools.context.window import Window, windowed
+from utools.errors import ToolError
+from utools.tool import Args, Tool, ToolContext
+
+Summarise = Callable[[list[Message]], str | Awaitable[str]]
+
+SUMMARY = "Summary of the earlier conversation: "
+RETRIED = re.compile(r"~\d+")
+
+# what each op needs, and what it may have
+ARGUMENTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    "prepare": (frozenset({"user_message"}), frozenset({"system_prompt", "window", "formats"})),
+    "persist": (frozenset(), frozenset({"messages_json", "user_message", "final_answer", "turn_id", "ttl"})),
+    "load": (frozenset(), frozenset({"window"})),
+    "clear": (frozenset(), frozenset()),
+}
+
+LIMIT = {"type": ["integer", "null"], "minimum": 1}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "op": {"enum": list(ARGUMENTS), "description": "prepare, persist, load or clear."},
+        "session_id": {"type": "string", "minLength": 1, "maxLength": 256},
+        "user_message": {"type": "string", "description": "prepare, persist: what the user says."},
+        "system_prompt": {"type": "string", "description": "prepare: the system message."},
+        "window": {
+            "description": "prepare, load: how much history, in messages, or {messages, tokens}; null is no limit.",
+            "anyOf": [
+                {"type": "integer", "minimum": 1},
+                {"type": "object", "properties": {"messages": LIMIT, "tokens": LIMIT}},
+            ],
+        },
+        "formats": {"type": "array", "items": {"enum": sorted(FORMATS)}, "uniqueItems": True},
+        "messages_json": {
+            "description": "persist: the conversation, an array of messages or its text; its last turn is stored.",
+            "type": ["array", "string"],
+        },
+        "final_answer": {"description": "persist: the answer, where there are no messages_json."},
+        "turn_id": {"type": "string", "minLength": 1, "maxLength": 512},
+        "ttl": {"type": "number", "exclusiveMinimum": 0, "description": "persist: seconds the session is kept."},
+    },
+    "required": ["op", "session_id"],
+}
+
+
+def context_manager(store: ContextStore, *, summarise: Summarise | None = None) -> Tool:
+    """The tool `context_manager` over a store.
+
+    `summarise`, sync or async, makes a text of the messages that fall out of the window. `prepare` puts it before the
+    history as an assistant message: it is made of what tools and models said, so it must not speak as the system.
+    """
+
+    async def execute(args: Args, context: ToolContext) -> Any:
+        _check_arguments(args)
+        match args["op"]:
+            case "prepare":
+                return await _prepare(store, args, summarise)
+            case "persist":
+                return await _persist(store, args, context)
+            case "load":
+                window = Window.of(args["window"]) if "window" in args else Window(None, None)
+                return (await _history(store, args["session_id"], window))[1]
+        return {"session_id": args["session_id"], "cleared": await store.clear(args["session_id"])}
+
+    return Tool(
+        code="context_manager",
+        description="Keep conversations: prepare the messages for a model, persist a turn, load or clear a session.",
+        config_schema=SCHEMA,
+        execute=execute,
+        effect={"argument": "op", "read": ["prepare", "load"]},
+        idempotent=True,
+    )
+
+
+def turn_id_of(context: ToolContext) -> str:
+    """The id of the turn that a call stores: its run and its node's visit, whichever attempt at it this is."""
+    if not context.run_id:
+        raise ToolError("persist needs a turn_id when it is called outside a run")
+    strand = RETRIED.sub("", context.strand)
+    return f"{context.run_id}/{strand}" if strand else context.run_id
+
+
+def _check_arguments(args: Mapping[str, Any]) -> None:
+    needed, allowed = ARGUMENTS[args["op"]]
+    given = args.keys() - {"op", "session_id"}
+    if missing := sorted(needed - given):
+        raise ToolError(f"{args['op']} needs {', '.join(missing)}")
+    if extra := sorted(given - needed - allowed):
+        raise ToolError(f"{args['op']} takes no {', '.join(extra)}")
+
+
+async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None) -> dict[str, Any]:
+    dropped, history = await _history(store, args["session_id"], Window.of(args.get("window")))
+    system = args.get("system_prompt")
+    messages: list[Message] = [{"role": "system", "content": system}] if system else []
+    if dropped and summarise:
+        messages.append({"role": "assistant", "content": SUMMARY + await _summary(summarise, dropped)})
+    messages += [*history, {"role": "user", "content": args["user_message"]}]
+    shapes = {name: FORMATS[name](messages) for name in args.get("formats", ())}
+    counts = {"history_messages": len(history), "dropped_messages": len(dropped)}
+    return {"session_id": args["session_id"], "messages_json": messages, **counts, **shapes}
+
+
+async def _persist(store: ContextStore, args: Args, context: ToolContext) -> dict[str, Any]:
+    turn_id = args.get("turn_id") or turn_id_of(context)
+    turn = last_turn(_told(args))
+    stored = await store.append(args["session_id"], turn_id, turn, ttl=args.get("ttl"))
+    return {"session_id": args["session_id"], "turn_id": turn_id, "stored": stored, "messages": len(turn)}
+
+
+async def _history(store: ContextStore, session: str, window: Window) -> tuple[list[Message], list[Message]]:
+    """The messages that fall out of the window, and those that stay."""
+    turns = await store.turns(session)
+    check_history(_flat(turns))
+    dropped, kept = windowed(turns, window)
+    return _flat(dropped), _flat(kept)
+
+
+async def _summary(summarise: Summarise, messages: list[Message]) -> str:
+    text = summarise(messages)
+    return await text if inspect.isawaitable(text) else text
+
+
+def _told(args: Args) -> list[Message]:
+    """The conversation to store the last turn of, from either form of the arguments."""
+    if "messages_json" in args:
+        if {"user_message", "final_answer"} & args.keys():
+            raise ToolError("persist takes either messages_json, or user_message and final_answer")
+        return messages_of(args["messages_json"])
+    if "user_message" not in args or args.get("final_answer") is None:
+        raise ToolError("persist needs messages_json, or user_message and final_answer")
+    answer = args["final_answer"]
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    return [{"role": "user", "content": args["user_message"]}, {"role": "assistant", "content": text}]
+
+
+def _flat(turns: Sequence[list[Message]]) -> list[Message]:
+    return list(chain.from_iterable(turns))

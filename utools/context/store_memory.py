@@ -1,0 +1,54 @@
+"""Conversations in memory: for tests, and hosts that need no more."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from utools.context.turns import Turn
+
+
+@dataclass(slots=True)
+class _Session:
+    turns: dict[str, str] = field(default_factory=dict)  # JSON text by turn id, in order
+    expires: float | None = None
+
+
+class MemoryContextStore:
+    """A ContextStore that is gone with the process."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._sessions: dict[str, _Session] = {}
+
+    async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
+        text = json.dumps(turn)
+        with self._lock:
+            kept = self._live(session) or self._sessions.setdefault(session, _Session())
+            if turn_id in kept.turns:
+                return False
+            kept.turns[turn_id] = text
+            if ttl is not None:
+                kept.expires = self._clock() + ttl
+            return True
+
+    async def turns(self, session: str) -> list[Turn]:
+        with self._lock:
+            kept = self._live(session)
+            texts = list(kept.turns.values()) if kept else []
+        return [json.loads(text) for text in texts]
+
+    async def clear(self, session: str) -> bool:
+        with self._lock:
+            live = self._live(session) is not None
+            self._sessions.pop(session, None)
+            return live
+
+    def _live(self, session: str) -> _Session | None:
+        kept = self._sessions.get(session)
+        if kept and kept.expires is not None and kept.expires <= self._clock():
+            del self._sessions[session]
+            return None
+        return kept

@@ -1,0 +1,104 @@
+"""A turn: the messages from one `user` message on, until the next; whole and in order, or not stored. Pure.
+
+Messages are neutral: `role`, `content`, and where they apply `name`, `tool_calls` (OpenAI's shape), `tool_call_id`.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from utools.errors import ToolError
+
+Message = dict[str, Any]
+Turn = list[Message]
+
+INSTRUCTING = frozenset({"system", "developer"})
+KEYS = {
+    "user": ("role", "content", "name"),
+    "assistant": ("role", "content", "name", "tool_calls"),
+    "tool": ("role", "content", "name", "tool_call_id"),
+}
+
+
+def messages_of(value: Any) -> list[Message]:
+    """A JSON array of messages, or its text, as a list; ToolError if it is neither."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise ToolError(f"messages_json is a text that is not JSON: {error}") from None
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise ToolError("messages_json must be an array of messages {role, content, …}")
+    return value
+
+
+def last_turn(messages: Sequence[Message]) -> Turn:
+    """The messages from the last `user` message on, checked.
+
+    Leading system messages belong to the prompt, not to the history, and are left out. One further down, or a call
+    without its answer, is a ToolError.
+    """
+    start = next((at for at, each in enumerate(messages) if each.get("role") not in INSTRUCTING), len(messages))
+    for at, each in enumerate(messages[start:], start):
+        _check_role(each, at)
+    asked = [at for at, each in enumerate(messages) if each.get("role") == "user"]
+    if not asked:
+        raise ToolError("messages_json has no user message, so there is no turn to store")
+    first = asked[-1]
+    turn = [_neutral(each, at) for at, each in enumerate(messages[first:], first)]
+    check_calls(turn, first)
+    return turn
+
+
+def check_history(messages: Sequence[Message]) -> None:
+    """Refuse stored history that instructs: only the prompt may do that."""
+    for at, each in enumerate(messages):
+        _check_role(each, at)
+
+
+def check_calls(turn: Turn, first: int = 0) -> None:
+    """Each tool call is answered before anyone else speaks, and each tool message answers a call."""
+    waiting: list[str] = []
+    for at, each in enumerate(turn, first):
+        if each["role"] == "tool":
+            if each.get("tool_call_id") not in waiting:
+                raise ToolError(f"message {at} answers a tool call that was not made: {each.get('tool_call_id')!r}")
+            waiting.remove(each["tool_call_id"])
+            continue
+        if waiting:
+            raise ToolError(f"the tool call {waiting[0]!r} has no answer before message {at}")
+        waiting = [call["id"] for call in each.get("tool_calls") or ()]
+        if len(set(waiting)) < len(waiting):
+            raise ToolError(f"message {at} has two tool calls with the same id")
+    if waiting:
+        raise ToolError(f"the tool call {waiting[0]!r} has no answer")
+
+
+def _check_role(message: Message, at: int) -> None:
+    role = message.get("role")
+    if role in INSTRUCTING:
+        raise ToolError(f"message {at} has the role {role!r}, which may stand only at the start, in the prompt")
+    if not isinstance(role, str) or role not in KEYS:
+        raise ToolError(f"message {at} has the role {role!r}; allowed are: {', '.join(KEYS)}")
+
+
+def _neutral(message: Message, at: int) -> Message:
+    """The message with the keys of its role only, its content a text and its calls well-formed."""
+    kept = {key: message[key] for key in KEYS[message["role"]] if message.get(key) is not None}
+    calls = kept.get("tool_calls", [])
+    if not isinstance(calls, list) or not all(map(_is_call, calls)):
+        raise ToolError(f"message {at} has tool_calls that are not [{{id, function: {{name, arguments}}}}, …]")
+    content = kept.setdefault("content", None)
+    if not isinstance(content, str) and not (content is None and calls):
+        raise ToolError(f"message {at} has a content that is not a text")
+    return kept
+
+
+def _is_call(call: Any) -> bool:
+    function = call.get("function") if isinstance(call, dict) else None
+    return (
+        isinstance(function, dict)
+        and isinstance(call.get("id"), str)
+        and isinstance(function.get("name"), str)
+        and isinstance(function.get("arguments"), str)
+    )

@@ -1,0 +1,64 @@
+"""JMESPath that cannot run away: each step is charged with the size of what it yields. Pure but for its clock."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jmespath.exceptions import JMESPathError
+from jmespath.parser import Parser
+from jmespath.visitor import TreeInterpreter
+
+MAX_WORK = 5_000_000
+MAX_SECONDS = 5.0
+CHARGED_CHARACTERS = 16
+
+
+class QueryError(ValueError):
+    """An expression that cannot be read or evaluated, or that costs too much; the message says which."""
+
+
+def query(expression: str, data: Any, *, clock: Callable[[], float] = time.monotonic) -> Any:
+    """What `expression` finds in `data`; QueryError if it is wrong, or takes more than 5 s or 5 million units.
+
+    A unit is a value, or 16 characters of text, that a step yields: a short expression can double its result at each
+    step, and a thread that runs it cannot be stopped from outside.
+    """
+    meter = _Metered(clock)
+    try:
+        parsed = Parser().parse(expression).parsed
+        return meter.visit(parsed, data)
+    except JMESPathError as error:
+        raise QueryError(f"{type(error).__name__}: {error}") from None
+    except RecursionError:
+        raise QueryError("the expression or the data is nested too deeply") from None
+
+
+class _Metered(TreeInterpreter):
+    """Counts what each step yields. A value that is reached twice counts twice, whoever else holds it."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._until = clock() + MAX_SECONDS
+        self._left = MAX_WORK
+        self._sizes: dict[int, tuple[int, Any]] = {}  # holds the value too, so that no other gets its id
+
+    def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
+        result = super().visit(node, *args, **kwargs)
+        self._left -= self._size(result)
+        if self._left < 0:
+            raise QueryError("this expression yields too much on this data; make it or the data smaller")
+        if self._clock() > self._until:
+            raise QueryError(f"this expression took longer than {MAX_SECONDS:g} s")
+        return result
+
+    def _size(self, value: Any) -> int:
+        if isinstance(value, str):
+            return 1 + len(value) // CHARGED_CHARACTERS
+        if not isinstance(value, dict | list):
+            return 1
+        known = self._sizes.get(id(value))
+        if known is None:
+            within = list(value.values()) + list(value) if isinstance(value, dict) else value
+            known = self._sizes[id(value)] = (1 + sum(map(self._size, within)), value)
+        return known[0]
