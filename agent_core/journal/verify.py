@@ -1,22 +1,23 @@
-"""Whether a recorded run is whole: its chains, the strands that its records close, and its head."""
+"""Whether a recorded run is as it was written, and whether all of it is there."""
 
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any
 
-from agent_core.journal.record import Kind, within
-from agent_core.journal.source import Source, open_source
+from agent_core.journal.chain import complete, flaws
+from agent_core.journal.record import Tape, run_head, within
+from agent_core.journal.source import Contents, Fault, Source, open_source
 
-_KINDS: Final = frozenset(get_args(Kind))
-_NOTHING: Final = "it is no record"
+Seal = tuple[str, int]
+"""A head and the number of rows under it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found out.
+    """What `verify` found.
 
-    `first_bad` is {"strand", "n", "line"} of the first damage, each None where it is not known (only a JSONL
-    file has lines). `head` and `count` are those of the run, or of the strand asked for as its node emits them.
-    `why` says in a sentence what keeps the run from being ok.
+    `first_bad` is {"strand", "n", "line"} of the first damage, each None where unknown (only JSONL has lines).
+    `head` (hex) and `count` (rows) stand for the run, or for one strand as its node emits them: without its
+    `run_finished`. `why` says in a sentence what keeps the run from being ok.
     """
 
     ok: bool
@@ -36,11 +37,58 @@ def verify(
     head: str | None = None,
     count: int | None = None,
 ) -> Verification:
-    """Whether a run is as it was written, and finished or at the `head` that a node emitted.
+    """Whether a run is intact, and finished or at the `head` that a node or a workflow emitted.
 
-    `strand` narrows this to one node's strand and those below it. Damage is told, never raised; `JournalError`
-    is raised when there is no such source or run, or when `run_id` is needed to tell several runs apart.
+    `strand` narrows it to that strand and those below. Damage is told, never raised; `JournalError` is raised
+    when there is no such source or run, or when `run_id` must say which of several runs is meant.
     """
     contents = open_source(source, run_id)
     root = strand if strand is not None else next((path for path in contents.tape if "/" not in path), "")
-    tape = {path: rows for path, rows in contents.tape.items() if strand is None or within(path, strand)}
+    tape = {path: rows for path, rows in contents.tape.items() if strand is None or within(path, root)}
+    finished = complete(tape, root)
+    seals = _seals(tape, root, finished)[:: 1 if strand is None else -1]
+    matching = [seal for seal in seals if head in (None, seal[0]) and count in (None, seal[1])]
+    first = _first_fault(contents, tape, root)
+    why = first.why if first else _shortfall(contents, tape, finished, head, matching)
+    return Verification(
+        ok=why is None,
+        complete=finished,
+        torn=contents.torn,
+        first_bad={"strand": first.strand, "n": first.n, "line": first.line} if first else None,
+        head=(matching or seals)[0][0],
+        count=(matching or seals)[0][1],
+        why=why,
+    )
+
+
+def _first_fault(contents: Contents, tape: Tape, root: str) -> Fault | None:
+    """The first damage by line, or, where there are no lines, as it was found."""
+    faults = list(contents.faults)
+    for flaw in flaws(contents.run, tape, root):
+        numbers = contents.lines.get(flaw.strand)
+        faults.append(Fault(flaw.why, flaw.strand, flaw.n, numbers[flaw.n] if numbers else None))
+    return min(faults, key=lambda fault: fault.line or 0, default=None)
+
+
+def _shortfall(contents: Contents, tape: Tape, finished: bool, head: str | None, matching: list[Seal]) -> str | None:
+    """What is amiss with a run in which no record is damaged."""
+    if contents.torn:
+        return "the last line has no newline: its writer died, and resuming the run drops it"
+    if not tape:
+        return "there are no records"
+    if not matching:
+        return "the records are sound, but they do not end at the given head and count"
+    if not finished and head is None:
+        return "the run is not finished: only the head that its node emitted could prove it"
+    return None
+
+
+def _seals(tape: Tape, root: str, finished: bool) -> list[Seal]:
+    """Head and count of all rows and, when the root has its `run_finished`, of those before it."""
+    before = {**tape, root: tape[root][:-1]} if finished else tape
+    return [_seal(tape), _seal(before)]
+
+
+def _seal(tape: Tape) -> Seal:
+    strands = [(path, rows[-1].hash, len(rows)) for path, rows in tape.items() if rows]
+    return run_head(strands), sum(count for _, _, count in strands)
