@@ -121,8 +121,9 @@ def _opened(path: Path, flags: int, lock: int) -> Iterator[int]:
         finally:
             os.close(fd)
     except OSError as error:
-        missing = "" if path.parent.is_dir() else f": there is no folder {path.parent}"
-        raise JournalError(f"cannot open or write journal {path}: {error.strerror}{missing}") from error
+        doing = "write to" if flags & os.O_RDWR else "read"
+        why = error.strerror if path.parent.is_dir() else f"there is no folder {path.parent}"
+        raise JournalError(f"cannot {doing} journal {path}: {why}") from error
 
 
 def _read(fd: int, offset: int) -> bytes:

@@ -1,0 +1,155 @@
+"""The live driver: performs what the recorder asks for, in this process. A resume is the same with a longer tape."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agent_core.door import Door, now
+from agent_core.errors import Lost
+from agent_core.journal.chain import checked
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Slot, Spec
+from agent_core.journal.record import Row
+from agent_core.journal.recorder import Ended, recorded
+from agent_core.journal.store import Journal
+from agent_core.journal.strand import Loops, Run
+from agent_core.loop.effects import Cancelled, Classify, Doubt, answer_record
+
+log = logging.getLogger("agent_core")
+Listener = Callable[[Row], None]
+ATTEMPTS = 10
+"""How often a driver that lost a race drives anew before it gives up."""
+
+
+async def drive(
+    run: str, path: str, spec: Spec, *, journal: Journal, door: Door, loops: Loops, listener: Listener | None = None
+) -> Ended:
+    """Drive a run from its tape, and live where that ends, to its outcome.
+
+    A cancelled driver still writes the run's last record before the cancellation goes on. Raises DefinitionError
+    for a run that cannot be started and JournalError when the journal cannot be read or written.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        live = Live(journal, door, listener)
+        tape = checked(run, journal.load(run))
+        try:
+            ended = await live.run(recorded(Run(run, tape, loops), path, spec))
+        except Lost:
+            if attempt == ATTEMPTS:
+                raise
+            log.info("run %s: another driver wrote first; driving anew from the tape", run)
+            continue
+        if live.cancelled:
+            raise asyncio.CancelledError
+        assert isinstance(ended, Ended)
+        return ended
+    raise AssertionError
+
+
+class Live:
+    """One walk through the recorder's operations. `cancelled` once the caller has cancelled it."""
+
+    def __init__(self, journal: Journal, door: Door, listener: Listener | None) -> None:
+        self.cancelled = False
+        self._aborted = False
+        self._journal, self._door, self._listener = journal, door, listener
+
+    async def run(self, operations: Operations) -> Any:
+        reply: Any = None
+        while True:
+            try:
+                operation = operations.send(reply)
+            except StopIteration as stop:
+                return stop.value
+            reply = await self._perform(operation)
+
+    async def _perform(self, operation: Operation) -> Any:
+        match operation:
+            case Append(rows):
+                self._append(rows)
+                return None
+            case Act():
+                return await self._act(operation)
+            case Begin():
+                return Cancelled(now()) if self.cancelled else self._door.begin(operation)
+            case Classify():
+                return self._door.classify(operation)
+            case Fork():
+                return await self._fork(operation)
+
+    async def _act(self, act: Act) -> Any:
+        self._append(act.rows)
+        if self.cancelled:
+            return Cancelled(now())
+        try:
+            reply = await self._door.act(act)
+        except asyncio.CancelledError:
+            if self._aborted:
+                raise
+            self.cancelled = True
+            return Cancelled(now())
+        if act.doubtful and not isinstance(reply, Doubt | Cancelled):
+            self._answer(act, reply)
+        return reply
+
+    def _answer(self, act: Act, reply: Any) -> None:
+        """A write's answer is on disk before anything else happens."""
+        row = act.slot.row(answer_record(reply))
+        try:
+            self._append((row,))
+        except Lost:
+            self._too_late(act, reply)
+            raise
+
+    def _too_late(self, act: Act, reply: Any) -> None:
+        """Another driver has put the write in doubt: keep its answer beside the doubt, unless someone has decided."""
+        rows = self._journal.load(self._door.run).get(act.slot.path, [])
+        last = rows[-1]
+        if last.n == act.slot.n and last.record().get("reason") == "in_doubt":
+            answer = answer_record(reply)
+            told = {"kind": "resolved", "decision": "late", "by": act.key, "at": reply.at, "answer": answer}
+            self._journal.append(self._door.run, [Slot(act.slot.path, last.n + 1, last.hash).row(told)])
+
+    def _append(self, rows: Sequence[Row]) -> None:
+        self._journal.append(self._door.run, rows)
+        if self._listener is not None:
+            for row in rows:
+                self._listener(row)
+
+    async def _fork(self, fork: Fork) -> list[Any]:
+        """Drive branches side by side, with those that the ended ones let start, until none is left."""
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(self.run(branch)) for branch in fork.branches]
+        waiting = set(tasks)
+        while waiting:
+            done = await self._first(waiting)
+            waiting -= done
+            for task in [task for task in tasks if task in done]:
+                if error := task.exception():
+                    await self._abort(waiting)
+                    raise error
+                more = fork.more(task.result()) if fork.more else ()
+                started = [asyncio.create_task(self.run(branch)) for branch in more]
+                tasks += started
+                waiting |= set(started)
+        return [task.result() for task in tasks]
+
+    async def _first(self, waiting: set["asyncio.Task[Any]"]) -> set["asyncio.Task[Any]"]:
+        """The branches that ended first; a cancellation is handed to all, and each still writes its last record."""
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.cancelled = not self._aborted
+            for task in waiting:
+                task.cancel()
+            done, _ = await asyncio.wait(waiting)
+            if self._aborted:
+                raise
+        return done
+
+    async def _abort(self, tasks: set["asyncio.Task[Any]"]) -> None:
+        """Stop the siblings of a branch that broke; nothing is written, since nobody cancelled the run."""
+        self._aborted = True
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)

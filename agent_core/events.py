@@ -1,0 +1,75 @@
+"""What happens in a run, as events: read off its records, so that any process that sees the journal can tell them."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_core.journal.record import Row, name_of
+from agent_core.loop.clip import as_text, clip
+from agent_core.loop.effects import Json
+
+log = logging.getLogger("agent_core")
+Event = dict[str, Any]
+"""{"event": step_started | thought | action | observation | repair | waiting | finished, "strand", "n", …}."""
+
+
+def events_of(record: Json) -> Iterator[Event]:
+    """The events that one record tells, without their place."""
+    match record:
+        case {"kind": "asked", "ask": "model"}:
+            yield {"event": "step_started", "step": record["step"], "model": record["model"]}
+        case {"kind": "decided"}:
+            yield from _decided(record)
+        case {"kind": "answered", "reply": "did"}:
+            yield _observation(record["success"], record["output"], record["error"], record["seconds"])
+        case {"kind": "answered", "reply": "failed"}:
+            yield _observation(False, None, record["message"], record["seconds"])
+        case {"kind": "waiting", "tool": tool}:
+            yield {"event": "waiting", "reason": record["reason"], "tool": tool, "args": record["args"]}
+        case {"kind": "run_finished"}:
+            told = ("finish_reason", "final_answer", "error", "usage")
+            yield {"event": "finished", **{key: record[key] for key in told if key in record}}
+
+
+def _decided(record: Json) -> Iterator[Event]:
+    step = record["step"]
+    if "thought" in record:
+        yield {"event": "thought", "step": step, "text": record["thought"]}
+    if "unreadable" in record:
+        yield {"event": "repair", "step": step, **record["unreadable"]}
+    for call in record.get("calls", ()):
+        if call["verdict"] == "refuse":
+            yield {"event": "repair", "step": step, "kind": call["reason"], "message": call["message"]}
+        elif "limit" not in record:
+            yield {"event": "action", "step": step, "id": call["id"], "tool": call["tool"], "args": call["args"]}
+
+
+def _observation(success: bool, output: Any, error: str | None, seconds: float) -> Event:
+    text = as_text(output) if success else error or ""
+    return {"event": "observation", "success": success, "text": text, "seconds": seconds}
+
+
+@dataclass(slots=True)
+class Events:
+    """A listener that turns rows into events. Texts of observations are cut as the run's model sees them."""
+
+    tell: Callable[[Event], None]
+    limits: dict[str, int | None] = field(default_factory=dict)
+
+    def __call__(self, row: Row) -> None:
+        record = row.record()
+        if record["kind"] == "run_started":
+            self.limits[row.path] = record.get("config", {}).get("observation_max_len")
+        for event in events_of(record):
+            placed = {**event, "strand": row.path, "n": row.n, "node": name_of(row.path)}
+            if event["event"] == "observation":
+                placed["text"], placed["characters"] = clip(event["text"], self._limit(row.path)), len(event["text"])
+            try:
+                self.tell(placed)
+            except Exception:  # a listener's mistake must not end the run that it listens to
+                log.exception("an event listener failed")
+
+    def _limit(self, path: str) -> int | None:
+        owners = [owner for owner in self.limits if path == owner or path.startswith(f"{owner}/")]
+        return self.limits[max(owners, key=len)] if owners else None

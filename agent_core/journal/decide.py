@@ -1,0 +1,47 @@
+"""A person's decisions, as the records that carry them. Pure: who appends them is the caller's affair."""
+
+from collections.abc import Mapping
+
+from agent_core.errors import DecisionError
+from agent_core.journal.operations import Slot
+from agent_core.journal.record import Record, Row, Tape
+from agent_core.loop.effects import Approve, Decision, Deny, Edit, decision_record
+
+Decisions = Mapping[tuple[str, int], Decision]
+"""Decisions by (strand, n) of the `waiting` record that each answers."""
+
+
+def decided(tape: Tape, decisions: Decisions, *, by: str, at: str) -> list[Row]:
+    """The `resolved` rows for these decisions; DecisionError for one that fits nothing that waits."""
+    return [_resolved(tape, strand, n, decision, by, at) for (strand, n), decision in decisions.items()]
+
+
+def waiting(tape: Tape) -> list[Record]:
+    """What waits for a person, in order of strands: {strand, n, reason, tool, args}."""
+    last = {path: rows[-1] for path, rows in sorted(tape.items()) if rows}
+    records = {path: row.record() for path, row in last.items()}
+    return [
+        {"strand": path, "n": last[path].n, "reason": record["reason"], "tool": record["tool"], "args": record["args"]}
+        for path, record in records.items()
+        if record["kind"] == "waiting" and "tool" in record
+    ]
+
+
+def _resolved(tape: Tape, strand: str, n: int, decision: Decision, by: str, at: str) -> Row:
+    rows = tape.get(strand, [])
+    record = rows[n].record() if 0 <= n < len(rows) else None
+    if record is None or record["kind"] != "waiting" or "tool" not in record:
+        raise DecisionError(f"nothing waits at {strand}:{n}; {_what_waits(tape)}")
+    if len(rows) > n + 1:
+        raise DecisionError(f"{strand}:{n} is decided already, or was cancelled")
+    in_doubt = record["reason"] == "in_doubt"
+    if in_doubt == isinstance(decision, Approve | Deny | Edit):
+        fitting = "retry, skip or fail" if in_doubt else "approve, deny or edit"
+        raise DecisionError(f"{strand}:{n} waits for {fitting}, not {type(decision).__name__.lower()}")
+    told = {"kind": "resolved", **decision_record(decision), "by": by, "at": at}
+    return Slot(strand, n + 1, rows[n].hash).row(told)
+
+
+def _what_waits(tape: Tape) -> str:
+    places = [f"{entry['strand']}:{entry['n']}" for entry in waiting(tape)]
+    return f"waiting: {', '.join(places)}" if places else "nothing in this run waits"

@@ -1,0 +1,67 @@
+"""ModelClient: the seam to language models."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: `messages` are JSON texts in wire shape; `strand` and `index` say which of a run's it is.
+
+    `options` may hold temperature, top_p, seed, stop, max_output_tokens, response_format and step_schema.
+    """
+
+    model: str
+    messages: tuple[bytes, ...]
+    options: dict[str, Any]
+    strand: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A reply in plain text. Token counts are None where the vendor gave none; `requests` counts every attempt."""
+
+    content: str
+    finish_reason: str = "stop"
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    requests: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What is known of a model; None where it is not."""
+
+    name: str
+    context_window: int | None = None
+    output_limit: int | None = None
+    json_schema: bool | None = None
+
+
+class ModelError(Exception):
+    """A question that got no usable reply. `kind` is `model_error` or `content_filter`; no secret in the message."""
+
+    def __init__(self, message: str, *, kind: str = "model_error", requests: int = 1) -> None:
+        super().__init__(message)
+        self.kind, self.requests = kind, requests
+
+
+class ModelClient(Protocol):
+    """A language model. One client may answer any number of runs at once."""
+
+    async def complete(self, question: Question) -> Completion:
+        """The reply; raises ModelError. The caller sets the deadline by cancelling."""
+        ...
+
+    def info(self) -> ModelInfo: ...
+
+    async def close(self) -> None:
+        """Let go of connections; closing twice is fine."""
+        ...
+
+
+Models = Callable[[str, dict[str, Any]], ModelClient]
+"""The client for a model's name and a run's options (base_url, api_key_env)."""

@@ -1,0 +1,75 @@
+"""ScriptedModel: recorded replies instead of a model; for tests, demos and offline runs."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agent_core.errors import DefinitionError
+from agent_core.models.client import Completion, ModelError, ModelInfo, Question
+
+Messages = list[dict[str, Any]]
+Reply = str | Mapping[str, Any]
+Replies = Sequence[Reply]
+Answer = Callable[[Messages], "Reply | Awaitable[Reply]"]
+
+
+class ScriptedModel:
+    """Answers from a script: reply k is for the strand's k-th question, so a resumed run needs no cursor.
+
+    `script` is a list of texts or {content, finish_reason?, usage?}, a mapping from strand path to such a list,
+    or a function of the messages as sent. A script that has run dry is a model error.
+    """
+
+    def __init__(self, script: Replies | Mapping[str, Replies] | Answer, *, name: str = "scripted") -> None:
+        self._script, self._name = script, name
+
+    @classmethod
+    def from_file(cls, path: Path) -> "ScriptedModel":
+        """A script in a JSON file; DefinitionError when it cannot be read or has another shape."""
+        try:
+            script = orjson.loads(path.read_bytes())
+        except OSError as error:
+            raise DefinitionError(
+                f"the script cannot be read: {error.strerror}", where="model", value=path.name
+            ) from None
+        except orjson.JSONDecodeError as error:
+            raise DefinitionError(f"the script is not JSON: {error}", where="model", value=path.name) from None
+        _check(script, path.name)
+        return cls(script, name=f"scripted:{path.name}")
+
+    async def complete(self, question: Question) -> Completion:
+        reply = await self._reply(question)
+        if isinstance(reply, str):
+            return Completion(reply)
+        usage = reply.get("usage") or {}
+        given = usage.get("input_tokens", usage.get("prompt_tokens"))
+        got = usage.get("output_tokens", usage.get("completion_tokens"))
+        return Completion(reply["content"] or "", reply.get("finish_reason", "stop"), given, got, usage.get("cost"))
+
+    async def _reply(self, question: Question) -> Reply:
+        if callable(self._script):
+            reply = self._script([orjson.loads(message) for message in question.messages])
+            return await reply if inspect.isawaitable(reply) else reply
+        replies = self._script.get(question.strand, ()) if isinstance(self._script, Mapping) else self._script
+        if question.index >= len(replies):
+            raise ModelError(f"the script has no reply {question.index + 1} for strand {question.strand}", requests=0)
+        return replies[question.index]
+
+    def info(self) -> ModelInfo:
+        return ModelInfo(self._name)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _check(script: Any, name: str) -> None:
+    for where, replies in script.items() if isinstance(script, dict) else [("", script)]:
+        if not isinstance(replies, list):
+            raise DefinitionError("must be an array of replies", where=f"{name}/{where}", value=replies)
+        for index, reply in enumerate(replies):
+            if not isinstance(reply, str) and not (isinstance(reply, dict) and "content" in reply):
+                told = "must be a text or {content, finish_reason?, usage?}"
+                raise DefinitionError(told, where=f"{name}/{where}/{index}".replace("//", "/"), value=reply)

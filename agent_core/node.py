@@ -1,0 +1,188 @@
+"""The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from agent_core.config import AgentConfig
+from agent_core.door import Door, now
+from agent_core.drive import drive
+from agent_core.errors import DefinitionError
+from agent_core.events import Event, Events
+from agent_core.journal.decide import Decisions, decided
+from agent_core.journal.jsonl import JsonlJournal
+from agent_core.journal.memory import MemoryJournal
+from agent_core.journal.operations import Spec
+from agent_core.journal.record import Tape
+from agent_core.journal.recorder import Ended
+from agent_core.journal.replay import AGENT_LOOPS
+from agent_core.journal.store import Journal
+from agent_core.loop.effects import Json
+from agent_core.loop.outcome import AgentOutcome
+from agent_core.models.client import ModelClient, Models
+from agent_core.models.providers import Providers
+from agent_core.prepare import Prepare, prepare_agent
+from agent_core.secrets import Secrets
+from utools.guards.redaction import Redactor
+from utools.registry import ToolRegistry
+from utools.tool import Args, Tool, ToolContext, ToolResult
+
+CODE = "agent_core"
+ROOT = "agent"
+
+
+class AgentOutput(BaseModel):
+    """The node's outputs (see the README for each); `model_dump()` is the node's output as JSON."""
+
+    model_config = ConfigDict(frozen=True)
+
+    final_answer: Any
+    trace: list[dict[str, Any]]
+    used_tools: dict[str, Any]
+    finish_reason: str
+    usage: dict[str, Any]
+    messages_json: list[dict[str, Any]]
+    run_id: str
+    journal: dict[str, Any]
+    waiting: list[dict[str, Any]]
+    total_ms: float
+    started_at: str
+    ended_at: str
+    error: dict[str, Any] | None
+
+
+async def run_agent(
+    config: Mapping[str, Any] | AgentConfig,
+    *,
+    registry: ToolRegistry,
+    model: ModelClient | None = None,
+    journal: Journal | None = None,
+    run_id: str | None = None,
+    decisions: Decisions | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    secrets: Secrets | None = None,
+) -> AgentOutput:
+    """Run one agent to its outcome, or on from where its journal ends.
+
+    An unfinished `run_id` (or unfinished JSONL file) goes on, a finished one gives its output without acting.
+    `model` answers every question; without it the config's `provider:name` does. `decisions` are a person's words
+    on what waits, by (strand, n). Raises DefinitionError for a bad config, or for another config than the run
+    began with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used.
+    """
+    journal = MemoryJournal() if journal is None else journal
+    run = _run_id(run_id, journal)
+    allowed = secrets or Secrets()
+    redactor = allowed.redactor()
+    models: Models = Providers() if model is None else lambda *_: model
+    prepare = agent_preparer(registry, redactor)
+    body = prepare(run, ROOT, config, {})
+    _check_config(run, journal.load(run), body)
+    door = Door(run, registry, models, {CODE: _begun(body, prepare)}, allowed, redactor)
+    if decisions:
+        journal.append(run, decided(journal.load(run), decisions, by="caller", at=now()))
+    listener = Events(on_event) if on_event else None
+    ended = await drive(
+        run, ROOT, Spec(CODE, dict_of(config)), journal=journal, door=door, loops=AGENT_LOOPS, listener=listener
+    )
+    return _output(ended)
+
+
+def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> AgentOutput:
+    """`run_agent` for a caller without an event loop; inside one, it runs in a thread of its own."""
+    return in_own_loop(lambda: run_agent(config, **options))
+
+
+def in_own_loop(work: Callable[[], Any]) -> Any:
+    """What the coroutine of `work` returns, run in an event loop of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    box: list[Any] = []
+    failed: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            box.append(asyncio.run(work()))
+        except BaseException as error:  # handed to the caller's thread, whatever it is
+            failed.append(error)
+
+    thread = threading.Thread(target=target)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return box[0]
+
+
+def agent_preparer(registry: ToolRegistry, redactor: Redactor, base: Path | None = None) -> Prepare:
+    """How an agent's run is started on this host."""
+
+    def prepare(run: str, path: str, config: Any, remaining: Json) -> Json:
+        return prepare_agent(run, path, config, remaining, registry=registry, at=now(), redactor=redactor, base=base)
+
+    return prepare
+
+
+def agent_tool(registry: ToolRegistry, model: ModelClient | None = None) -> Tool:
+    """The tool `agent_core`: as a workflow's node, or as another agent's tool, it is a run in a child strand."""
+
+    async def execute(args: Args, context: ToolContext) -> ToolResult:
+        output = await run_agent(args, registry=registry, model=model)
+        success = output.finish_reason == "final"
+        return ToolResult(success, output.model_dump(), None if success else f"ended by {output.finish_reason}")
+
+    return Tool(
+        code=CODE,
+        description="Let an agent work on a task of its own with the tools it is allowed, and give its answer.",
+        config_schema=AgentConfig.model_json_schema(),
+        execute=execute,
+        effect="nested",
+        foreign=True,
+    )
+
+
+def new_run_id() -> str:
+    """A run's id: sorts by time, and two never meet."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{token_hex(4)}"
+
+
+def dict_of(config: Mapping[str, Any] | AgentConfig) -> Json:
+    return config.model_dump() if isinstance(config, AgentConfig) else dict(config)
+
+
+def _output(ended: Ended) -> AgentOutput:
+    assert isinstance(ended.outcome, AgentOutcome)
+    return AgentOutput.model_construct(None, **ended.outcome.output, journal=ended.journal)
+
+
+def _run_id(run_id: str | None, journal: Journal) -> str:
+    if run_id is None:
+        held = journal.runs() if isinstance(journal, JsonlJournal) else []
+        return held[0] if held else new_run_id()
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}", run_id):
+        told = "1 to 128 letters, digits, or any of _ . - after the first"
+        raise DefinitionError(told, where="run_id", value=run_id)
+    return run_id
+
+
+def _begun(body: Json, prepare: Prepare) -> Prepare:
+    """The root's run is prepared already; what is nested in it is not."""
+    return lambda run, path, config, remaining: body if path == ROOT else prepare(run, path, config, remaining)
+
+
+def _check_config(run: str, tape: Tape, body: Json) -> None:
+    """A run goes on only with the config that it began with."""
+    if ROOT not in tape:
+        return
+    begun = tape[ROOT][0].record()["config"]
+    changed = sorted(key for key in begun if begun[key] != body["config"].get(key))
+    if changed:
+        raise DefinitionError(f"run {run!r} began with another config", where=f"config/{changed[0]}")

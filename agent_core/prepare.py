@@ -1,0 +1,127 @@
+"""Preparing a run: from a config and a registry to the `run_started` record that the loop works from."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from agent_core.config import AgentConfig, read_config
+from agent_core.errors import DefinitionError
+from agent_core.journal.record import FORMAT
+from agent_core.loop.budget import limits_of
+from agent_core.loop.effects import Json
+from agent_core.loop.messages import last_turns, read_messages
+from agent_core.loop.step_schema import step_schema
+from agent_core.policy import tool_policies
+from agent_core.prompts.render import render, templates
+from agent_core.prompts.tools import tool_definitions
+from utools.guards.redaction import Redactor
+from utools.registry import ToolRegistry
+from utools.schema import ConfigSchema
+
+Prepare = Callable[[str, str, Any, Json], Json]
+"""(run, strand, config, what the parent has left) -> the body of `run_started`."""
+
+
+def prepare_agent(
+    run: str,
+    path: str,
+    config: Any,
+    remaining: Json,
+    *,
+    registry: ToolRegistry,
+    at: str,
+    redactor: Redactor | None = None,
+    base: Path | None = None,
+) -> Json:
+    """Everything that the loop needs, so that a replay needs nothing else. DefinitionError for a bad config."""
+    read = read_config(config)
+    clean = redactor or Redactor({})
+    if read.answer_schema is not None:
+        ConfigSchema(read.answer_schema, foreign=True, where="answer_schema")
+    tools = tool_policies(read, registry)
+    given = _conversation(read)
+    texts = templates(read.language, read.prompts, base)
+    system, messages = _messages(read, texts, tools, given)
+    body = {
+        "loop": "agent",
+        "format": FORMAT,
+        "run": run,
+        "at": at,
+        "call_prefix": sha256(f"{run}\0{path}".encode()).hexdigest()[:8],
+        "config": read.model_dump(mode="json"),
+        "tools": tools,
+        "messages": [{"role": "system", "content": system}, *messages],
+        "texts": texts,
+        "trusted": _trusted(read, given),
+        "options": _options(read, tools),
+        "limits": limits_of(read, remaining),
+        "redaction": clean.rules,
+        "versions": {"agent_core": own_version()},
+    }
+    for key in ("config", "messages", "trusted", "tools"):
+        body[key] = clean.value(body[key])
+    return body
+
+
+def _conversation(config: AgentConfig) -> list[Json]:
+    """The conversation as it came in, with the prompt as its last turn."""
+    messages = [] if config.messages_json is None else read_messages(config.messages_json)
+    if config.prompt is not None:
+        messages = [*messages, {"role": "user", "content": config.prompt}]
+    if not any(message["role"] != "system" for message in messages):
+        raise DefinitionError("there is no message to answer", where="messages_json")
+    return messages
+
+
+def _messages(config: AgentConfig, texts: Json, tools: Json, given: Sequence[Json]) -> tuple[str, list[Json]]:
+    """The system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
+    leading = [message["content"] for message in given if message["role"] == "system"]
+    rest = last_turns([message for message in given if message["role"] != "system"], config.max_history_messages)
+    variables = {
+        "tool_definitions": tool_definitions(tools),
+        "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in rest[:-1]),
+        "user_message": rest[-1]["content"] if rest else "",
+        "max_steps": _limit(config.max_steps),
+        "max_tool_calls": _limit(config.max_tool_calls),
+        "observation_max_len": _limit(config.observation_max_len),
+    }
+    examples = [render(texts["examples"], variables)] if config.examples is None else config.examples
+    protocol = [render(texts["system"], variables), render(texts["react"], variables)]
+    parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *examples]
+    return "\n\n".join(part for part in parts if part), rest
+
+
+def _limit(value: int | None) -> str:
+    return str(value) if value else "unlimited"
+
+
+def _trusted(config: AgentConfig, given: Sequence[Json]) -> list[str]:
+    """What provenance may rest on: what the author wrote and the user said, or what the config names instead."""
+    if config.trusted_text is not None:
+        return config.trusted_text
+    said = [message["content"] for message in given if message["role"] in ("system", "user")]
+    return [text for text in (config.system_prompt, config.developer_prompt, *said) if text]
+
+
+def _options(config: AgentConfig, tools: Json) -> Json:
+    """What goes to the model beside the messages."""
+    names = ("temperature", "top_p", "seed", "stop", "max_output_tokens")
+    options = {name: value for name in names if (value := getattr(config, name)) is not None}
+    options["response_format"] = config.response_format
+    if config.response_format in ("auto", "json_schema"):
+        visible = [(code, tool["visible"]) for code, tool in tools.items()]
+        options["step_schema"] = step_schema(visible, answer_schema=config.answer_schema)
+    where = {name: value for name in ("base_url", "api_key_env") if (value := getattr(config, name)) is not None}
+    return {**options, **where}
+
+
+@lru_cache
+def own_version() -> str:
+    """The version of the installed distribution."""
+    try:
+        return version("agent-core")
+    except PackageNotFoundError:
+        return "0"

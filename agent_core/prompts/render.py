@@ -1,0 +1,76 @@
+"""Prompts: files per language, placeholders only; a workflow may give its own, by text or by path."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from agent_core.errors import DefinitionError
+from utools.errors import ToolError
+
+CONVERSATION = frozenset({"tool_definitions", "conversation_history", "user_message"})
+LIMITS = frozenset({"max_steps", "max_tool_calls", "observation_max_len"})
+NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "system": (CONVERSATION | LIMITS, frozenset({"tool_definitions"})),
+    "react": (CONVERSATION | LIMITS, frozenset()),
+    "examples": (CONVERSATION | LIMITS, frozenset()),
+    "error": (frozenset({"error"}), frozenset({"error"})),
+    "tool_error": (frozenset({"tool", "error"}), frozenset({"error"})),
+    "observation": (frozenset({"tool", "observation"}), frozenset({"observation"})),
+    "last_step": (frozenset(), frozenset()),
+    "last_call": (frozenset(), frozenset()),
+}
+"""Each prompt with the variables that it may use, and those that it must."""
+
+
+def templates(language: str, own: Mapping[str, str], base: Path | None = None) -> dict[str, str]:
+    """Every template by name, the workflow's own first. A value that ends in .md or .txt is a file below `base`.
+
+    DefinitionError for a name or a variable that there is not, and for one that is missing.
+    """
+    if unknown := sorted(set(own) - set(NAMES)):
+        raise DefinitionError(f"no such prompt; there are {', '.join(NAMES)}", where=f"prompts/{unknown[0]}")
+    texts = {name: _own(name, own[name], base) if name in own else built_in(language, name) for name in NAMES}
+    for name, text in texts.items():
+        _check(name, text)
+    return texts
+
+
+@lru_cache
+def built_in(language: str, name: str) -> str:
+    """A template that ships with the package."""
+    return files("agent_core.prompts").joinpath(language, f"{name}.md").read_text("utf-8").strip()
+
+
+def _own(name: str, value: str, base: Path | None) -> str:
+    if not re.fullmatch(r"[^\n$]+\.(md|txt)", value):
+        return value
+    from utools.guards.sandbox import Sandbox
+
+    try:
+        with Sandbox(base or Path()).open(value) as file:
+            return file.read().decode("utf-8", "replace").strip()
+    except ToolError as error:
+        raise DefinitionError(str(error), where=f"prompts/{name}", value=value) from None
+
+
+def _check(name: str, text: str) -> None:
+    allowed, required = NAMES[name]
+    template = Template(text)
+    where = f"prompts/{name}"
+    if not template.is_valid():
+        raise DefinitionError("a stray $; write $$ for a dollar sign", where=where)
+    used = set(template.get_identifiers())
+    if unknown := sorted(used - allowed):
+        raise DefinitionError(
+            f"unknown variable ${unknown[0]}; there are {', '.join(sorted(allowed)) or 'none'}", where=where
+        )
+    if missing := sorted(required - used):
+        raise DefinitionError(f"the variable ${missing[0]} is missing", where=where)
+
+
+def render(text: str, variables: Mapping[str, str]) -> str:
+    """The text with its variables filled in, once: what is filled in is not looked at again."""
+    return Template(text).substitute(variables)

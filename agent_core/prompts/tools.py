@@ -1,0 +1,82 @@
+"""The tool section of a prompt: code, first sentence of the description, arguments as a short signature. Pure."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from agent_core.loop.effects import Json
+
+
+def tool_definitions(tools: Mapping[str, Json]) -> str:
+    """One line a tool; what the author set is left out."""
+    lines = [
+        f"- {code}({_arguments(tool['visible'])}): {_first_sentence(tool['description'])}"
+        for code, tool in tools.items()
+    ]
+    return "\n".join(lines) or "(none: answer with a final)"
+
+
+def _first_sentence(text: str) -> str:
+    flat = " ".join(text.split())
+    return re.split(r"(?<=[.!?。！？])\s|(?<=[。！？])", flat, maxsplit=1)[0]
+
+
+def _arguments(schema: Json) -> str:
+    required = set(schema.get("required", ()))
+    properties: Mapping[str, Json] = schema.get("properties", {})
+    parts = [_argument(name, rule, name in required, schema) for name, rule in properties.items()]
+    return "{" + ", ".join(parts) + "}" if parts or "properties" in schema else _type(schema, schema)
+
+
+def _argument(name: str, rule: Any, required: bool, root: Json) -> str:
+    told = f"{name}{'' if required else '?'}: {_type(rule, root)}"
+    description = rule.get("description") if isinstance(rule, dict) else None
+    default = f" = {_json(rule['default'])}" if isinstance(rule, dict) and rule.get("default") is not None else ""
+    return f"{told}{default}" + (f" /* {_first_sentence(description)} */" if description else "")
+
+
+def _type(rule: Any, root: Json, depth: int = 0) -> str:
+    """A type as TypeScript would write it: models have seen much of it, and it is short."""
+    if not isinstance(rule, dict) or depth > 4:
+        return "any"
+    if "$ref" in rule:
+        return _type(_target(rule["$ref"], root), root, depth + 1)
+    for key in ("enum", "const"):
+        if key in rule:
+            return "|".join(map(_json, rule[key] if key == "enum" else [rule[key]]))
+    for key in ("anyOf", "oneOf"):
+        if key in rule:
+            return "|".join(dict.fromkeys(_type(each, root, depth + 1) for each in rule[key]))
+    kinds = rule.get("type", "any")
+    return "|".join(_named(kind, rule, root, depth) for kind in (kinds if isinstance(kinds, list) else [kinds]))
+
+
+def _named(kind: str, rule: Json, root: Json, depth: int) -> str:
+    match kind:
+        case "array":
+            inner = _type(rule.get("items", {}), root, depth + 1)
+            return f"({inner})[]" if "|" in inner else f"{inner}[]"
+        case "object" if rule.get("properties"):
+            required = set(rule.get("required", ()))
+            fields = rule["properties"].items()
+            return (
+                "{"
+                + ", ".join(f"{k}{'' if k in required else '?'}: {_type(v, root, depth + 1)}" for k, v in fields)
+                + "}"
+            )
+        case _:
+            return kind
+
+
+def _target(ref: str, root: Json) -> Any:
+    target: Any = root
+    for part in ref.removeprefix("#").strip("/").split("/"):
+        key = part.replace("~1", "/").replace("~0", "~")
+        target = target.get(key, {}) if isinstance(target, dict) and part else target
+    return target
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
