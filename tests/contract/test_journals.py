@@ -1,0 +1,488 @@
+"""What every journal must do, over every backend; and what is special to those that keep a file."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from agent_core.errors import JournalError, Lost
+from agent_core.journal.jsonl import JsonlJournal
+from agent_core.journal.memory import MemoryJournal
+from agent_core.journal.record import Record, Row, chained, genesis
+from agent_core.journal.sqlite import LAYOUT, SqliteJournal
+from agent_core.journal.store import Journal
+
+FILES: dict[str, Callable[[Path], Journal]] = {"jsonl": JsonlJournal, "sqlite": SqliteJournal}
+ROOT = Path(__file__).parents[2]
+
+
+def chain(path: str, *records: Record, run: str = "r1") -> list[Row]:
+    rows: list[Row] = []
+    for n, record in enumerate(records):
+        rows.append(chained(path, n, rows[-1].hash if rows else genesis(run, path), record))
+    return rows
+
+
+def numbered(path: str, count: int, *, by: str = "", run: str = "r1") -> list[Row]:
+    return chain(path, *({"kind": "asked", "i": i, "by": by} for i in range(count)), run=run)
+
+
+BACKENDS: dict[str, Callable[[Path], Journal]] = {
+    "memory": lambda path: MemoryJournal(),
+    "sqlite against power failure": lambda path: SqliteJournal(path, durability="power"),
+    **FILES,
+}
+
+
+@pytest.fixture(params=BACKENDS)
+def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal]:
+    with closing(BACKENDS[request.param](tmp_path / "journal")) as made:
+        yield made
+
+
+@pytest.fixture(params=FILES)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def opened(backend: str, tmp_path: Path) -> Iterator[Callable[..., Journal]]:
+    """Opens one more journal on the same file, or on another by name."""
+    with ExitStack() as stack:
+        yield lambda name="journal": stack.enter_context(closing(FILES[backend](tmp_path / name)))
+
+
+# ── every backend ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param({"kind": "asked", "text": "Grüße 世界 \u2028 🦆"}, id="unicode"),
+        pytest.param({"kind": "asked", "text": 'line\nbreak "quoted" \\ {"n":0}} \u0000'}, id="what JSON escapes"),
+        pytest.param({"kind": "asked", "text": "x" * (1 << 20)}, id="1 MiB"),
+        pytest.param({"kind": "asked", "low": -(2**63), "high": 2**64 - 1, "tiny": 5e-324}, id="numbers"),
+    ],
+)
+def test_a_row_comes_back_byte_for_byte(journal: Journal, told: Record) -> None:
+    rows = chain("flow/ctx_in.1", told, {"kind": "answered"})
+    journal.append("r1", rows)
+    assert journal.load("r1") == {"flow/ctx_in.1": rows}
+
+
+def test_strange_names_of_runs_and_strands_come_back(journal: Journal) -> None:
+    rows = chain('a"b\\/4.0\n\x1b', {"kind": "asked"}, run='r "1"\n\x7fé')
+    journal.append('r "1"\n\x7fé', rows)
+    assert journal.runs() == ['r "1"\n\x7fé']
+    assert journal.load('r "1"\n\x7fé') == {'a"b\\/4.0\n\x1b': rows}
+
+
+def test_an_unknown_run_is_empty(journal: Journal) -> None:
+    assert journal.load("r1") == {}
+    assert journal.runs() == []
+    journal.append("r1", numbered("agent", 1))
+    assert journal.load("another") == {}
+    assert journal.runs() == ["r1"]
+
+
+def test_appending_nothing_makes_no_run(journal: Journal) -> None:
+    journal.append("r1", [])
+    assert journal.runs() == []
+
+
+def test_one_append_carries_rows_of_several_strands(journal: Journal) -> None:
+    root, left, right = numbered("agent", 3), numbered("agent/2.0", 2), numbered("agent/2.1", 1)
+    journal.append("r1", [*root[:2], *left, root[2], *right])
+    assert journal.load("r1") == {"agent": root, "agent/2.0": left, "agent/2.1": right}
+
+
+def test_appending_the_same_rows_again_changes_nothing(journal: Journal) -> None:
+    rows = numbered("agent", 4)
+    journal.append("r1", rows[:3])
+    journal.append("r1", rows[:3])
+    journal.append("r1", rows[1:])
+    journal.append("r1", rows[:1])
+    assert journal.load("r1") == {"agent": rows}
+
+
+def test_a_row_named_twice_in_one_append_is_written_once(journal: Journal) -> None:
+    rows = numbered("agent", 2)
+    journal.append("r1", [rows[0], rows[0], rows[1]])
+    assert journal.load("r1") == {"agent": rows}
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param(numbered("agent", 2, by="another")[1:], id="another row stands there"),
+        pytest.param(numbered("agent", 4)[3:], id="a gap"),
+        pytest.param(numbered("agent/2.0", 2)[1:], id="a strand that does not begin at 0"),
+        pytest.param([numbered("agent", 3)[2], numbered("agent", 3, by="another")[2]], id="two rows for one place"),
+    ],
+)
+def test_a_lost_append_writes_none_of_its_rows(journal: Journal, late: list[Row]) -> None:
+    rows = numbered("agent", 2)
+    journal.append("r1", rows)
+    with pytest.raises(Lost) as lost:
+        journal.append("r1", [*numbered("agent/1.0", 2), *late])
+    assert (lost.value.path, lost.value.n) == (late[-1].path, late[-1].n)
+    assert journal.load("r1") == {"agent": rows}
+
+
+def test_a_journal_goes_on_after_a_lost_append(journal: Journal) -> None:
+    rows = numbered("agent", 3)
+    journal.append("r1", rows[:2])
+    with pytest.raises(Lost):
+        journal.append("r1", numbered("agent", 2, by="another"))
+    journal.append("r1", rows[2:])
+    assert journal.load("r1") == {"agent": rows}
+
+
+def test_changing_what_was_loaded_leaves_the_journal_alone(journal: Journal) -> None:
+    rows = numbered("agent", 2)
+    journal.append("r1", rows)
+    tape = journal.load("r1")
+    tape["agent"].pop()
+    tape.clear()
+    assert journal.load("r1") == {"agent": rows}
+
+
+def test_closing_twice_is_fine(journal: Journal) -> None:
+    journal.append("r1", numbered("agent", 1))
+    journal.close()
+    journal.close()
+
+
+def test_of_eight_threads_at_one_place_exactly_one_wins(journal: Journal) -> None:
+    barrier = Barrier(8)
+
+    def drive(k: int) -> list[int]:
+        wins = []
+        rows: list[Row] = []
+        for n in range(20):
+            previous = rows[-1].hash if rows else genesis("r1", "agent")
+            row = chained("agent", n, previous, {"kind": "asked", "by": k})
+            barrier.wait()
+            try:
+                journal.append("r1", [row])
+                wins.append(n)
+            except Lost:
+                pass
+            barrier.wait()
+            rows = journal.load("r1")["agent"]
+        return wins
+
+    with ThreadPoolExecutor(8) as pool:
+        wins = sorted(n for won in pool.map(drive, range(8)) for n in won)
+    assert wins == list(range(20))
+    assert len(journal.load("r1")["agent"]) == 20
+
+
+@pytest.mark.parametrize("name", ["memory", "sqlite"])
+def test_runs_are_listed_oldest_first_and_kept_apart(name: str, tmp_path: Path) -> None:
+    with closing(BACKENDS[name](tmp_path / "journal")) as journal:
+        for run in ("r2", "r10", "r1"):
+            journal.append(run, numbered("agent", 1, run=run))
+        journal.append("r2", numbered("agent", 2, run="r2"))
+        assert journal.runs() == ["r2", "r10", "r1"]
+        assert [len(journal.load(run)["agent"]) for run in journal.runs()] == [2, 1, 1]
+
+
+# ── backends that keep a file ────────────────────────────────────────────────────────────────────
+
+
+def test_two_journals_on_one_file_see_each_others_rows(opened: Callable[..., Journal]) -> None:
+    ours, theirs = opened(), opened()
+    rows = numbered("agent", 4)
+    ours.append("r1", rows[:1])
+    theirs.append("r1", rows[1:3])
+    assert ours.load("r1") == {"agent": rows[:3]}
+    with pytest.raises(Lost):
+        ours.append("r1", numbered("agent", 2, by="us")[1:])
+    ours.append("r1", rows[3:])
+    assert theirs.load("r1") == {"agent": rows}
+
+
+def test_reading_makes_no_file(opened: Callable[..., Journal], tmp_path: Path) -> None:
+    journal = opened()
+    assert journal.load("r1") == {}
+    assert journal.runs() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_file_belongs_to_its_owner_alone(opened: Callable[..., Journal], tmp_path: Path) -> None:
+    opened().append("r1", numbered("agent", 1))
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
+
+
+def test_an_empty_file_is_an_empty_journal(opened: Callable[..., Journal], tmp_path: Path) -> None:
+    (tmp_path / "journal").touch()
+    journal = opened()
+    assert journal.load("r1") == {}
+    journal.append("r1", numbered("agent", 1))
+    assert journal.runs() == ["r1"]
+
+
+def test_a_missing_folder_is_named(opened: Callable[..., Journal], tmp_path: Path) -> None:
+    journal = opened("missing/journal")
+    assert journal.load("r1") == {}
+    with pytest.raises(JournalError, match=f"there is no folder {tmp_path}/missing"):
+        journal.append("r1", numbered("agent", 1))
+
+
+def test_a_file_of_something_else_is_refused(opened: Callable[..., Journal], tmp_path: Path) -> None:
+    (tmp_path / "journal").write_text("Dear diary,\n" * 200)
+    for use in (lambda: opened().load("r1"), lambda: opened().append("r1", numbered("agent", 1))):
+        with pytest.raises(JournalError, match=f"{tmp_path}/journal"):
+            use()
+    assert (tmp_path / "journal").read_text() == "Dear diary,\n" * 200
+
+
+def test_a_closed_journal_opens_again_at_its_next_use(opened: Callable[..., Journal]) -> None:
+    journal, rows = opened(), numbered("agent", 2)
+    journal.append("r1", rows[:1])
+    journal.close()
+    journal.append("r1", rows[1:])
+    assert journal.load("r1") == {"agent": rows}
+
+
+FILLER = """
+import resource, signal, sys
+from pathlib import Path
+from agent_core.errors import JournalError
+from agent_core.journal.jsonl import JsonlJournal
+from agent_core.journal.record import chained, genesis
+from agent_core.journal.sqlite import SqliteJournal
+
+backend, path = sys.argv[1:]
+journal = {"jsonl": JsonlJournal, "sqlite": SqliteJournal}[backend](path)
+first = chained("agent", 0, genesis("r1", "agent"), {"kind": "asked"})
+second = chained("agent", 1, first.hash, {"kind": "answered"})
+third = chained("agent", 2, second.hash, {"kind": "asked", "text": "x" * 50_000})
+journal.append("r1", [first])
+limit = max(file.stat().st_size for file in Path(path).parent.iterdir()) + 10_000
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+try:
+    journal.append("r1", [second, third])
+except JournalError as error:
+    print(error, len(journal.load("r1")["agent"]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+journal.append("r1", [second, third])
+journal.close()
+"""
+
+
+def test_a_full_disk_leaves_none_of_the_rows(backend: str, opened: Callable[..., Journal], tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FILLER, backend, str(tmp_path / "journal")]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.fullmatch(rf"cannot write to journal {tmp_path}/journal: .* 1\n", told)
+    assert len(opened().load("r1")["agent"]) == 3
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from agent_core.journal.jsonl import JsonlJournal
+from agent_core.journal.record import chained, genesis
+from agent_core.journal.sqlite import SqliteJournal
+
+backend, path, strand, batches = sys.argv[1:]
+journal = {"jsonl": JsonlJournal, "sqlite": SqliteJournal}[backend](path)
+previous, n = genesis("r1", strand), 0
+for _ in range(int(batches)):
+    rows = []
+    for _ in range(3):
+        rows.append(chained(strand, n, previous, {"kind": "asked", "n": n, "text": "x" * 5000}))
+        previous, n = rows[-1].hash, n + 1
+    journal.append("r1", rows)
+    print(n, flush=True)
+journal.close()
+"""
+
+
+def writer(backend: str, path: Path, strand: str, batches: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, backend, str(path), strand, str(batches)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def assert_chained(path: str, rows: list[Row]) -> None:
+    previous = genesis("r1", path)
+    for n, row in enumerate(rows):
+        assert row == chained(path, n, previous, row.record())
+        previous = row.hash
+
+
+def test_processes_that_append_side_by_side_lose_nothing(
+    backend: str, opened: Callable[..., Journal], tmp_path: Path
+) -> None:
+    writers = [writer(backend, tmp_path / "journal", f"agent/0.{k}", 40) for k in range(4)]
+    journal, loads = opened(), 0
+    while any(process.poll() is None for process in writers):
+        loads += 1
+        assert all(len(rows) % 3 == 0 for rows in journal.load("r1").values()), "half an append was seen"
+    for process in writers:
+        process.communicate()
+        assert process.returncode == 0
+    tape = journal.load("r1")
+    assert {path: len(rows) for path, rows in tape.items()} == {f"agent/0.{k}": 120 for k in range(4)}
+    for path, rows in tape.items():
+        assert_chained(path, rows)
+    assert loads > 1
+
+
+@pytest.mark.parametrize("after", [1, 4, 9])
+def test_a_killed_writer_leaves_a_prefix_that_goes_on(
+    backend: str, opened: Callable[..., Journal], tmp_path: Path, after: int
+) -> None:
+    with writer(backend, tmp_path / "journal", "agent", 1_000_000) as process:
+        assert process.stdout is not None
+        told = [int(process.stdout.readline()) for _ in range(after)][-1]
+        os.kill(process.pid, signal.SIGKILL)
+        told = max([told, *(int(line) for line in process.stdout.read().splitlines())])
+    journal = opened()
+    rows = journal.load("r1")["agent"]
+    assert len(rows) >= told, "an append that had returned was lost"
+    assert_chained("agent", rows)
+    more = chained("agent", len(rows), rows[-1].hash, {"kind": "run_finished"})
+    journal.append("r1", [more])
+    assert journal.load("r1")["agent"] == [*rows, more]
+
+
+# ── JSONL ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_line_is_json_that_any_tool_reads(tmp_path: Path) -> None:
+    row = chain("agent", {"kind": "asked", "text": "Grüße\n"})[0]
+    JsonlJournal(tmp_path / "run.jsonl").append("r1", [row])
+    text = (tmp_path / "run.jsonl").read_text()
+    assert text.endswith("\n")
+    assert list(json.loads(text).items()) == [
+        ("run", "r1"), ("strand", "agent"), ("n", 0), ("hash", row.hash.hex()), ("record", row.record())
+    ]  # fmt: skip
+
+
+def test_a_file_takes_one_run_only(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    JsonlJournal(path).append("r1", numbered("agent", 1))
+    for journal in (JsonlJournal(path), JsonlJournal(path)):
+        with pytest.raises(JournalError, match="holds run 'r1': give run 'r2' a file of its own"):
+            journal.append("r2", numbered("agent", 1, run="r2"))
+    assert JsonlJournal(path).runs() == ["r1"]
+
+
+@pytest.mark.parametrize("kept", range(0, 700, 50))
+def test_a_torn_tail_is_left_out_and_cut_by_the_next_append(tmp_path: Path, kept: int) -> None:
+    path, rows = tmp_path / "run.jsonl", numbered("agent", 4)
+    journal = JsonlJournal(path)
+    journal.append("r1", rows)
+    path.write_bytes(path.read_bytes()[:kept])
+    torn = path.read_bytes()
+    whole = torn.count(b"\n")
+    assert journal.load("r1").get("agent", []) == rows[:whole]
+    assert path.read_bytes() == torn, "reading changed the file"
+    journal.append("r1", rows[whole:] or rows)
+    assert journal.load("r1") == {"agent": rows}
+    assert path.read_bytes().count(b"\n") == 4
+
+
+def test_a_torn_tail_left_by_another_is_cut_too(tmp_path: Path) -> None:
+    path, rows = tmp_path / "run.jsonl", numbered("agent", 3)
+    journal = JsonlJournal(path)
+    journal.append("r1", rows[:1])
+    with path.open("ab") as file:
+        file.write(b'{"run":"r1","strand":"agent","n":1,"ha')
+    assert journal.load("r1") == {"agent": rows[:1]}
+    journal.append("r1", rows[1:])
+    assert journal.load("r1") == {"agent": rows}
+
+
+def test_a_line_that_is_no_journal_line_is_named(tmp_path: Path) -> None:
+    path, rows = tmp_path / "run.jsonl", numbered("agent", 2)
+    journal = JsonlJournal(path)
+    journal.append("r1", rows)
+    with path.open("ab") as file:
+        file.write(b'{"run": "r1"}\n')
+    for use in (lambda: journal.load("r1"), lambda: journal.append("r1", numbered("agent", 3)[2:])):
+        for _ in range(2):
+            with pytest.raises(JournalError, match=r"line 3 of .*run\.jsonl is no journal line"):
+                use()
+
+
+def test_a_file_with_a_line_too_many_takes_no_more_rows(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    JsonlJournal(path).append("r1", numbered("agent", 2))
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
+    with pytest.raises(JournalError, match=r"line 3 of .* is out of place"):
+        JsonlJournal(path).append("r1", numbered("agent", 3)[2:])
+
+
+def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    path, rows = tmp_path / "run.jsonl", numbered("agent", 3)
+    journal = JsonlJournal(path)
+    journal.append("r1", rows)
+    path.unlink()
+    journal.append("r2", numbered("agent", 1, run="r2"))
+    assert journal.runs() == ["r2"]
+
+
+# ── SQLite ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_newer_layout_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {LAYOUT + 1}")
+    with closing(SqliteJournal(path)) as journal, pytest.raises(JournalError, match=f"has layout {LAYOUT + 1}"):
+        journal.load("r1")
+
+
+def test_a_locked_file_is_told_and_nothing_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with closing(SqliteJournal(path)) as journal, closing(sqlite3.connect(path)) as other:
+        journal.append("r1", numbered("agent", 1))
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(JournalError, match="another process has kept it locked for 5 s"):
+            journal.append("r1", numbered("agent", 2))
+        other.rollback()
+        assert len(journal.load("r1")["agent"]) == 1
+        journal.append("r1", numbered("agent", 2))
+        assert len(journal.load("r1")["agent"]) == 2
+
+
+def test_an_archived_file_that_nobody_can_write_is_read(archive: Path) -> None:
+    with closing(SqliteJournal(archive)) as journal:
+        assert journal.load("r1") == {"agent": numbered("agent", 2)}
+        with pytest.raises(JournalError, match=r"cannot write to journal .* readonly"):
+            journal.append("r1", numbered("agent", 3))
+
+
+@pytest.fixture
+def archive() -> Iterator[Path]:
+    """A journal in a folder that is read-only; root, who may write anywhere, is somebody else meanwhile."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "runs.db")
+        with closing(SqliteJournal(path)) as journal:
+            journal.append("r1", numbered("agent", 2))
+        path.chmod(0o444)
+        path.parent.chmod(0o555)
+        user = os.getuid()
+        if user == 0:
+            os.setresuid(65534, 65534, 0)
+        try:
+            yield path
+        finally:
+            os.setresuid(user, user, user)
+            path.parent.chmod(0o755)
