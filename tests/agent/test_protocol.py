@@ -177,6 +177,11 @@ def test_hostile_text_is_a_value_like_any_other(case: tuple[str, str], mode: str
     assert kind(text, mode=mode) == expected
 
 
+def test_half_a_surrogate_pair_counts_as_three_bytes() -> None:
+    assert kind("\ud800" * (MIB // 3)) == "not_json"
+    assert kind("\ud800" * (MIB // 3 + 1)) == "too_large"
+
+
 @pytest.mark.parametrize("text", [None, b"{}", 7, ["x"], {"type": "final", "answer": "x"}])
 def test_no_text_at_all_is_an_empty_reply(text: Any) -> None:
     assert kind(text) == "empty"
