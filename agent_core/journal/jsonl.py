@@ -59,7 +59,7 @@ class JsonlJournal:
 
 def read_file(path: Path) -> bytes:
     """All bytes of a journal file, taken while nobody writes; none when there is no such file."""
-    if not path.exists():
+    if not os.path.exists(path):
         return b""
     with _opened(path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
         return _read(fd, 0)

@@ -66,7 +66,7 @@ def open_source(source: Source, run_id: str | None = None) -> Contents:
 
 
 def _from_file(path: Path, run_id: str | None) -> Contents:
-    if not path.exists():
+    if not os.path.exists(path):
         raise JournalError(f"there is no journal {path}")
     if not is_database(path):
         return _from_lines(path, run_id)

@@ -38,6 +38,7 @@ class SqliteJournal:
         self.path = Path(path)
         self._synchronous = {"process": "NORMAL", "power": "FULL"}[durability]
         self._db: sqlite3.Connection | None = None
+        self._laid_out = False
         self._lock = Lock()
 
     def load(self, run: str) -> Tape:
@@ -49,12 +50,16 @@ class SqliteJournal:
     def append(self, run: str, rows: Sequence[Row]) -> None:
         if not rows:
             return
-        with self._opened("write to") as db, _transaction(db):
-            new = fresh(rows, lambda path: _count(db, run, path), lambda row: _holds(db, run, row))
-            db.executemany(
-                "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
-                [(run, row.path, row.n, row.hash, row.data) for row in new],
-            )
+        with self._opened("write to") as db:
+            if not self._laid_out:
+                _lay_out(db, self.path)
+                self._laid_out = True
+            with _transaction(db):
+                new = fresh(rows, lambda path: _count(db, run, path), lambda row: _holds(db, run, row))
+                db.executemany(
+                    "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
+                    [(run, row.path, row.n, row.hash, row.data) for row in new],
+                )
 
     def runs(self) -> list[str]:
         return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
@@ -63,13 +68,13 @@ class SqliteJournal:
         with self._lock:
             if self._db is not None:
                 self._db.close()
-                self._db = None
+                self._db, self._laid_out = None, False
 
     def _select(self, query: str, *values: str) -> list[Any]:
-        if self._db is None and not self.path.exists():
+        if self._db is None and not os.path.exists(self.path):
             return []
         with self._opened("read") as db:
-            return db.execute(query, values).fetchall()
+            return db.execute(query, values).fetchall() if _layout(db, self.path) else []
 
     @contextmanager
     def _opened(self, doing: str) -> Iterator[sqlite3.Connection]:
@@ -78,7 +83,7 @@ class SqliteJournal:
                 if self._db is None:
                     self._db = _connect(self.path, self._synchronous)
                 yield self._db
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise JournalError(f"cannot {doing} journal {self.path}: {_why(error, self.path)}") from error
 
 
@@ -92,25 +97,22 @@ def is_database(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(_address(path, False), uri=True)) as db:
             db.execute("PRAGMA schema_version")
+    except UnicodeDecodeError:
+        return True
     except sqlite3.Error as error:
-        return error.sqlite_errorcode != sqlite3.SQLITE_NOTADB
+        return _code(error) != sqlite3.SQLITE_NOTADB
     return True
 
 
 def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
-    new = not path.exists()
+    new = not os.path.exists(path)
     db = sqlite3.connect(
         _address(path, new), uri=True, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
     )
     try:
-        (layout,) = db.execute("PRAGMA user_version").fetchone()
-        if layout > LAYOUT:
-            raise JournalError(f"{path} has layout {layout}, this agent_core knows {LAYOUT}: use a newer one")
+        db.execute(f"PRAGMA synchronous = {synchronous}")
         if new:
             path.chmod(0o600)
-        if layout < LAYOUT:
-            _lay_out(db)
-        db.execute(f"PRAGMA synchronous = {synchronous}")
     except BaseException:
         db.close()
         raise
@@ -124,7 +126,17 @@ def _address(path: Path, new: bool) -> str:
     return path.absolute().as_uri() + ("?immutable=1" if sealed else "")
 
 
-def _lay_out(db: sqlite3.Connection) -> None:
+def _layout(db: sqlite3.Connection, path: Path) -> int:
+    """The layout of the file, 0 when it has none yet."""
+    (layout,) = db.execute("PRAGMA user_version").fetchone()
+    if layout > LAYOUT:
+        raise JournalError(f"{path} has layout {layout}, this agent_core knows {LAYOUT}: use a newer version")
+    return int(layout)
+
+
+def _lay_out(db: sqlite3.Connection, path: Path) -> None:
+    if _layout(db, path) == LAYOUT:
+        return
     _switch_to_wal(db, monotonic() + _PATIENCE_S)
     with _transaction(db):
         db.execute(_CREATE)
@@ -138,7 +150,7 @@ def _switch_to_wal(db: sqlite3.Connection, until: float) -> None:
             db.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > until:
+            if _code(error) != sqlite3.SQLITE_BUSY or monotonic() > until:
                 raise
             sleep(0.005)
 
@@ -166,9 +178,16 @@ def _holds(db: sqlite3.Connection, run: str, row: Row) -> bool:
     return bool(db.execute(query, (run, row.path, row.n)).fetchone() == (row.hash, row.data))
 
 
-def _why(error: sqlite3.Error, path: Path) -> str:
+def _why(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> str:
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}"
-    if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+    if isinstance(error, UnicodeDecodeError):  # how sqlite3 reports an error about a name that is not UTF-8
+        return "the file is damaged"
+    if _code(error) == sqlite3.SQLITE_BUSY:
         return f"another process has kept it locked for {_PATIENCE_S:.0f} s"
     return str(error)
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's own code for an error, 0 for one of the Python module's."""
+    return getattr(error, "sqlite_errorcode", 0)
