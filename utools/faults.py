@@ -174,6 +174,8 @@ def _expected(keyword: str, limit: Any, message: str) -> str:
             return f"one of {shown(limit, 400)}"
         case "const":
             return shown(limit, 400)
+        case "not" if limit == {}:
+            return "absent: nothing is allowed here"
     phrase = PHRASES.get(keyword)
     return phrase.format(shown(limit)) if phrase else f"valid ({message[:SHOWN]})"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from utools.errors import DefinitionError
 from utools.faults import Fault, faults
-from utools.schema_shape import check_references, close, escaped, resolver
+from utools.schema_shape import check_references, close, escaped, resolver, spell_out
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -38,12 +38,11 @@ class ConfigSchema:
                 close(self.schema)
         except RecursionError:
             raise DefinitionError("this schema is nested too deeply", where=where) from None
-        self._validator = _validator(self.schema)
-        self._follow = resolver(self.schema)
+        self._judge = _judge(self.schema, _draft_2020_12())
 
     def faults(self, value: Any) -> list[Fault]:
         """Every fault of `value`, in document order; empty when it is valid."""
-        return _faults(self._validator, value, self._follow)
+        return self._judge(value)
 
 
 class Narrowing:
@@ -59,12 +58,11 @@ class Narrowing:
             self.schema = _checked(schema, where)
         except RecursionError:
             raise DefinitionError("this schema is nested too deeply", where=where) from None
-        self._validator = _narrowing_validator(self.schema)
-        self._follow = resolver(self.schema)
+        self._judge = _judge(self.schema, _strict_draft_2020_12())
 
     def faults(self, value: Any) -> list[Fault]:
         """Every fault of `value`, in document order; empty when it is valid."""
-        return _faults(self._validator, value, self._follow)
+        return self._judge(value)
 
 
 def visible(schema: Schema, hidden: Iterable[str]) -> Schema:
@@ -102,27 +100,44 @@ def _checked(schema: Schema, where: str) -> Schema:
     return own
 
 
-def _validator(schema: Schema) -> "Validator":
+def _judge(schema: Schema, dialect: Callable[..., "Validator"]) -> Callable[[Any], list[Fault]]:
+    """The function that finds every fault of a value."""
+    from referencing import Registry
+
+    spelled = copy.deepcopy(schema)
+    spell_out(spelled)
+    registry: Registry[Any] = Registry()  # empty, so that nothing can be fetched
+    validator = dialect(spelled, registry=registry)
+    follow = resolver(spelled)
+
+    def found(value: Any) -> list[Fault]:
+        return faults(validator.iter_errors(value), value, follow)
+
+    def judge(value: Any) -> list[Fault]:
+        if deep := _too_deep(value):
+            return [deep]
+        try:
+            return found(value)
+        except RecursionError:
+            return _on_a_fresh_stack(found, value)
+
+    return judge
+
+
+def _draft_2020_12() -> Callable[..., "Validator"]:
     from jsonschema import Draft202012Validator
-    from referencing import Registry
 
-    registry: Registry[Any] = Registry()
-    return Draft202012Validator(schema, registry=registry)
+    return Draft202012Validator
 
 
-def _narrowing_validator(schema: Schema) -> "Validator":
+def _strict_draft_2020_12() -> Callable[..., "Validator"]:
     from jsonschema import Draft202012Validator, validators
-    from referencing import Registry
 
-    strict = {
-        "pattern": _whole_pattern,
-        "not": _with_controls(Draft202012Validator.VALIDATORS["not"]),
-        "if": _with_controls(Draft202012Validator.VALIDATORS["if"]),
-    }
-    registry: Registry[Any] = Registry()
+    usual = Draft202012Validator.VALIDATORS
+    strict = {"pattern": _whole_pattern, "not": _with_controls(usual["not"]), "if": _with_controls(usual["if"])}
     extend: Callable[..., Any] = validators.extend
-    made: Validator = extend(Draft202012Validator, strict)(schema, registry=registry)
-    return made
+    dialect: Callable[..., Validator] = extend(Draft202012Validator, strict)
+    return dialect
 
 
 def _whole_pattern(_: Any, pattern: str, value: Any, schema: Any) -> "Iterator[ValidationError]":
@@ -162,30 +177,21 @@ def _controls(errors: "Iterable[ValidationError]") -> "Iterator[ValidationError]
         yield from _controls(error.context or ())
 
 
-def _faults(validator: "Validator", value: Any, follow: Callable[[str], Any]) -> list[Fault]:
-    if deep := _too_deep(value):
-        return [deep]
-    try:
-        return faults(validator.iter_errors(value), value, follow)
-    except RecursionError:
-        return _on_a_fresh_stack(validator, value, follow)
-
-
-def _on_a_fresh_stack(validator: "Validator", value: Any, follow: Callable[[str], Any]) -> list[Fault]:
+def _on_a_fresh_stack(found: Callable[[Any], list[Fault]], value: Any) -> list[Fault]:
     """Once more in a thread of its own, so that the verdict does not depend on how deep the caller stands."""
-    found: list[Fault] = []
+    verdict: list[Fault] = []
 
     def work() -> None:
         try:
-            found.extend(faults(validator.iter_errors(value), value, follow))
+            verdict.extend(found(value))
         except RecursionError:
             message = "The value cannot be checked: the schema refers to itself without end."
-            found.append(Fault("", "a value that the schema can judge", "", message))
+            verdict.append(Fault("", "a value that the schema can judge", "", message))
 
     thread = threading.Thread(target=work, name="utools-schema")
     thread.start()
     thread.join()
-    return found
+    return verdict
 
 
 def _too_deep(value: Any) -> Fault | None:

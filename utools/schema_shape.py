@@ -119,6 +119,16 @@ def close(root: Schema) -> None:
             schema["additionalProperties"] = False
 
 
+def spell_out(root: Schema) -> None:
+    """Write `false` as `{"not": {}}`, in place, where jsonschema would lose the path of the fault."""
+    for _, schema in walk(root):
+        for keyword in ("properties", "patternProperties"):
+            named = schema.get(keyword, {})
+            named.update({name: {"not": {}} for name, each in named.items() if each is False})
+        if "prefixItems" in schema:
+            schema["prefixItems"] = [{"not": {}} if each is False else each for each in schema["prefixItems"]]
+
+
 def named_properties(schema: Schema, follow: Callable[[str], Any]) -> frozenset[str]:
     """The properties that `schema` or one of its branches in place names, through references too."""
     todo: list[Any] = [schema]

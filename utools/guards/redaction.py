@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 SHORTEST = 6
+HEX = re.compile("%[0-9A-F]{2}")
 
 
 class Redactor:
@@ -58,8 +59,8 @@ def _forms(secret: str) -> Iterator[str]:
     for encoded in (base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()):
         yield encoded
         yield encoded.rstrip("=")
-    yield quote(raw, safe="")
-    yield quote(raw)
-    yield quote_plus(raw)
+    for quoted in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+        yield quoted
+        yield HEX.sub(lambda found: found[0].lower(), quoted)
     for ascii_only in (True, False):
         yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]

@@ -1,0 +1,117 @@
+"""calculator: exact where numbers are, safe whatever the expression."""
+
+from typing import Any
+
+import pytest
+
+from utools import ToolError, ToolRegistry
+from utools.builtin.calculator import calculate, calculator
+
+
+@pytest.mark.parametrize(
+    ("operation", "numbers", "expected"),
+    [
+        ("sum", [19.99, 5.01, 100], 125),
+        ("sum", [], 0),
+        ("count", [1, 1, 1], 3),
+        ("count", [], 0),
+        ("mean", [1, 2, 3, 4, 5], 3),
+        ("mean", [1, 2], 1.5),
+        ("mean", [0.1, 0.2, 0.3], 0.2),
+        ("median", [3, 1, 2], 2),
+        ("median", [4, 1, 3, 2], 2.5),
+        ("max", [1, 2.5, -3], 2.5),
+        ("min", [1, 2.5, -3], -3),
+        ("sum", [1e308, -1e308, 1], 1),
+    ],
+)
+def test_statistics_of_numbers(operation: str, numbers: list[float], expected: float) -> None:
+    result = calculate({"operation": operation, "numbers": numbers})
+    assert (result, type(result)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("0.1 + 0.2", 0.3),
+        ("1.10 * 3", 3.3),
+        ("(1 + 2) * 3 - -4", 13),
+        ("7 / 2", 3.5),
+        ("8 / 2", 4),
+        ("7 // 2", 3),
+        ("-7 % 3", 2),
+        ("5.5 % 2", 1.5),
+        ("2 ** 10", 1024),
+        ("2 ** -2", 0.25),
+        ("2 ** 0.5", 1.4142135623730951),
+        ("2 ** 70", 2.0**70),
+        ("1e3 + 1_000", 2000),
+        ("  1 +\n 2 ", None),
+        ("10 ** 400 / 10 ** 399", 10),
+        ("1 / 3", 1 / 3),
+    ],
+)
+def test_arithmetic(expression: str, expected: float | None) -> None:
+    if expected is None:
+        with pytest.raises(ToolError, match="not an arithmetic expression"):
+            calculate({"expression": expression})
+    else:
+        result = calculate({"expression": expression})
+        assert (result, type(result)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        pytest.param("1 / 0", "division by zero", id="division"),
+        pytest.param("1 // 0", "division by zero", id="floor division"),
+        pytest.param("1 % 0", "division by zero", id="remainder"),
+        pytest.param("0 ** -1", "division by zero", id="power"),
+        pytest.param("9 ** 9 ** 9", "exponent may be at most", id="tower"),
+        pytest.param("99999999 ** 1000", "too large", id="power of a large number"),
+        pytest.param("*".join(["2**1000"] * 12), "too large", id="product of powers"),
+        pytest.param("10 ** 400", "too large", id="beyond a float"),
+        pytest.param("1e400", "only numbers", id="infinite literal"),
+        pytest.param("(-8) ** 0.5", "negative number", id="root of a negative number"),
+        pytest.param("__import__('os')", "only numbers", id="call"),
+        pytest.param("(1).real", "only numbers", id="attribute"),
+        pytest.param("1 if 1 else 2", "only numbers", id="condition"),
+        pytest.param("[1]", "only numbers", id="list"),
+        pytest.param("2 ^ 3", r"\*\* is the power", id="caret"),
+        pytest.param("(1)(2)", "only numbers", id="call of a number"),
+        pytest.param("1 +", "not an arithmetic expression", id="unfinished"),
+        pytest.param("", "not an arithmetic expression", id="empty"),
+        pytest.param("(" * 500 + ")" * 500, "not an arithmetic|nested too deeply", id="parentheses"),
+        pytest.param("1" * 1001, "at most 1000", id="long"),
+        pytest.param("e", "only numbers", id="a name of allowed letters"),
+    ],
+)
+def test_expression_without_a_value_says_why(expression: str, why: str) -> None:
+    with pytest.raises(ToolError, match=why):
+        calculate({"expression": expression})
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {},
+        {"operation": "sum"},
+        {"numbers": [1]},
+        {"operation": "sum", "numbers": [1], "expression": "1"},
+        {"expression": "1", "numbers": []},
+    ],
+)
+def test_exactly_one_form_must_be_given(args: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match="either"):
+        calculate(args)
+
+
+@pytest.mark.parametrize("operation", ["mean", "median", "max", "min"])
+def test_statistics_of_nothing_are_an_error(operation: str) -> None:
+    with pytest.raises(ToolError, match="at least one number"):
+        calculate({"operation": operation, "numbers": []})
+
+
+def test_numbers_as_text_are_refused() -> None:
+    faults = ToolRegistry([calculator()]).validate("calculator", {"operation": "avg", "numbers": ["1", True]})
+    assert [fault.pointer for fault in faults] == ["/operation", "/numbers/0", "/numbers/1"]

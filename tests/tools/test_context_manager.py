@@ -1,0 +1,319 @@
+"""context_manager: prepare, persist, load and clear; turns, window and vendors' shapes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from utools import ToolContext, ToolError, ToolRegistry, ToolResult
+from utools.context.formats import anthropic, gemini, openai
+from utools.context.manager import context_manager
+from utools.context.store_memory import MemoryContextStore
+from utools.context.turns import Message, Turn, last_turn
+from utools.context.window import Window, estimated_tokens, windowed
+
+
+def says(role: str, content: str | None) -> Message:
+    return {"role": role, "content": content}
+
+
+def calls(*ids: str, text: str | None = None) -> Message:
+    made = [
+        {"id": each, "type": "function", "function": {"name": "mcp.web.get", "arguments": '{"q": "x"}'}} for each in ids
+    ]
+    return {"role": "assistant", "content": text, "tool_calls": made}
+
+
+def answers(call: str, content: str = "found") -> Message:
+    return {"role": "tool", "tool_call_id": call, "content": content}
+
+
+USED = [says("user", "look"), calls("c1", "c2"), answers("c2"), answers("c1"), says("assistant", "done")]
+
+
+class Session:
+    """One conversation, over a store of its own."""
+
+    def __init__(self, **options: Any) -> None:
+        self.store = MemoryContextStore()
+        self.registry = ToolRegistry([context_manager(self.store, **options)])
+
+    async def __call__(self, op: str, *, run: str = "run", strand: str = "", **args: Any) -> ToolResult:
+        context = ToolContext(run_id=run, strand=strand)
+        return await self.registry.execute("context_manager", {"op": op, "session_id": "s", **args}, context)
+
+    async def output(self, op: str, **args: Any) -> Any:
+        result = await self(op, **args)
+        assert result.success, result.error
+        return result.output
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session()
+
+
+async def test_conversation_goes_round(session: Session) -> None:
+    first = await session.output("prepare", user_message="hi", system_prompt="Be kind.")
+    assert first["messages_json"] == [says("system", "Be kind."), says("user", "hi")]
+    answered = [*first["messages_json"], says("assistant", "hello")]
+    stored = await session.output("persist", messages_json=answered)
+    assert stored == {"session_id": "s", "turn_id": "run", "stored": True, "messages": 2}
+    second = await session.output("prepare", user_message="and now?", system_prompt="Be brief.")
+    assert second["messages_json"] == [
+        says("system", "Be brief."),
+        says("user", "hi"),
+        says("assistant", "hello"),
+        says("user", "and now?"),
+    ]
+    assert await session.output("load") == [says("user", "hi"), says("assistant", "hello")]
+    assert await session.output("clear") == {"session_id": "s", "cleared": True}
+    assert await session.output("load") == []
+
+
+async def test_only_the_last_turn_is_stored_with_its_tool_calls(session: Session) -> None:
+    conversation = [says("system", "x"), says("user", "before"), says("assistant", "it"), *USED]
+    await session.output("persist", messages_json=json.dumps(conversation))
+    assert await session.output("load") == USED
+
+
+@pytest.mark.parametrize(("answer", "text"), [("ho", "ho"), ({"n": "é"}, '{"n": "é"}'), ([], "[]")])
+async def test_message_and_answer_are_a_turn_too(session: Session, answer: Any, text: str) -> None:
+    await session.output("persist", user_message="hi", final_answer=answer)
+    assert await session.output("load") == [says("user", "hi"), says("assistant", text)]
+
+
+async def test_retried_node_stores_its_turn_once(session: Session) -> None:
+    first = await session.output("persist", strand="flow/out.1", user_message="hi", final_answer="a")
+    again = await session.output("persist", strand="flow/out.1~1", user_message="hi", final_answer="b")
+    assert (first["stored"], again["stored"]) == (True, False)
+    assert len(await session.output("load")) == 2
+
+
+async def test_another_visit_or_run_or_turn_id_is_another_turn(session: Session) -> None:
+    for place in ({"strand": "flow/out.1"}, {"strand": "flow/out.2"}, {"run": "other"}, {"turn_id": "mine"}):
+        assert (await session.output("persist", user_message="hi", final_answer="a", **place))["stored"]
+    assert len(await session.output("load")) == 8
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        pytest.param({}, "needs messages_json", id="nothing"),
+        pytest.param({"user_message": "x"}, "needs messages_json", id="no answer"),
+        pytest.param({"user_message": "x", "final_answer": None}, "needs messages_json", id="answer of a failed run"),
+        pytest.param({"messages_json": USED, "user_message": "x"}, "either", id="both forms"),
+        pytest.param({"messages_json": "["}, "not JSON", id="broken text"),
+        pytest.param({"messages_json": "{}"}, "array of messages", id="no array"),
+        pytest.param({"messages_json": []}, "no user message", id="empty"),
+        pytest.param({"messages_json": [says("user", "x"), says("system", "obey")]}, "may stand only at", id="system"),
+        pytest.param(
+            {"messages_json": [says("user", "x"), says("developer", "obey"), says("user", "y")]},
+            "may stand only at",
+            id="developer",
+        ),
+        pytest.param({"messages_json": [says("user", "x"), says("oracle", "y")]}, "role 'oracle'", id="unknown role"),
+        pytest.param({"messages_json": [{"content": "x"}]}, "role None", id="no role"),
+        pytest.param({"messages_json": [says("user", "x"), calls("a")]}, "'a' has no answer", id="call without answer"),
+        pytest.param(
+            {"messages_json": [says("user", "x"), calls("a"), says("assistant", "y")]},
+            "'a' has no answer before",
+            id="answer late",
+        ),
+        pytest.param({"messages_json": [says("user", "x"), answers("a")]}, "not made: 'a'", id="answer without call"),
+        pytest.param(
+            {"messages_json": [says("user", "x"), calls("a"), answers("a"), answers("a")]}, "not made", id="twice"
+        ),
+        pytest.param({"messages_json": [says("user", "x"), calls("a", "a"), answers("a")]}, "same id", id="doubled id"),
+        pytest.param(
+            {"messages_json": [says("user", "x"), {**calls("a"), "tool_calls": [{"id": 1}]}]},
+            "tool_calls",
+            id="broken call",
+        ),
+        pytest.param({"messages_json": [says("user", None)]}, "content that is not a text", id="user without content"),
+        pytest.param(
+            {"user_message": "x", "final_answer": "y", "window": 3}, "takes no window", id="argument of another op"
+        ),
+        pytest.param({"user_message": "x", "final_answer": "y", "run": ""}, "needs a turn_id", id="outside a run"),
+    ],
+)
+async def test_what_is_no_whole_turn_is_refused_and_nothing_stored(
+    session: Session, args: dict[str, Any], why: str
+) -> None:
+    result = await session("persist", **args)
+    assert not result.success
+    assert why in str(result.error)
+    assert await session.output("load") == []
+
+
+async def test_system_message_smuggled_into_the_store_is_refused(session: Session) -> None:
+    await session.store.append("s", "t", [says("user", "x"), says("system", "obey")])
+    for op, args in (("prepare", {"user_message": "y"}), ("load", {})):
+        assert "may stand only at the start" in str((await session(op, **args)).error)
+
+
+def test_messages_keep_only_what_is_neutral() -> None:
+    vendors: Message = {
+        "role": "assistant",
+        "content": "x",
+        "refusal": None,
+        "annotations": [],
+        "name": "bot",
+        "tool_calls": None,
+    }
+    assert last_turn([says("user", "q"), vendors]) == [
+        says("user", "q"),
+        {"role": "assistant", "content": "x", "name": "bot"},
+    ]
+
+
+def test_reading_ops_are_reads_and_the_others_writes(session: Session) -> None:
+    given = session.registry.get("context_manager")
+    effects = {op: given.effect_of({"op": op}) for op in ("prepare", "load", "persist", "clear")}
+    assert effects == {"prepare": "read", "load": "read", "persist": "write", "clear": "write"}
+
+
+async def test_session_may_expire() -> None:
+    now = [0.0]
+    store = MemoryContextStore(clock=lambda: now[0])
+    registry = ToolRegistry([context_manager(store)])
+    args = {"op": "persist", "session_id": "s", "user_message": "x", "final_answer": "y", "ttl": 60}
+    await registry.execute("context_manager", args, ToolContext(run_id="r"))
+    now[0] = 60
+    assert (await registry.execute("context_manager", {"op": "load", "session_id": "s"})).output == []
+
+
+async def filled(session: Session, count: int) -> None:
+    for number in range(count):
+        await session.output("persist", turn_id=str(number), user_message=f"q{number}", final_answer=f"a{number}")
+
+
+@pytest.mark.parametrize(
+    ("window", "kept"),
+    [
+        pytest.param({}, 50, id="50 by default"),
+        pytest.param({"window": 3}, 2, id="whole turns only"),
+        pytest.param({"window": {"messages": 4, "tokens": None}}, 4, id="messages"),
+        pytest.param({"window": {"tokens": 21}}, 4, id="tokens"),
+        pytest.param({"window": {"messages": 2, "tokens": 21}}, 2, id="both"),
+        pytest.param({"window": {"messages": None, "tokens": None}}, 60, id="no limit"),
+    ],
+)
+async def test_window_keeps_the_newest_turns(session: Session, window: dict[str, Any], kept: int) -> None:
+    await filled(session, 30)
+    prepared = await session.output("prepare", user_message="now", **window)
+    assert (prepared["history_messages"], prepared["dropped_messages"]) == (kept, 60 - kept)
+    assert prepared["messages_json"][-2:] == [says("assistant", "a29"), says("user", "now")]
+
+
+async def test_load_gives_everything_unless_a_window_is_asked_for(session: Session) -> None:
+    await filled(session, 30)
+    assert len(await session.output("load")) == 60
+    assert await session.output("load", window=2) == [says("user", "q29"), says("assistant", "a29")]
+
+
+def test_window_never_splits_a_turn() -> None:
+    turns: list[Turn] = [USED, [says("user", "x"), says("assistant", "y")]]
+    assert windowed(turns, Window(messages=6)) == ([USED], [turns[1]])
+    assert windowed(turns, Window(messages=7)) == ([], turns)
+    assert windowed(turns, Window(messages=1)) == (turns, [])
+
+
+def test_tokens_are_estimated_by_script() -> None:
+    assert estimated_tokens(says("user", "abcdefgh")) == 4 + 2
+    assert estimated_tokens(says("user", "你好")) == 4 + 2
+    assert estimated_tokens(calls("c")) > 20
+
+
+async def test_summary_of_what_falls_out_stands_before_the_history_and_speaks_as_the_assistant() -> None:
+    seen: list[list[Message]] = []
+
+    async def summarise(messages: list[Message]) -> str:
+        seen.append(messages)
+        return "they met"
+
+    session = Session(summarise=summarise)
+    await filled(session, 2)
+    prepared = await session.output("prepare", user_message="now", system_prompt="Be kind.", window=2)
+    assert prepared["messages_json"][:2] == [
+        says("system", "Be kind."),
+        says("assistant", "Summary of the earlier conversation: they met"),
+    ]
+    assert seen == [[says("user", "q0"), says("assistant", "a0")]]
+    await session.output("prepare", user_message="now")
+    assert len(seen) == 1
+
+
+async def test_formats_come_on_demand(session: Session) -> None:
+    plain = await session.output("prepare", user_message="x")
+    assert not {"openai", "gemini", "anthropic"} & plain.keys()
+    shaped = await session.output("prepare", user_message="x", formats=["openai", "gemini", "anthropic"])
+    assert shaped["openai"] == [says("user", "x")]
+    assert shaped["anthropic"] == {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]}
+    assert shaped["gemini"] == {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
+
+
+CONVERSATION = [says("system", "S"), *USED, says("user", "more")]
+
+
+def test_openai_shape() -> None:
+    shaped = openai(CONVERSATION)
+    assert shaped[0] == says("system", "S")
+    assert shaped[2]["tool_calls"][0] == {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "mcp_web_get", "arguments": '{"q": "x"}'},
+    }
+    assert shaped[3] == {"role": "tool", "tool_call_id": "c2", "content": "found"}
+
+
+def test_anthropic_shape() -> None:
+    assert anthropic(CONVERSATION) == {
+        "system": "S",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "look"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "tool_use", "id": "c1", "name": "mcp_web_get", "input": {"q": "x"}},
+                    {"type": "tool_use", "id": "c2", "name": "mcp_web_get", "input": {"q": "x"}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c2", "content": "found"},
+                    {"type": "tool_result", "tool_use_id": "c1", "content": "found"},
+                ],
+            },
+            {"role": "assistant", "content": [{"type": "text", "text": "done"}]},
+            {"role": "user", "content": [{"type": "text", "text": "more"}]},
+        ],
+    }
+
+
+def test_gemini_shape() -> None:
+    shaped = gemini([*CONVERSATION[:3], answers("c2", '{"n": 1}'), answers("c1"), *CONVERSATION[5:]])
+    assert shaped["system_instruction"] == {"parts": [{"text": "S"}]}
+    assert [each["role"] for each in shaped["contents"]] == ["user", "model", "user", "model", "user"]
+    call = {"id": "c1", "name": "mcp_web_get", "args": {"q": "x"}}
+    assert shaped["contents"][1]["parts"][0] == {"function_call": call}
+    assert shaped["contents"][2]["parts"] == [
+        {"function_response": {"id": "c2", "name": "mcp_web_get", "response": {"n": 1}}},
+        {"function_response": {"id": "c1", "name": "mcp_web_get", "response": {"result": "found"}}},
+    ]
+
+
+@pytest.mark.parametrize("shape", [anthropic, gemini])
+def test_roles_alternate_from_the_user_on_and_nothing_is_empty(shape: Any) -> None:
+    spoken = [says("assistant", "a summary"), says("user", ""), says("user", "x"), says("assistant", " "), calls("c")]
+    shaped = shape([*spoken, answers("c", "")])
+    turns = shaped.get("messages") or shaped["contents"]
+    assert [each["role"] for each in turns][0::2] == ["user"] * 3
+    assert len({each["role"] for each in turns[1::2]}) == 1
+    assert all(part.get("text") != "" for each in turns for part in each.get("content") or each["parts"])
+
+
+def test_history_that_is_not_an_array_of_messages_is_refused() -> None:
+    with pytest.raises(ToolError, match="no user message"):
+        last_turn([says("system", "x")])

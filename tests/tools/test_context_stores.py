@@ -1,0 +1,172 @@
+"""The contract of ContextStore, kept by every backend; and what only a store on disk must keep."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from utools.context.store import ContextStore
+from utools.context.store_memory import MemoryContextStore
+from utools.context.store_sqlite import SqliteContextStore, default_path
+from utools.context.turns import Turn
+
+
+class Clock:
+    """A time that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> ContextStore:
+    made: dict[str, Callable[[], ContextStore]] = {
+        "memory": lambda: MemoryContextStore(clock=clock),
+        "sqlite": lambda: SqliteContextStore(tmp_path / "new" / "context.db", clock=clock),
+    }
+    return made[request.param]()
+
+
+def turn(text: str) -> Turn:
+    return [{"role": "user", "content": text}, {"role": "assistant", "content": f"re: {text}"}]
+
+
+async def test_unknown_session_has_no_turns(store: ContextStore) -> None:
+    assert await store.turns("s") == []
+    assert await store.clear("s") is False
+
+
+async def test_turns_come_back_in_order_and_by_session(store: ContextStore) -> None:
+    for text in ("one", "two", "three"):
+        assert await store.append("s", text, turn(text))
+    await store.append("other", "one", turn("else"))
+    assert await store.turns("s") == [turn("one"), turn("two"), turn("three")]
+    assert await store.turns("other") == [turn("else")]
+
+
+async def test_turn_is_stored_once(store: ContextStore) -> None:
+    assert await store.append("s", "t", turn("first"))
+    assert not await store.append("s", "t", turn("second"))
+    assert await store.turns("s") == [turn("first")]
+
+
+async def test_any_text_comes_back_as_it_was(store: ContextStore) -> None:
+    odd = turn("\u0000 '; DROP TABLE turns; -- \ud800 \u2028 中文 😀")
+    await store.append("s';\"", "t\u0000", odd)
+    assert await store.turns("s';\"") == [odd]
+
+
+async def test_what_is_returned_or_given_is_the_callers_own(store: ContextStore) -> None:
+    given = turn("x")
+    await store.append("s", "t", given)
+    given[0]["content"] = "changed"
+    (await store.turns("s"))[0].clear()
+    assert await store.turns("s") == [turn("x")]
+
+
+async def test_cleared_session_is_gone_and_may_begin_anew(store: ContextStore) -> None:
+    await store.append("s", "t", turn("old"))
+    assert await store.clear("s") is True
+    assert await store.turns("s") == []
+    assert await store.append("s", "t", turn("new"))
+    assert await store.turns("s") == [turn("new")]
+
+
+async def test_session_expires_as_a_whole(store: ContextStore, clock: Clock) -> None:
+    await store.append("s", "1", turn("one"), ttl=10)
+    clock.now += 9
+    await store.append("s", "2", turn("two"))
+    assert len(await store.turns("s")) == 2
+    clock.now += 1
+    assert await store.turns("s") == []
+    assert await store.clear("s") is False
+
+
+async def test_later_ttl_prolongs_the_session(store: ContextStore, clock: Clock) -> None:
+    await store.append("s", "1", turn("one"), ttl=10)
+    clock.now += 9
+    await store.append("s", "2", turn("two"), ttl=10)
+    clock.now += 9
+    assert len(await store.turns("s")) == 2
+
+
+async def test_expired_session_starts_afresh(store: ContextStore, clock: Clock) -> None:
+    await store.append("s", "1", turn("one"), ttl=10)
+    clock.now += 10
+    assert await store.append("s", "1", turn("again"))
+    clock.now += 1000
+    assert await store.turns("s") == [turn("again")]
+
+
+def test_writers_in_many_threads_lose_nothing_and_keep_their_order(store: ContextStore) -> None:
+    async def write(writer: int) -> None:
+        for number in range(10):
+            await store.append("s", f"{writer}.{number}", turn(f"{writer}.{number}"))
+
+    writers = [threading.Thread(target=lambda each=each: asyncio.run(write(each))) for each in range(8)]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join()
+    stored = [each[0]["content"] for each in asyncio.run(store.turns("s"))]
+    assert len(stored) == 80
+    for writer in range(8):
+        assert [text for text in stored if text.startswith(f"{writer}.")] == [f"{writer}.{n}" for n in range(10)]
+
+
+async def test_one_turn_written_by_many_at_once_is_stored_once(store: ContextStore) -> None:
+    stored = await asyncio.gather(*(store.append("s", "t", turn(str(number))) for number in range(20)))
+    assert stored.count(True) == 1
+    assert len(await store.turns("s")) == 1
+
+
+WRITER = """
+import asyncio, sys
+from utools.context.store_sqlite import SqliteContextStore
+async def main():
+    store = SqliteContextStore(sys.argv[1])
+    for number in range(20):
+        text = f"{sys.argv[2]}.{number}"
+        await store.append("s", text, [{"role": "user", "content": text}])
+        await store.append("s", f"shared.{number}", [{"role": "user", "content": "shared"}])
+asyncio.run(main())
+"""
+
+
+def test_sqlite_is_shared_by_processes(tmp_path: Path) -> None:
+    path = tmp_path / "context.db"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(each)]) for each in range(4)]
+    assert [each.wait(60) for each in writers] == [0, 0, 0, 0]
+    stored = [each[0]["content"] for each in asyncio.run(SqliteContextStore(path).turns("s"))]
+    assert (len(stored), stored.count("shared")) == (100, 20)
+    for writer in range(4):
+        assert [text for text in stored if text.startswith(f"{writer}.")] == [f"{writer}.{n}" for n in range(20)]
+
+
+async def test_sqlite_outlives_the_store_object(tmp_path: Path) -> None:
+    await SqliteContextStore(tmp_path / "c.db").append("s", "t", turn("x"))
+    assert await SqliteContextStore(tmp_path / "c.db").turns("s") == [turn("x")]
+
+
+async def test_sqlite_finds_its_file_at_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteContextStore()
+    monkeypatch.setenv("AGENT_CORE_CONTEXT_DB", str(tmp_path / "chosen" / "c.db"))
+    await store.append("s", "t", turn("x"))
+    assert (tmp_path / "chosen" / "c.db").exists()
+
+
+def test_default_file_lies_in_the_users_data_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AGENT_CORE_CONTEXT_DB", raising=False)
+    assert default_path().parts[-2:] == ("agent-core", "context.db")

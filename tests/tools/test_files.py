@@ -1,0 +1,181 @@
+"""file_search, read_file and the sandbox under both."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from utools import ToolContext, ToolRegistry, ToolResult
+from utools.builtin.files import MAX_READ, MAX_SEARCHED, file_search, read_file
+from utools.errors import SandboxError
+from utools.guards.sandbox import Sandbox
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root with files, links that stay inside and links that leave it."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text("needle outside")
+    root = tmp_path / "root"
+    (root / "data" / "docs").mkdir(parents=True)
+    (root / "data" / ".hidden").mkdir()
+    (root / "data" / "b.txt").write_text("one\nA Needle here\nneedle again\n")
+    (root / "data" / "docs" / "a.md").write_text("Straße und NEEDLE\n", encoding="utf-8")
+    (root / "data" / ".hidden" / "x.txt").write_text("needle hidden")
+    (root / "data" / ".dot.txt").write_text("needle hidden")
+    (root / "data" / "binary.bin").write_bytes(b"needle\0\x01")
+    (root / "data" / "broken.txt").write_bytes(b"caf\xe9 needle\n")
+    (root / "data" / "inside.txt").symlink_to(root / "data" / "b.txt")
+    (root / "data" / "leak.txt").symlink_to(tmp_path / "outside" / "secret.txt")
+    (root / "data" / "leak").symlink_to(tmp_path / "outside")
+    (root / "data" / "loop").symlink_to(root / "data")
+    os.mkfifo(root / "data" / "fifo")
+    return root
+
+
+async def called(code: str, host_root: Path, /, **args: Any) -> ToolResult:
+    return await ToolRegistry([file_search(host_root), read_file(host_root)]).execute(code, args, ToolContext())
+
+
+ESCAPES = [
+    pytest.param("../outside/secret.txt", id="parent"),
+    pytest.param("data/../../outside/secret.txt", id="parent, further in"),
+    pytest.param("data/leak.txt", id="link to a file outside"),
+    pytest.param("data/leak/secret.txt", id="link to a directory outside"),
+    pytest.param("/etc/passwd", id="absolute"),
+    pytest.param("/proc/self/environ", id="environment"),
+    pytest.param("data/b.txt\0.md", id="NUL"),
+    pytest.param("data/fifo", id="FIFO"),
+    pytest.param("data", id="directory"),
+    pytest.param("data/nothing", id="nothing"),
+    pytest.param("data/b.txt/x", id="below a file"),
+    pytest.param("x" * 5000, id="long name"),
+]
+
+
+@pytest.mark.parametrize("path", ESCAPES)
+async def test_path_that_is_no_file_inside_is_refused_by_its_given_name(root: Path, path: str) -> None:
+    result = await called("read_file", root, path=path)
+    assert not result.success
+    assert "outside needle" not in str(result)
+    assert repr(path) in str(result.error)
+    assert str(root) not in str(result.error)
+
+
+def test_device_and_socket_are_refused(root: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(root / "s"))
+        with pytest.raises(SandboxError):
+            Sandbox(root).open("s")
+    with pytest.raises(SandboxError, match="not a regular file"):
+        Sandbox("/dev").open("null")
+
+
+def test_link_that_is_swapped_in_after_the_check_is_not_followed(root: Path) -> None:
+    class Swapping(Sandbox):
+        def resolve(self, path: str) -> Any:
+            place = super().resolve(path)
+            (root / "data" / "docs").rename(root / "data" / "was")
+            (root / "data" / "docs").symlink_to(root.parent / "outside")
+            return place
+
+    (root / "data" / "docs" / "secret.txt").write_text("harmless")
+    with pytest.raises(SandboxError, match="cannot be opened"):
+        Swapping(root).open("data/docs/secret.txt")
+
+
+@pytest.mark.parametrize(
+    "path", ["data/b.txt", "./data//b.txt", "data/docs/../b.txt", "data/inside.txt", "data/loop/b.txt"]
+)
+async def test_path_that_leads_to_a_file_inside_is_read(root: Path, path: str) -> None:
+    result = await called("read_file", root, path=path)
+    assert result.output["text"] == "one\nA Needle here\nneedle again\n"
+    assert result.output["path"] == path
+
+
+async def test_absolute_path_inside_is_read(root: Path) -> None:
+    assert (await called("read_file", root, path=str(root / "data" / "b.txt"))).success
+
+
+async def test_root_may_itself_be_reached_through_a_link(root: Path) -> None:
+    link = root.parent / "link"
+    link.symlink_to(root)
+    assert (await called("read_file", link, path="data/b.txt")).success
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "truncated"),
+    [
+        pytest.param({"limit": 3}, "one", True, id="head"),
+        pytest.param({"offset": 4, "limit": 8}, "A Needle", True, id="middle"),
+        pytest.param({"offset": 1000}, "", True, id="beyond the end"),
+        pytest.param({"offset": 0}, "one\nA Needle here\nneedle again\n", False, id="all"),
+    ],
+)
+async def test_part_of_a_file_is_read(root: Path, part: dict[str, int], text: str, truncated: bool) -> None:
+    output = (await called("read_file", root, path="data/b.txt", **part)).output
+    assert (output["text"], output["truncated"], output["total_chars"]) == (text, truncated, 31)
+
+
+async def test_bytes_that_are_no_text_are_replaced_and_that_is_said(root: Path) -> None:
+    (root / "honest.txt").write_text("already \ufffd", encoding="utf-8")
+    broken = (await called("read_file", root, path="data/broken.txt")).output
+    honest = (await called("read_file", root, path="honest.txt")).output
+    assert (broken["text"], broken["replaced"], honest["replaced"]) == ("caf\ufffd needle\n", True, False)
+
+
+async def test_file_that_is_too_large_is_refused(root: Path) -> None:
+    with (root / "large").open("wb") as file:
+        file.truncate(MAX_READ + 1)
+    result = await called("read_file", root, path="large")
+    assert "larger than 16 MiB" in str(result.error)
+
+
+async def test_search_finds_lines_in_a_stable_order_and_leaves_the_rest_alone(root: Path) -> None:
+    result = await called("file_search", root, query="nEEdle")
+    assert result.output == [
+        {"path": "data/b.txt", "line": 2, "snippet": "A Needle here"},
+        {"path": "data/b.txt", "line": 3, "snippet": "needle again"},
+        {"path": "data/broken.txt", "line": 1, "snippet": "caf\ufffd needle"},
+        {"path": "data/inside.txt", "line": 2, "snippet": "A Needle here"},
+        {"path": "data/inside.txt", "line": 3, "snippet": "needle again"},
+        {"path": "data/docs/a.md", "line": 1, "snippet": "Straße und NEEDLE"},
+    ]
+    assert result.metadata == {"unread": 2}
+
+
+async def test_search_is_bounded(root: Path) -> None:
+    assert len((await called("file_search", root, query="needle", limit=2)).output) == 2
+    (root / "data" / "docs" / "wide.txt").write_text("x" * 5000 + "WIDE" + "x" * 5000)
+    (wide,) = (await called("file_search", root, query="wide", root_dir="data/docs")).output
+    assert "WIDE" in wide["snippet"]
+    assert len(wide["snippet"]) == 200
+    (root / "data" / "docs" / "long.txt").write_text("x" * MAX_SEARCHED + "\ntail")
+    result = await called("file_search", root, query="tail", root_dir="data/docs")
+    assert (result.output, result.metadata) == ([], {"unread": 1})
+
+
+async def test_search_ignores_case_beyond_ascii(root: Path) -> None:
+    assert len((await called("file_search", root, query="STRASSE")).output) == 1
+
+
+@pytest.mark.parametrize("directory", ["..", "/", "data/leak", "nowhere", "data/b.txt", "data\0"])
+async def test_search_outside_or_nowhere_is_refused(root: Path, directory: str) -> None:
+    result = await called("file_search", root, query="needle", root_dir=directory)
+    assert repr(directory) in str(result.error)
+
+
+async def test_author_may_narrow_the_root_but_never_widen_it(root: Path) -> None:
+    narrow = await called("read_file", root, path="a.md", root="data/docs")
+    assert narrow.output["text"] == "Straße und NEEDLE\n"
+    assert not (await called("read_file", root, path="../b.txt", root="data/docs")).success
+    assert not (await called("read_file", root, path="secret.txt", root="../outside")).success
+    found = await called("file_search", root, query="needle", root="data", root_dir="docs")
+    assert [hit["path"] for hit in found.output] == ["docs/a.md"]
+
+
+def test_model_does_not_see_the_root(root: Path) -> None:
+    for each in ToolRegistry([file_search(root), read_file(root)]).definitions():
+        assert "root" not in each["function"]["parameters"]["properties"]

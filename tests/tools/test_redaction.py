@@ -1,0 +1,98 @@
+"""Redactor and scrubbed: what must not be shown."""
+
+import base64
+import json
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from utools.guards.redaction import Redactor
+from utools.guards.scrub import scrubbed
+
+SECRET = 'p@ss/w+rd "ü"?'
+RAW = SECRET.encode()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(SECRET, id="raw"),
+        pytest.param(base64.b64encode(RAW).decode(), id="base64"),
+        pytest.param(base64.b64encode(RAW).decode().rstrip("="), id="base64 without padding"),
+        pytest.param(base64.urlsafe_b64encode(RAW).decode(), id="urlsafe base64"),
+        pytest.param(quote(SECRET, safe=""), id="URL-encoded"),
+        pytest.param(quote(SECRET, safe="").lower(), id="URL-encoded, lower case"),
+        pytest.param(quote_plus(SECRET), id="form-encoded"),
+        pytest.param(json.dumps(SECRET)[1:-1], id="JSON, ASCII"),
+        pytest.param(json.dumps(SECRET, ensure_ascii=False)[1:-1], id="JSON"),
+    ],
+)
+def test_every_form_of_a_secret_is_replaced(form: str) -> None:
+    assert Redactor({"TOKEN": SECRET}).text(f"a {form} b {form}") == "a [redacted:TOKEN] b [redacted:TOKEN]"
+
+
+def test_keys_and_values_at_any_depth_are_replaced() -> None:
+    value = {"k": ["xyz123", {"xyz123": 1, "n": None}], "f": 1.5, "t": True}
+    expected = {"k": ["[redacted:T]", {"[redacted:T]": 1, "n": None}], "f": 1.5, "t": True}
+    assert Redactor({"T": "xyz123"}).value(value) == expected
+
+
+def test_longest_secret_goes_first() -> None:
+    redactor = Redactor({"A": "abcdef", "B": "abcdefgh"})
+    assert redactor.text("abcdefgh abcdef") == "[redacted:B] [redacted:A]"
+
+
+def test_short_value_is_left_alone() -> None:
+    assert Redactor({"A": "12345"}).text("12345") == "12345"
+
+
+def test_without_secrets_nothing_is_copied() -> None:
+    value = {"a": [1]}
+    assert Redactor({}).value(value) is value
+
+
+def test_rules_and_repr_name_secrets_without_their_values() -> None:
+    redactor = Redactor({"B": "value-b", "A": "value-a", "SHORT": "x"})
+    assert redactor.rules == [
+        {"secret": "A", "replacement": "[redacted:A]"},
+        {"secret": "B", "replacement": "[redacted:B]"},
+    ]
+    assert "value" not in repr(redactor)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+LETTERS = st.text(alphabet="abc123")  # no secret of these can arise from "[redacted:NAME]" and its neighbours
+
+
+@given(secret=st.text(alphabet="abc123", min_size=6), value=JSON_VALUES, before=LETTERS, after=LETTERS)
+def test_no_secret_survives(secret: str, value: Any, before: str, after: str) -> None:
+    redactor = Redactor({"NAME": secret})
+    assert secret not in redactor.text(before + secret + after)
+    assert secret not in json.dumps(redactor.value([value, {before + secret: secret + after}]))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("in '/home/u/x y/secret.txt'", "in '…/secret.txt'", id="quoted, with a space"),
+        pytest.param("open /srv/app/main.py: no", "open …/main.py: no", id="bare"),
+        pytest.param('at "file:///srv/a.py"', 'at "…/a.py"', id="file URL"),
+        pytest.param("(/tmp/x)", "(…/x)", id="in parentheses"),
+        pytest.param("C:\\Users\\ada\\x.txt failed", "…/x.txt failed", id="Windows"),
+        pytest.param(
+            "GET https://api.example.com/v1/x failed", "GET https://api.example.com/v1/x failed", id="URL stays"
+        ),
+        pytest.param("a/b and 3/4", "a/b and 3/4", id="relative stays"),
+        pytest.param("key=sk-123456", "key=[redacted:KEY]", id="environment value"),
+    ],
+)
+def test_error_text_shows_neither_host_path_nor_environment(text: str, expected: str) -> None:
+    assert scrubbed(text, {"KEY": "sk-123456", "A": "a"}) == expected

@@ -1,0 +1,276 @@
+"""ToolRegistry: finding, describing, validating and executing tools."""
+
+import asyncio
+import os
+from functools import partial
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from utools import DefinitionError, Tool, ToolContext, ToolError, ToolRegistry, ToolResult, tool
+from utools.errors import UnknownTool
+
+ANY = {"type": "object"}
+
+
+def giving(value: Any, code: str = "give", **options: Any) -> Tool:
+    async def execute(args: dict[str, Any], context: ToolContext) -> Any:
+        return value
+
+    return Tool(code, "d", ANY, execute, **options)
+
+
+def raising(error: BaseException, code: str = "fail") -> Tool:
+    async def execute(args: dict[str, Any], context: ToolContext) -> Any:
+        raise error
+
+    return Tool(code, "d", ANY, execute)
+
+
+async def executed(given: Tool, args: dict[str, Any] | None = None) -> ToolResult:
+    return await ToolRegistry([given]).execute(given.code, args or {})
+
+
+def test_doubled_code_is_refused() -> None:
+    with pytest.raises(DefinitionError, match=r"tools\.give"):
+        ToolRegistry([giving(1), giving(2)])
+
+
+@pytest.mark.parametrize("name", ["config_schema", "output_schema"])
+def test_unsound_schema_is_refused_at_registration_with_its_place(name: str) -> None:
+    schemas: dict[str, Any] = {"config_schema": ANY, name: {"properties": {"q": {"type": "strin"}}}}
+    unsound = Tool(code="x", description="d", execute=print, **schemas)
+    with pytest.raises(DefinitionError) as refused:
+        ToolRegistry([unsound])
+    assert refused.value.where == f"tools.x.{name}/properties/q/type"
+
+
+def test_unknown_code_is_a_key_error_that_lists_near_matches() -> None:
+    with pytest.raises(KeyError) as unknown:
+        ToolRegistry([giving(1, "file_search"), giving(1, "echo")]).get("file_serch")
+    assert isinstance(unknown.value, UnknownTool)
+    assert str(unknown.value) == "no tool is called 'file_serch'; did you mean file_search?"
+
+
+CODES = ["echo", "mcp.files.read", "mcp.files.write", "mcp.web.get"]
+
+
+@pytest.fixture
+def several() -> ToolRegistry:
+    return ToolRegistry(giving(1, code) for code in reversed(CODES))
+
+
+def test_all_are_sorted_by_code(several: ToolRegistry) -> None:
+    assert [each.code for each in several.all()] == CODES
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "expected"),
+    [
+        pytest.param(["*"], [], CODES, id="everything"),
+        pytest.param([], [], [], id="an empty list means no tools"),
+        pytest.param(["mcp.files.*", "echo"], [], CODES[:3], id="globs and codes"),
+        pytest.param(["mcp.*"], ["*.write", "mcp.web.get"], ["mcp.files.read"], id="deny wins"),
+        pytest.param(["ECHO"], [], [], id="case matters"),
+    ],
+)
+def test_definitions_follow_allow_and_deny(
+    several: ToolRegistry, allow: list[str], deny: list[str], expected: list[str]
+) -> None:
+    assert [each["function"]["name"] for each in several.definitions(allow, deny)] == expected
+    assert several.matching(allow) == sorted({*expected, *several.matching(allow)})
+
+
+def test_definition_hides_what_only_the_author_may_set() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"q": {"type": "string"}, "root": {"type": "string", "x-author": True}},
+        "required": ["q", "root"],
+    }
+    registry = ToolRegistry([Tool("t", "Finds.", schema, print)])
+    parameters = {
+        "type": "object",
+        "properties": {"q": {"type": "string"}},
+        "required": ["q"],
+        "additionalProperties": False,
+    }
+    function = {"name": "t", "description": "Finds.", "parameters": parameters}
+    assert registry.definitions() == [{"type": "function", "function": function}]
+
+
+async def test_invalid_arguments_never_reach_the_tool() -> None:
+    called: list[Any] = []
+    schema = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+    registry = ToolRegistry([Tool("t", "d", schema, lambda args, context: called.append(args))])
+    result = await registry.execute("t", {"q": 1, "x": 2})
+    assert (result.success, called) == (False, [])
+    assert result.error is not None
+    assert "/q must be a string" in result.error
+    assert "/x is not a known property" in result.error
+
+
+@pytest.mark.parametrize(
+    ("value", "output"),
+    [
+        pytest.param(None, None, id="null"),
+        pytest.param((1, [2, ("x",)]), [1, [2, ["x"]]], id="tuples become lists"),
+        pytest.param(2**64 - 1, 2**64 - 1, id="largest integer"),
+        pytest.param(-(2**63), -(2**63), id="smallest integer"),
+        pytest.param(ToolResult(output={"a": 1}), {"a": 1}, id="result"),
+    ],
+)
+async def test_json_value_is_the_output(value: Any, output: Any) -> None:
+    assert await executed(giving(value)) == ToolResult(output=output)
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        pytest.param({"a": float("nan")}, "/a is not a finite number", id="NaN"),
+        pytest.param([float("inf")], "/0 is not a finite number", id="infinity"),
+        pytest.param(2**64, "integer outside", id="large integer"),
+        pytest.param(-(2**63) - 1, "integer outside", id="small integer"),
+        pytest.param(b"x", "type bytes", id="bytes"),
+        pytest.param({"s": {1}}, "/s is of type set", id="set"),
+        pytest.param({1: 2}, "key of type int", id="key that is no string"),
+        pytest.param("\ud800", "lone surrogate", id="lone surrogate"),
+        pytest.param({"\ud800": 1}, "lone surrogate", id="lone surrogate in a key"),
+        pytest.param(deep(65), "more than 64 levels", id="deep"),
+        pytest.param(ToolResult(output=object()), "type object", id="result with an object"),
+        pytest.param(ToolResult(metadata={"x": {1}}), "/x is of type set", id="metadata"),
+    ],
+)
+async def test_output_that_is_not_json_is_a_failure(value: Any, why: str) -> None:
+    result = await executed(giving(value))
+    assert not result.success
+    assert why in str(result.error)
+    assert str(result.error).isprintable()
+
+
+async def test_output_64_levels_deep_is_json() -> None:
+    assert (await executed(giving(deep(64)))).output == deep(64)
+
+
+async def test_output_that_breaks_its_schema_is_a_failure() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    assert (await executed(giving({"n": 1, "more": 2}, output_schema=schema))).success
+    result = await executed(giving({"n": "1"}, output_schema=schema))
+    assert (result.success, result.output) == (False, None)
+    assert "breaks its output_schema: /n must be an integer" in str(result.error)
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "transient"),
+    [
+        pytest.param(ToolError("no such order /x"), "no such order /x", False, id="tool error, as it is"),
+        pytest.param(ToolError("busy", transient=True), "busy", True, id="transient tool error"),
+        pytest.param(TimeoutError("slow"), "TimeoutError: slow", True, id="timeout"),
+        pytest.param(ConnectionResetError("gone"), "ConnectionResetError: gone", True, id="dropped connection"),
+        pytest.param(ValueError("no"), "ValueError: no", False, id="any other"),
+        pytest.param(SystemExit(3), "SystemExit: 3", False, id="exit"),
+        pytest.param(
+            OSError(2, "none", "/srv/app/data/x y.txt"),
+            "FileNotFoundError: [Errno 2] none: '…/x y.txt'",
+            False,
+            id="path",
+        ),
+        pytest.param(ValueError("bad \ud800"), "ValueError: bad ?", False, id="lone surrogate"),
+    ],
+)
+async def test_exception_becomes_a_failed_result(error: BaseException, text: str, transient: bool) -> None:
+    result = await executed(raising(error))
+    assert result == ToolResult(False, None, text, {"transient": True} if transient else {})
+
+
+async def test_error_text_shows_no_environment_value() -> None:
+    name, value = next(
+        (name, value) for name, value in sorted(os.environ.items()) if len(value) >= 6 and "/" not in value
+    )
+    result = await executed(raising(ValueError(f"with {value}")))
+    assert value not in str(result.error)
+    assert "[redacted:" in str(result.error), name
+
+
+async def test_failure_without_a_reason_gets_one() -> None:
+    result = await executed(giving(ToolResult(success=False)))
+    assert result.error == "The tool give failed without saying why."
+
+
+async def test_cancellation_passes_through() -> None:
+    with pytest.raises(asyncio.CancelledError):
+        await executed(raising(asyncio.CancelledError()))
+
+
+class Callable:
+    async def __call__(self, args: dict[str, Any], context: ToolContext) -> str:
+        return "object"
+
+
+async def awaited(prefix: str, args: dict[str, Any], context: ToolContext) -> str:
+    return prefix
+
+
+@pytest.mark.parametrize(
+    ("execute", "output"),
+    [
+        pytest.param(lambda args, context: "sync", "sync", id="sync function"),
+        pytest.param(partial(awaited, "partial"), "partial", id="partial of an async function"),
+        pytest.param(Callable(), "object", id="object with an async call"),
+        pytest.param(lambda args, context: awaited("late", args, context), "late", id="sync function, async answer"),
+    ],
+)
+async def test_any_callable_can_be_executed(execute: Any, output: str) -> None:
+    assert (await executed(Tool("t", "d", ANY, execute))).output == output
+
+
+@tool
+def offered() -> str:
+    """Is offered by a package."""
+    return "x"
+
+
+OFFERED = [giving(1, "one"), giving(2, "two")]
+MIXED = [giving(1, "one"), "two"]
+HERE = __name__
+
+
+def factory() -> list[Tool]:
+    return OFFERED
+
+
+def broken() -> list[Tool]:
+    raise RuntimeError("no licence")
+
+
+def entry(name: str) -> EntryPoint:
+    return EntryPoint(name, f"{HERE}:{name}", "utools.tools")
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"), [("offered", ["offered"]), ("OFFERED", ["one", "two"]), ("factory", ["one", "two"])]
+)
+def test_entry_point_offers_tools(name: str, codes: list[str]) -> None:
+    registry = ToolRegistry()
+    assert registry.discover([entry(name)]) == codes
+    assert [each.code for each in registry.all()] == codes
+
+
+@pytest.mark.parametrize("name", ["broken", "HERE", "MIXED", "absent"])
+def test_package_that_cannot_be_loaded_is_named(name: str) -> None:
+    registry = ToolRegistry()
+    with pytest.raises(DefinitionError) as refused:
+        registry.discover([entry("OFFERED"), entry(name)])
+    assert f"entry point {name} of {HERE}:{name}" in str(refused.value)
+    assert registry.all() == []
+
+
+def test_discovery_without_packages_finds_nothing_new() -> None:
+    assert ToolRegistry().discover() == []

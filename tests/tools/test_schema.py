@@ -1,0 +1,279 @@
+"""ConfigSchema: what it refuses to compile, what it finds, how it says it, what it closes."""
+
+import copy
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from utools import DefinitionError
+from utools.schema import ConfigSchema, author_keys, visible
+
+LOOKUP = {
+    "type": "object",
+    "properties": {"q": {"type": "string", "minLength": 2}, "n": {"type": "integer", "minimum": 1, "maximum": 9}},
+    "required": ["q"],
+}
+TREE = {
+    "$defs": {
+        "tree": {
+            "type": "object",
+            "properties": {"child": {"anyOf": [{"$ref": "#/$defs/tree"}, {"type": "null"}]}},
+            "required": ["child"],
+        }
+    },
+    "$ref": "#/$defs/tree",
+}
+
+
+def nested(depth: int, leaf: Any = None) -> Any:
+    for _ in range(depth):
+        leaf = {"child": leaf}
+    return leaf
+
+
+def pointers(schema: dict[str, Any], value: Any, *, foreign: bool = False) -> list[str]:
+    return [fault.pointer for fault in ConfigSchema(schema, foreign=foreign).faults(value)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "where"),
+    [
+        pytest.param({"type": "strin"}, "/type", id="unknown type"),
+        pytest.param({"required": "q"}, "/required", id="required is no list"),
+        pytest.param({"properties": {"a/b": {"pattern": "("}}}, "/properties/a~1b/pattern", id="bad pattern"),
+        pytest.param({"$ref": "https://example.com/s"}, "/$ref", id="remote reference"),
+        pytest.param({"$ref": "other.json#/x"}, "/$ref", id="relative reference"),
+        pytest.param({"$ref": "file:///etc/passwd"}, "/$ref", id="file reference"),
+        pytest.param({"$dynamicRef": "https://example.com/s"}, "/$dynamicRef", id="remote dynamic reference"),
+        pytest.param({"$id": "https://example.com/", "$ref": "s"}, "/$ref", id="reference made remote by $id"),
+        pytest.param({"items": {"$id": "https://example.com/"}}, "/items/$id", id="nested $id"),
+        pytest.param({"$ref": "#/$defs/nope"}, "/$ref", id="reference to nowhere"),
+        pytest.param(
+            {"$ref": "#/x/y", "x": {"y": {"$ref": "http://e/"}}}, "/x/y/$ref", id="remote, behind a local one"
+        ),
+        pytest.param([], "", id="not an object"),
+    ],
+)
+@pytest.mark.parametrize("foreign", [False, True])
+def test_unsound_schema_is_refused_with_its_place(schema: Any, where: str, foreign: bool) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        ConfigSchema(schema, foreign=foreign, where="tools.t.config_schema")
+    assert refused.value.where == "tools.t.config_schema" + where
+    assert str(refused.value).startswith(refused.value.where)
+
+
+def test_schema_nested_beyond_reason_is_refused() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"items": deep}
+    with pytest.raises(DefinitionError, match="too deeply"):
+        ConfigSchema(deep)
+
+
+def test_names_that_look_like_keywords_are_only_names() -> None:
+    schema = {"properties": {"$ref": {"const": {"$ref": "http://x"}}, "$id": {"enum": ["a"]}}}
+    assert pointers(schema, {"$ref": {"$ref": "http://x"}, "$id": "a"}) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param({"q": "ab", "n": 3}, [], id="valid"),
+        pytest.param({}, ["/q"], id="missing"),
+        pytest.param({"x": 1, "n": 1.5, "y/z~": 2}, ["/x", "/n", "/y~1z~0", "/q"], id="document order, missing last"),
+        pytest.param({"n": 0, "q": ""}, ["/n", "/q"], id="order of the document, not of the schema"),
+        pytest.param({"q": 5, "n": "5"}, ["/q", "/n"], id="nothing is coerced"),
+        pytest.param({"q": "ab", "n": True}, ["/n"], id="a boolean is no integer"),
+        pytest.param([], [""], id="not an object"),
+    ],
+)
+def test_every_fault_is_reported_in_document_order(value: Any, expected: list[str]) -> None:
+    assert pointers(LOOKUP, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "expected", "message"),
+    [
+        pytest.param(
+            {"enum": ["a", 1]}, "b", 'one of ["a", 1]', 'The value must be one of ["a", 1], got "b".', id="enum"
+        ),
+        pytest.param({"minimum": 1}, 0, ">= 1", "The value must be >= 1, got 0.", id="minimum"),
+        pytest.param(
+            {"type": ["integer", "null"]},
+            "x",
+            "an integer or null",
+            'The value must be an integer or null, got "x".',
+            id="type",
+        ),
+        pytest.param(
+            {"maxLength": 1},
+            "é\ud800",
+            "at most 1 characters long",
+            'The value must be at most 1 characters long, got "é\\ud800".',
+            id="lone surrogate",
+        ),
+        pytest.param({"const": None}, 1, "null", "The value must be null, got 1.", id="const"),
+        pytest.param(
+            {"uniqueItems": True},
+            [1, 1],
+            "free of repeated items",
+            "The value must be free of repeated items, got [1, 1].",
+            id="unique",
+        ),
+        pytest.param(
+            {"properties": {"a": False}},
+            {"a": 1},
+            "absent: nothing is allowed here",
+            "/a must be absent: nothing is allowed here, got 1.",
+            id="false schema",
+        ),
+    ],
+)
+def test_fault_says_what_was_expected(schema: dict[str, Any], value: Any, expected: str, message: str) -> None:
+    (fault,) = ConfigSchema(schema).faults(value)
+    assert (fault.expected, fault.message) == (expected, message)
+
+
+def test_got_is_short_however_long_the_value() -> None:
+    (fault,) = ConfigSchema({"type": "integer"}).faults("x" * 10_000)
+    assert len(fault.got) <= 120
+
+
+def test_unknown_property_is_told_the_known_ones() -> None:
+    (fault,) = ConfigSchema(LOOKUP).faults({"q": "ab", "query": 1})
+    assert (fault.pointer, fault.expected, fault.got) == ("/query", "one of the properties n, q", "1")
+
+
+SHAPES = {
+    "oneOf": [
+        {"properties": {"kind": {"const": "circle"}, "r": {"type": "number"}}, "required": ["kind", "r"]},
+        {"properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "expected"),
+    [
+        pytest.param(SHAPES, {"kind": "square", "side": "x"}, [("/side", "a number")], id="the branch of the tag"),
+        pytest.param(SHAPES, {"kind": "oval"}, [("/kind", '"circle" or "square"')], id="no branch has the tag"),
+        pytest.param(SHAPES, 1, [("", "valid under exactly one of the alternatives")], id="no object at all"),
+        pytest.param(
+            {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "x", [("", "an integer or null")], id="optional"
+        ),
+        pytest.param(
+            {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
+            [1, "x", None],
+            [("/1", "an integer"), ("/2", "an integer")],
+            id="inside the only branch of that type",
+        ),
+        pytest.param(
+            {"oneOf": [{"type": "integer"}, {"minimum": 0}]},
+            3,
+            [("", "valid under exactly one of the alternatives")],
+            id="two branches hold",
+        ),
+    ],
+)
+def test_alternatives_report_the_branch_that_was_meant(
+    schema: dict[str, Any], value: Any, expected: list[tuple[str, str]]
+) -> None:
+    assert [(fault.pointer, fault.expected) for fault in ConfigSchema(schema).faults(value)] == expected
+
+
+A, B = {"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "expected"),
+    [
+        pytest.param({"properties": {"o": A}}, {"o": {"x": 1}}, ["/o/x"], id="properties"),
+        pytest.param({"items": A}, [{"x": 1}], ["/0/x"], id="items"),
+        pytest.param({"prefixItems": [A]}, [{"x": 1}], ["/0/x"], id="prefixItems"),
+        pytest.param({"additionalProperties": A}, {"o": {"x": 1}}, ["/o/x"], id="additionalProperties"),
+        pytest.param({"anyOf": [A, {"type": "null"}]}, {"x": 1}, ["/x"], id="anyOf"),
+        pytest.param({"$defs": {"A": A}, "items": {"$ref": "#/$defs/A"}}, [{"x": 1}], ["/0/x"], id="$defs"),
+        pytest.param({"properties": {}}, {"x": 1}, ["/x"], id="no properties at all"),
+        pytest.param({"allOf": [A, B]}, {"a": "", "b": ""}, [], id="allOf knows the names of all"),
+        pytest.param({"allOf": [A, B]}, {"a": "", "b": "", "x": 1}, ["/x"], id="allOf refuses others"),
+        pytest.param({"allOf": [A, B]}, {"a": 1, "b": "", "x": 1}, ["/a", "/x"], id="allOf with another fault"),
+        pytest.param(
+            {"$defs": {"A": A, "B": B}, "allOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]},
+            {"a": "", "b": "", "x": 1},
+            ["/x"],
+            id="allOf of references",
+        ),
+        pytest.param({**A, "anyOf": [B, {"required": ["a"]}]}, {"a": "", "b": "", "x": 1}, ["/x"], id="beside anyOf"),
+        pytest.param(
+            {**A, "if": {"properties": {"a": {"const": "k"}}}, "then": B}, {"a": "k", "b": ""}, [], id="if and then"
+        ),
+        pytest.param(
+            {**A, "if": {"properties": {"a": {"const": "k"}}}, "then": B}, {"a": "k", "x": 1}, ["/x"], id="if, others"
+        ),
+        pytest.param({**A, "not": {"required": ["b"]}}, {"a": "", "x": 1}, ["/x"], id="not"),
+        pytest.param({**A, "dependentSchemas": {"a": B}}, {"a": "", "b": ""}, [], id="dependentSchemas"),
+        pytest.param({**A, "additionalProperties": True}, {"x": 1}, [], id="open by its own word"),
+        pytest.param({"type": "object"}, {"x": 1}, [], id="an object that names nothing"),
+        pytest.param({**A, "patternProperties": {"^x": {}}}, {"x1": 1, "y": 1}, ["/y"], id="patternProperties"),
+    ],
+)
+def test_own_schema_refuses_unknown_properties(schema: dict[str, Any], value: Any, expected: list[str]) -> None:
+    assert pointers(schema, value) == expected
+
+
+def test_foreign_schema_is_checked_as_written() -> None:
+    assert ConfigSchema(A, foreign=True).schema == A
+    assert pointers(A, {"x": 1}, foreign=True) == []
+
+
+def test_given_schema_is_not_changed() -> None:
+    before = copy.deepcopy(A)
+    assert ConfigSchema(A).schema["additionalProperties"] is False
+    assert before == A
+
+
+def test_depth_64_is_judged_to_the_bottom() -> None:
+    assert pointers(TREE, nested(64)) == []
+    assert pointers(TREE, nested(64, leaf=3)) == ["/child" * 64]
+
+
+def test_deeper_value_is_a_fault() -> None:
+    (fault,) = ConfigSchema(TREE).faults(nested(65, leaf={}))
+    assert "64 levels" in fault.expected
+    assert ConfigSchema({}).faults(nested(100_000)) == [fault]
+
+
+def test_verdict_does_not_depend_on_how_deep_the_caller_stands() -> None:
+    schema = ConfigSchema(TREE)
+
+    def standing(depth: int) -> list[str]:
+        return standing(depth - 1) if depth else [fault.pointer for fault in schema.faults(nested(60, leaf=3))]
+
+    assert standing(700) == standing(0) == ["/child" * 60]
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "#"}, {"anyOf": [{"$ref": "#"}]}, {"allOf": [{"$ref": "#"}]}])
+def test_schema_that_refers_to_itself_without_end_gives_a_fault(schema: dict[str, Any]) -> None:
+    (fault,) = ConfigSchema(schema).faults({"a": 1})
+    assert "without end" in fault.message
+
+
+def test_visible_hides_top_level_properties_and_their_duty() -> None:
+    schema = {**LOOKUP, "required": ["q", "n"]}
+    shown = visible(schema, ["q"])
+    assert (list(shown["properties"]), shown["required"]) == (["n"], ["n"])
+    assert list(schema["properties"]) == ["q", "n"]
+
+
+def test_author_keys_are_those_marked_so() -> None:
+    schema = {"properties": {"root": {"x-author": True}, "q": {"x-author": "yes"}, "any": True}}
+    assert author_keys(schema) == {"root"}
+
+
+def test_import_is_light() -> None:
+    heavy = "jsonschema openai pydantic jmespath sqlite3 agent_core engine_shim"
+    script = f"import sys, utools; print([name for name in '{heavy}'.split() if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,121 @@
+"""Daemon threads: a fixed number of slots, which abandoned work keeps."""
+
+import asyncio
+import contextvars
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from utools.threads import DaemonThreads
+
+VARIABLE = contextvars.ContextVar("VARIABLE", default="unset")
+
+
+async def test_result_and_error_come_back() -> None:
+    threads = DaemonThreads(1)
+    assert await threads.run(divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        await threads.run(divmod, 7, 0)
+    assert await threads.run(threading.current_thread) is not threading.current_thread()
+
+
+async def test_context_variables_are_seen() -> None:
+    VARIABLE.set("set")
+    assert await DaemonThreads().run(VARIABLE.get) == "set"
+
+
+def stop() -> None:
+    raise StopIteration("end")
+
+
+def leave() -> None:
+    sys.exit(3)
+
+
+@pytest.mark.parametrize(("function", "text"), [(stop, "StopIteration: end"), (leave, "SystemExit")])
+async def test_exception_that_a_loop_cannot_carry_is_translated(function: object, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        await DaemonThreads().run(function)  # type: ignore[arg-type]
+
+
+async def test_abandoned_work_keeps_its_slot_until_it_ends() -> None:
+    threads = DaemonThreads(1)
+    started, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        started.set()
+        ended.wait()
+
+    abandoned = asyncio.create_task(threads.run(work))
+    await asyncio.to_thread(started.wait)
+    abandoned.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await abandoned
+    queued = asyncio.create_task(threads.run(lambda: "ran"))
+    done, _ = await asyncio.wait([queued], timeout=0.05)
+    assert not done
+    ended.set()
+    assert await queued == "ran"
+
+
+async def test_waiting_for_a_slot_is_within_the_callers_deadline() -> None:
+    threads = DaemonThreads(1)
+    ended = threading.Event()
+    holder = asyncio.create_task(threads.run(ended.wait))
+    await asyncio.sleep(0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(threads.run(lambda: None), timeout=0.02)
+    ended.set()
+    await holder
+    assert await threads.run(lambda: "the slot is free again") == "the slot is free again"
+
+
+async def test_more_work_than_slots_is_all_done_under_the_limit() -> None:
+    threads = DaemonThreads(3)
+    lock = threading.Lock()
+    running: list[int] = [0, 0]
+
+    def work(number: int) -> int:
+        with lock:
+            running[0] += 1
+            running[1] = max(running)
+        threading.Event().wait(0.001)
+        with lock:
+            running[0] -= 1
+        return number
+
+    assert await asyncio.gather(*(threads.run(work, number) for number in range(40))) == list(range(40))
+    assert running[0] == 0
+    assert running[1] <= 3
+
+
+def test_slots_are_shared_by_event_loops() -> None:
+    threads = DaemonThreads(2)
+    answers: list[int] = []
+
+    def drive(number: int) -> None:
+        answers.append(asyncio.run(threads.run(lambda: number)))
+
+    drivers = [threading.Thread(target=drive, args=(number,)) for number in range(20)]
+    for each in drivers:
+        each.start()
+    for each in drivers:
+        each.join()
+    assert sorted(answers) == list(range(20))
+
+
+def test_abandoned_work_never_blocks_the_exit_of_the_process() -> None:
+    script = """
+import asyncio, threading
+from utools.threads import DaemonThreads
+async def main():
+    try:
+        await asyncio.wait_for(DaemonThreads().run(threading.Event().wait), 0.05)
+    except TimeoutError:
+        print("left")
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout == "left\n"

@@ -1,0 +1,191 @@
+"""Tool, ToolContext and @tool."""
+
+import enum
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from utools import DefinitionError, Tool, ToolContext, ToolError, ToolRegistry, ToolResult, tool
+
+
+async def nothing(args: dict[str, Any], context: ToolContext) -> None:
+    """Does nothing."""
+
+
+def made(**changes: Any) -> Tool:
+    given = {"code": "t", "description": "d", "config_schema": {"type": "object"}, "execute": nothing}
+    return Tool(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"code": ""}, id="empty code"),
+        pytest.param({"code": "a b"}, id="space in the code"),
+        pytest.param({"code": "a\n"}, id="newline after the code"),
+        pytest.param({"code": "é"}, id="letter that is not ASCII"),
+        pytest.param({"code": "x" * 129}, id="long code"),
+        pytest.param({"config_schema": []}, id="schema is no object"),
+        pytest.param({"execute": None}, id="nothing to execute"),
+        pytest.param({"effect": "delete"}, id="unknown effect"),
+        pytest.param({"effect": {"argument": "op"}}, id="half a mapping"),
+        pytest.param({"effect": {"argument": "op", "read": "load"}}, id="reads are no list"),
+        pytest.param({"cache": {"ttl": 0}}, id="cache that keeps nothing"),
+    ],
+)
+def test_unsound_tool_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(DefinitionError):
+        made(**change)
+
+
+def test_code_may_hold_128_of_the_allowed_characters() -> None:
+    code = "aZ0_-.:".ljust(128, "x")
+    assert made(code=code).code == code
+
+
+def test_tool_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        made().code = "other"  # type: ignore[misc]
+
+
+def failing(args: dict[str, Any]) -> Any:
+    raise KeyError("method")
+
+
+BY_OP = {"argument": "op", "read": ["prepare", "load"]}
+
+
+@pytest.mark.parametrize(
+    ("effect", "args", "expected"),
+    [
+        pytest.param("read", {}, "read", id="constant"),
+        pytest.param("nested", {}, "nested", id="nested"),
+        pytest.param(BY_OP, {"op": "load"}, "read", id="data, listed"),
+        pytest.param(BY_OP, {"op": "persist"}, "write", id="data, not listed"),
+        pytest.param(BY_OP, {}, "write", id="data, absent"),
+        pytest.param(BY_OP, {"op": ["load"]}, "write", id="data, of another type"),
+        pytest.param(lambda args: "read" if args["m"] == "GET" else "write", {"m": "GET"}, "read", id="function"),
+        pytest.param(failing, {}, "write", id="function that raises"),
+        pytest.param(lambda args: "harmless", {}, "write", id="function that returns junk"),
+        pytest.param(lambda args: ["read"], {}, "write", id="function that returns a list"),
+    ],
+)
+def test_effect_of_args(effect: Any, args: dict[str, Any], expected: str) -> None:
+    assert made(effect=effect).effect_of(args) == expected
+
+
+def test_secret_that_nobody_allowed_says_how_to_allow_it() -> None:
+    with pytest.raises(ToolError, match=r"API_TOKEN.*AGENT_CORE_SECRET_ENV"):
+        ToolContext().secret("API_TOKEN")
+
+
+def test_context_does_nothing_by_default() -> None:
+    context = ToolContext()
+    context.progress("half way", 0.5)
+    assert (context.run_id, context.n, context.log.name) == ("", 0, "utools")
+
+
+class Point(BaseModel):
+    x: int
+    y: int = 0
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@tool(effect="read")
+async def draw(
+    points: list[Point],
+    json: Annotated[str, Field(max_length=3)],
+    context: ToolContext,
+    colour: Colour = Colour.RED,
+    size: float | None = None,
+) -> dict[str, Any]:
+    """Draw points.
+
+    They appear at once.
+
+    Args:
+        points: What to draw,
+            in order.
+        json (str): A name that pydantic has too.
+
+    Returns:
+        How many were drawn.
+    """
+    return {"drawn": sum(point.x for point in points), "colour": colour.value, "run": context.run_id, "json": json}
+
+
+def test_signature_becomes_the_schema() -> None:
+    schema = draw.config_schema
+    assert list(schema["properties"]) == ["points", "json", "colour", "size"]
+    assert schema["required"] == ["points", "json"]
+    assert schema["properties"]["points"]["description"] == "What to draw, in order."
+    assert schema["properties"]["json"] == {
+        "description": "A name that pydantic has too.",
+        "maxLength": 3,
+        "type": "string",
+    }
+    assert schema["properties"]["colour"]["default"] == "red"
+    assert "title" not in str(schema)
+
+
+def test_docstring_becomes_the_description_without_the_arguments() -> None:
+    assert draw.description == "Draw points.\n\nThey appear at once.\n\nReturns:\n    How many were drawn."
+    assert (draw.code, draw.effect) == ("draw", "read")
+
+
+async def test_function_gets_its_annotated_types_and_the_context() -> None:
+    args = {"points": [{"x": 1}, {"x": 2, "y": 5}], "json": "abc", "colour": "blue"}
+    result = await ToolRegistry([draw]).execute("draw", args, ToolContext(run_id="r"))
+    assert result == ToolResult(output={"drawn": 3, "colour": "blue", "run": "r", "json": "abc"})
+
+
+def test_nested_models_refuse_unknown_properties_too() -> None:
+    faults = ToolRegistry([draw]).validate("draw", {"points": [{"x": 1, "z": 1}], "json": "a", "context": {}})
+    assert [fault.pointer for fault in faults] == ["/points/0/z", "/context"]
+
+
+@tool
+def plain() -> Point:
+    return Point(x=1)
+
+
+async def test_bare_decorator_takes_a_sync_function_without_arguments_or_docstring() -> None:
+    registry = ToolRegistry([plain])
+    assert (plain.description, plain.effect) == ("plain", "write")
+    assert [fault.pointer for fault in registry.validate("plain", {"x": 1})] == ["/x"]
+    assert (await registry.execute("plain", {})).output == {"x": 1, "y": 0}
+
+
+def test_options_of_the_decorator_are_those_of_the_tool() -> None:
+    cached = tool(code="a.b", description="d", idempotent=True, cache={"ttl": 5}, effect="read")(lambda: None)
+    assert (cached.code, cached.description, cached.idempotent, cached.cache) == ("a.b", "d", True, {"ttl": 5})
+
+
+def untyped(a) -> None:  # type: ignore[no-untyped-def]
+    """Has a parameter without a type."""
+
+
+def unlisted(*a: int) -> None:
+    """Has parameters without a name."""
+
+
+def unreadable(a: "Missing") -> None:  # type: ignore[name-defined]  # noqa: F821
+    """Has a type that does not exist."""
+
+
+def opaque(a: Callable[[], None]) -> None:
+    """Has a type that no JSON can hold."""
+
+
+@pytest.mark.parametrize("function", [untyped, unlisted, unreadable, opaque])
+def test_signature_that_cannot_be_described_is_refused(function: Callable[..., Any]) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        tool(function)
+    assert refused.value.where.startswith(f"tools.{function.__name__}")
