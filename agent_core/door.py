@@ -54,7 +54,7 @@ class Door:
         try:
             return self.prepare[op.spec.tool](self.run, op.path, op.spec.config, op.spec.remaining)
         except DefinitionError as error:
-            return Failed("tool_error", str(error), now(), 0.0)
+            return Failed("definition", str(error), now(), 0.0)
 
     def classify(self, op: Classify) -> str:
         return self.registry.get(op.tool).effect_of(op.args)

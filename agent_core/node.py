@@ -160,7 +160,8 @@ def dict_of(config: Mapping[str, Any] | AgentConfig) -> Json:
 
 def _output(ended: Ended) -> AgentOutput:
     assert isinstance(ended.outcome, AgentOutcome)
-    return AgentOutput.model_construct(None, **ended.outcome.output, journal=ended.journal)
+    output: AgentOutput = AgentOutput.model_construct(None, **ended.outcome.output, journal=ended.journal)
+    return output
 
 
 def _run_id(run_id: str | None, journal: Journal) -> str:

@@ -32,6 +32,8 @@ def _resolved(tape: Tape, strand: str, n: int, decision: Decision, by: str, at: 
     record = rows[n].record() if 0 <= n < len(rows) else None
     if record is None or record["kind"] != "waiting" or "tool" not in record:
         raise DecisionError(f"nothing waits at {strand}:{n}; {_what_waits(tape)}")
+    if tape[strand.partition("/")[0]][-1].record()["kind"] == "run_finished":
+        raise DecisionError("this run has ended; nothing in it can be decided any more")
     if len(rows) > n + 1:
         raise DecisionError(f"{strand}:{n} is decided already, or was cancelled")
     in_doubt = record["reason"] == "in_doubt"

@@ -69,7 +69,8 @@ def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Opera
     outcome = yield from _pump(strand, run.loops[started["loop"]](started))
     journal = run.journal(path)
     if not outcome.waiting:
-        strand.write({"kind": "run_finished", **outcome.finished()})
+        closes = {"closes": run.closes(strand.visited)} if strand.visited else {}
+        strand.write({"kind": "run_finished", **outcome.finished(), **closes})
     return Ended(outcome, journal)
 
 
@@ -343,6 +344,7 @@ def _visits(strand: Strand, effect: Visits) -> Operations:
 def _visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tuple[Visit, Any, Json | None]]:
     """One visit on a line of its own: (the visit, its reply or nested outcome, a nested run's journal)."""
     run, path = strand.run, child(strand.path, visit.node, visit.n)
+    strand.visited.append(path)
     pending: list[Row] = []
     if visit.call.effect != "nested":
         reply: Any = yield from _item(run.open(path, pending), visit.call)

@@ -44,12 +44,13 @@ class Run:
 class Strand:
     """One sequential line of records: what the tape holds first, then what is written now."""
 
-    __slots__ = ("head", "n", "path", "pending", "rows", "run")
+    __slots__ = ("head", "n", "path", "pending", "rows", "run", "visited")
 
     def __init__(self, run: Run, path: str, pending: list[Row]) -> None:
         self.run, self.path, self.pending = run, path, pending
         self.rows = run.tape.get(path, ())
         self.n, self.head = 0, genesis(run.id, path)
+        self.visited: list[str] = []
 
     def peek(self) -> Record | None:
         return self.rows[self.n].record() if self.n < len(self.rows) else None

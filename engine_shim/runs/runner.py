@@ -1,0 +1,196 @@
+"""Engine: runs workflows, and goes on with those that were interrupted or waited."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_core.door import Door, now
+from agent_core.drive import drive
+from agent_core.events import Event, Events
+from agent_core.journal.decide import Decisions, decided
+from agent_core.journal.operations import Spec
+from agent_core.journal.record import FORMAT
+from agent_core.journal.replay import AGENT_LOOPS
+from agent_core.loop.effects import Json
+from agent_core.models.client import ModelClient, Models
+from agent_core.models.providers import Providers
+from agent_core.node import CODE as AGENT
+from agent_core.node import agent_preparer, agent_tool, in_own_loop, new_run_id
+from agent_core.policy import effect_as_data
+from agent_core.prepare import own_version
+from agent_core.secrets import Secrets
+from engine_shim.errors import DefinitionError, RunNotFound
+from engine_shim.graph.definition import Definition, EnvName, Workflow, load_workflow
+from engine_shim.graph.flow import FlowOutcome, flow
+from engine_shim.graph.validate import check, check_inputs
+from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore
+from utools.defaults import default_registry
+from utools.guards.redaction import Redactor
+from utools.registry import ToolRegistry
+
+ROOT = "flow"
+LOOPS = {**AGENT_LOOPS, "flow": flow}
+SINGLE_CALL_TIMEOUT = 30.0
+"""Seconds for a plain tool's node, until nodes can set their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run came to. `status` is completed, failed, cancelled or waiting; `outputs` are by node id."""
+
+    run_id: str
+    status: str
+    outputs: dict[str, Any]
+    path: list[str]
+    waiting: list[dict[str, Any]]
+    journal: dict[str, Any]
+    error: dict[str, Any] | None
+
+    def as_json(self) -> Json:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class Engine:
+    """Runs workflows on one host. Any number of runs may be under way at once.
+
+    `registry` defaults to the built-in tools under the working directory, `store` to a SQLite file in the user's
+    data directory. `model` answers for every model name; without it the names of the definitions are looked up.
+    """
+
+    def __init__(
+        self,
+        registry: ToolRegistry | None = None,
+        *,
+        store: RunStore | None = None,
+        model: ModelClient | None = None,
+        secrets: Secrets | None = None,
+        base_urls: Mapping[str, str] | None = None,
+        default_provider: str = "openai",
+    ) -> None:
+        self.registry = _with_agent(registry or default_registry(), model)
+        self.store = store or SqliteRunStore(default_store())
+        self._model, self._secrets = model, secrets or Secrets()
+        self._base_urls, self._default_provider = base_urls or {}, default_provider
+
+    async def run(
+        self,
+        workflow: Workflow,
+        *,
+        external: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> RunResult:
+        """Run a workflow from its inputs. DefinitionError, with nothing written, when it cannot be run."""
+        check(workflow, self.registry)
+        check_inputs(workflow.definition, external or {})
+        run = run_id or new_run_id()
+        spec = Spec(ROOT, {"definition": workflow.as_json(), "external": dict(external or {})})
+        body = self._prepare(run, ROOT, spec.config, {})
+        held = self.store.journal.load(run).get(ROOT)
+        if held and held[0].record()["definition"] != body["definition"]:
+            raise DefinitionError(f"run {run!r} began with another definition", where="run_id")
+        definition = workflow.definition
+        self.store.save(
+            RunEntry(run, definition.id, definition.version, "running", body["at"], str(workflow.base.resolve()))
+        )
+        return await self._drive(run, spec, workflow.base, on_event)
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        decisions: Decisions | None = None,
+        by: str = "caller",
+        on_event: Callable[[Event], None] | None = None,
+    ) -> RunResult:
+        """Go on with a run: where its process died, or where it waited. A finished run gives its result again."""
+        tape = self.store.journal.load(run_id)
+        entry = self.store.entry(run_id)
+        if ROOT not in tape or entry is None:
+            raise RunNotFound(run_id)
+        if decisions:
+            self.store.journal.append(run_id, decided(tape, decisions, by=by, at=now()))
+        started = tape[ROOT][0].record()
+        spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
+        return await self._drive(run_id, spec, Path(entry.base), on_event)
+
+    def run_sync(self, workflow: Workflow, **options: Any) -> RunResult:
+        """`run` for a caller without an event loop."""
+        result: RunResult = in_own_loop(lambda: self.run(workflow, **options))
+        return result
+
+    async def _drive(self, run: str, spec: Spec, base: Path, on_event: Callable[[Event], None] | None) -> RunResult:
+        redactor = self._secrets.redactor()
+        prepare = {AGENT: agent_preparer(self.registry, redactor, base), ROOT: self._prepare}
+        door = Door(run, self.registry, self._models(base), prepare, self._secrets, redactor)
+        listener = Events(on_event) if on_event else None
+        ended = await drive(run, ROOT, spec, journal=self.store.journal, door=door, loops=LOOPS, listener=listener)
+        assert isinstance(ended.outcome, FlowOutcome)
+        result = RunResult(**ended.outcome.result, journal={k: ended.journal[k] for k in ("head", "count")})
+        self._index(run, result.status)
+        return result
+
+    def _index(self, run: str, status: str) -> None:
+        entry = self.store.entry(run)
+        if entry is not None:
+            self.store.save(RunEntry(run, entry.workflow, entry.version, status, entry.started_at, entry.base))
+
+    def _models(self, base: Path) -> Models:
+        model = self._model
+        if model is not None:
+            return lambda *_: model
+        return Providers(base, self._base_urls, self._default_provider)
+
+    def _prepare(self, run: str, path: str, config: Any, remaining: Json) -> Json:
+        """The `run_started` body of a workflow run."""
+        definition = load_workflow(config["definition"]).definition
+        redactor = self._secrets.redactor()
+        return {
+            "loop": "flow",
+            "format": FORMAT,
+            "run": run,
+            "at": now(),
+            "definition": redactor.value(config["definition"]),
+            "external": redactor.value(config["external"]),
+            "env": _env(definition, redactor),
+            "tools": {node.tool: self._tool(node.tool) for node in definition.nodes},
+            "redaction": redactor.rules,
+            "versions": {"agent_core": own_version()},
+        }
+
+    def _tool(self, code: str) -> Json:
+        tool = self.registry.get(code)
+        within = None if tool.effect == "nested" else SINGLE_CALL_TIMEOUT
+        schema = self.registry.schema(code).schema
+        return {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
+
+
+def _env(definition: Definition, redactor: Redactor) -> Json:
+    """The plain variables that the definition lists. DefinitionError for a secret one, or one that is not set."""
+    values: Json = {}
+    for index, entry in enumerate(definition.env):
+        name = entry if isinstance(entry, str) else entry.name
+        if not (isinstance(entry, EnvName) and entry.plain):
+            told = "secret variables are not built yet; mark it plain: {name: …, plain: true}"
+            raise DefinitionError(told, where=f"env/{index}", value=name)
+        if name not in os.environ:
+            raise DefinitionError("this variable is not set", where=f"env/{index}", value=name)
+        values[name] = redactor.text(os.environ[name])
+    return values
+
+
+def _with_agent(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry:
+    """The registry with the tool `agent_core` in it."""
+    if AGENT not in (tool.code for tool in registry.all()):
+        registry.register(agent_tool(registry, model))
+    return registry
+
+
+def default_store() -> Path:
+    """The run store's file: AGENT_CORE_STORE, or one in the user's data directory."""
+    if given := os.environ.get("AGENT_CORE_STORE"):
+        return Path(given)
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "agent-core" / "runs.db"
