@@ -1,0 +1,30 @@
+"""A run killed at any point goes on, and its journal is that of a run that nobody disturbed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+VICTIM = Path(__file__).parent / "victim.py"
+
+
+@pytest.mark.parametrize("suffix", [".db", ".jsonl"])
+def test_a_run_killed_at_any_point_ends_as_if_undisturbed(suffix: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(VICTIM), suffix], capture_output=True, text=True, timeout=120, check=True
+    )
+    undisturbed, *trials = [json.loads(line) for line in done.stdout.splitlines()]
+    assert undisturbed["finish_reason"] == "final"
+    assert "agent/5.1/agent_core.0" in undisturbed["strands"]
+    assert undisturbed["acts"] == 11
+    assert len(trials) >= 90
+    for trial in trials:
+        assert trial["killed"], trial
+        assert trial["resumed"], trial
+        assert trial["verified"], trial
+        assert trial["writes_repeated"] == 0, trial
+        assert trial["answered_repeated"] == 0, trial
+        assert trial["same"] != trial["in_doubt"], trial
+    assert {trial["in_doubt"] for trial in trials} == {True, False}
