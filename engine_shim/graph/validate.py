@@ -104,15 +104,19 @@ def _known(path: tuple[str, ...], definition: Definition, where: str) -> None:
 
 def _agent(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -> None:
     """All of an agent's config that is known before it runs, prepared as if it ran."""
-    known = {key: value for key, value in node.config.items() if not any(True for _ in placeholders(value))}
-    probe = {"model": "probe", "max_steps": 1, "allowed_tools": [], "prompt": "probe", **known}
     try:
-        prepare_agent("probe", "agent", probe, {}, registry=registry, at="", base=workflow.base)
+        prepare_agent("probe", "agent", known_config(node), {}, registry=registry, at="", base=workflow.base)
         _trust(node, workflow.definition)
     except DefinitionError as error:
         place = error.where.removeprefix("config").lstrip("/")
         told = str(error).removeprefix(f"{error.where}: ")
         raise DefinitionError(told, where=f"{where}/{place}" if place else where) from None
+
+
+def known_config(node: Node) -> dict[str, Any]:
+    """What an agent's config says before it runs, with stand-ins for what placeholders fill later."""
+    known = {key: value for key, value in node.config.items() if not any(True for _ in placeholders(value))}
+    return {"model": "probe", "max_steps": 1, "allowed_tools": [], "prompt": "probe", **known}
 
 
 def _trust(node: Node, definition: Definition) -> None:

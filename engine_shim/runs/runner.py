@@ -69,7 +69,7 @@ class Engine:
         base_urls: Mapping[str, str] | None = None,
         default_provider: str = "openai",
     ) -> None:
-        self.registry = _with_agent(registry or default_registry(), model)
+        self.registry = with_agent(registry or default_registry(), model)
         self.store = store or SqliteRunStore(default_store())
         self._model, self._secrets = model, secrets or Secrets()
         self._base_urls, self._default_provider = base_urls or {}, default_provider
@@ -181,7 +181,7 @@ def _env(definition: Definition, redactor: Redactor) -> Json:
     return values
 
 
-def _with_agent(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry:
+def with_agent(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry:
     """The registry with the tool `agent_core` in it."""
     if AGENT not in (tool.code for tool in registry.all()):
         registry.register(agent_tool(registry, model))

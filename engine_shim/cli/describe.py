@@ -1,0 +1,76 @@
+"""Commands that describe: tools, schema, validate."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_core.errors import DefinitionError
+from agent_core.node import CODE as AGENT
+from agent_core.prepare import prepare_agent
+from engine_shim.cli import output
+from engine_shim.cli.host import host_config, registry_of
+from engine_shim.cli.run import AsJson, Config
+from engine_shim.graph.definition import Definition, load_workflow
+from engine_shim.graph.validate import known_config
+from engine_shim.graph.validate import validate as find_problems
+from engine_shim.runs.runner import with_agent
+
+
+def tools(
+    action: Annotated[str | None, typer.Argument(metavar="[show]")] = None,
+    code: Annotated[str | None, typer.Argument(metavar="[CODE]")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the tools of this host, or `show CODE` one with its schema."""
+    registry = with_agent(registry_of(*host_config(config)), None)
+    if action == "show" and code:
+        tool = registry.get(code)
+        schema = registry.schema(code).schema
+        output.document({"code": tool.code, "description": tool.description, "config_schema": schema})
+        return output.OK
+    if action is not None:
+        raise typer.BadParameter("write `tools`, or `tools show CODE`")
+    if as_json:
+        output.document([{"code": tool.code, "description": tool.description} for tool in registry.all()])
+        return output.OK
+    for tool in registry.all():
+        output.line(f"{tool.code:<18} {' '.join(tool.description.split())[:100]}")
+    return output.OK
+
+
+def schema(
+    file: Annotated[Path | None, typer.Argument(metavar="[FLOW]")] = None,
+    node: Annotated[str | None, typer.Option(help="The agent node whose legal next step is wanted.")] = None,
+    config: Config = None,
+) -> int:
+    """Print the JSON Schema of definitions, or of the legal next step of FLOW's agent node."""
+    if file is None:
+        output.document(Definition.model_json_schema(by_alias=True))
+        return output.OK
+    workflow = load_workflow(file)
+    agents = [each.id for each in workflow.definition.nodes if each.tool == AGENT]
+    name = node or (agents[0] if len(agents) == 1 else None)
+    if name not in agents:
+        raise DefinitionError(
+            f"choose an agent node by --node; there are {', '.join(agents) or 'none'}", where=str(file)
+        )
+    probe = {**known_config(workflow.nodes[name]), "response_format": "json_schema"}
+    registry = registry_of(*host_config(config))
+    body = prepare_agent("schema", "agent", probe, {}, registry=registry, at="", base=workflow.base)
+    output.document(body["options"]["step_schema"])
+    return output.OK
+
+
+def validate(file: Path, config: Config = None, as_json: AsJson = False) -> int:
+    """Find what is wrong with a definition without running it."""
+    registry = with_agent(registry_of(*host_config(config)), None)
+    problems = find_problems(load_workflow(file), registry)
+    if as_json:
+        output.document({"ok": not problems, "problems": [{"where": p.where, "message": p.message} for p in problems]})
+    else:
+        for problem in problems:
+            output.line(str(problem))
+        output.line("ok" if not problems else f"{len(problems)} problems")
+    return output.DEFINITION if problems else output.OK
