@@ -80,9 +80,9 @@ def _found(error: "ValidationError", follow: Follow) -> list[Found]:
             return _unknown(error, place, follow)
         case "anyOf" | "oneOf" if error.context:
             return _best_branch(error, follow)
-        case "propertyNames":
-            return [Found(place, keyword, "another name", value, "has a property name that is not allowed")]
     expected = _expected(keyword, limit, error.message)
+    if "propertyNames" in list(error.relative_schema_path)[-2:]:  # then the value is a name
+        return [Found((*place, value), keyword, expected, value, f"is not allowed as a name: it must be {expected}")]
     return [Found(place, keyword, expected, value, f"must be {expected}")]
 
 

@@ -34,6 +34,7 @@ REFERENCES = ("$ref", "$dynamicRef")
 # Checked together with their surroundings: closing one would refuse the properties of the others.
 TOGETHER = ("allOf", "not", "if", "then", "else", "dependentSchemas")
 ALTERNATIVES = ("anyOf", "oneOf")
+LOSING_PLACE = ("properties", "patternProperties", "dependentSchemas", "prefixItems", "allOf", "anyOf", "oneOf")
 
 
 def escaped(part: object) -> str:
@@ -120,13 +121,15 @@ def close(root: Schema) -> None:
 
 
 def spell_out(root: Schema) -> None:
-    """Write `false` as `{"not": {}}`, in place, where jsonschema would lose the path of the fault."""
+    """Write `false` as `{"not": {}}`, in place, where jsonschema would lose the place of the fault."""
     for _, schema in walk(root):
-        for keyword in ("properties", "patternProperties"):
-            named = schema.get(keyword, {})
-            named.update({name: {"not": {}} for name, each in named.items() if each is False})
-        if "prefixItems" in schema:
-            schema["prefixItems"] = [{"not": {}} if each is False else each for each in schema["prefixItems"]]
+        for keyword in LOSING_PLACE:
+            within = schema.get(keyword, {})
+            for name in within if isinstance(within, dict) else range(len(within)):
+                if within[name] is False:
+                    within[name] = {"not": {}}
+        if schema.get("propertyNames") is False:
+            schema["propertyNames"] = {"not": {}}
 
 
 def named_properties(schema: Schema, follow: Callable[[str], Any]) -> frozenset[str]:

@@ -6,6 +6,9 @@ import sys
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from utools import DefinitionError
 from utools.schema import ConfigSchema, author_keys, visible
@@ -134,6 +137,11 @@ def test_every_fault_is_reported_in_document_order(value: Any, expected: list[st
 def test_fault_says_what_was_expected(schema: dict[str, Any], value: Any, expected: str, message: str) -> None:
     (fault,) = ConfigSchema(schema).faults(value)
     assert (fault.expected, fault.message) == (expected, message)
+
+
+def test_property_name_that_is_not_allowed_is_pointed_at() -> None:
+    (fault,) = ConfigSchema({"propertyNames": {"maxLength": 3}}).faults({"abc": 1, "abcd": 2})
+    assert (fault.pointer, fault.expected) == ("/abcd", "at most 3 characters long")
 
 
 def test_got_is_short_however_long_the_value() -> None:
@@ -270,6 +278,55 @@ def test_visible_hides_top_level_properties_and_their_duty() -> None:
 def test_author_keys_are_those_marked_so() -> None:
     schema = {"properties": {"root": {"x-author": True}, "q": {"x-author": "yes"}, "any": True}}
     assert author_keys(schema) == {"root"}
+
+
+LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "ab"])
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+)
+KINDS = st.sampled_from(["object", "array", "string", "integer", "number", "null", "boolean"])
+
+
+def composed(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Schemas made of others."""
+    some = st.lists(inner, min_size=1, max_size=3)
+    keywords: dict[str, st.SearchStrategy[Any]] = {
+        "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+        "additionalProperties": inner,
+        "unevaluatedProperties": inner,
+        "propertyNames": st.builds(dict, maxLength=st.integers(0, 1)),
+        "required": st.lists(st.sampled_from("abc"), unique=True),
+        "items": inner,
+        "prefixItems": some,
+        **dict.fromkeys(("allOf", "anyOf", "oneOf"), some),
+        **dict.fromkeys(("not", "if", "then", "else"), inner),
+        "minItems": st.integers(0, 2),
+        "type": KINDS,
+    }
+    return st.fixed_dictionaries({}, optional=keywords)
+
+
+SIMPLE: st.SearchStrategy[Any] = (
+    st.booleans()
+    | st.builds(dict, type=KINDS)
+    | st.builds(dict, const=LEAVES)
+    | st.builds(dict, minimum=st.integers(0, 2))
+)
+SCHEMAS = st.recursive(SIMPLE, composed, max_leaves=12).filter(lambda schema: isinstance(schema, dict))
+
+
+@given(schema=SCHEMAS, value=VALUES)
+def test_jsonschema_alone_decides_on_foreign_schemas(schema: dict[str, Any], value: Any) -> None:
+    faults = ConfigSchema(schema, foreign=True).faults(value)
+    assert (faults == []) == Draft202012Validator(schema).is_valid(value)
+
+
+@given(schema=SCHEMAS, value=VALUES)
+def test_own_schema_accepts_nothing_that_its_author_refused(schema: dict[str, Any], value: Any) -> None:
+    closed = ConfigSchema(schema).schema
+    negated = any(f"'{keyword}'" in str(schema) for keyword in ("not", "if", "oneOf"))
+    if Draft202012Validator(closed).is_valid(value) and not negated:
+        assert Draft202012Validator(schema).is_valid(value)
 
 
 def test_import_is_light() -> None:

@@ -72,6 +72,29 @@ async def test_waiting_for_a_slot_is_within_the_callers_deadline() -> None:
     assert await threads.run(lambda: "the slot is free again") == "the slot is free again"
 
 
+async def test_slot_that_is_granted_to_a_cancelled_caller_goes_to_the_next() -> None:
+    threads = DaemonThreads(1)
+    workers: list[threading.Thread] = []
+    started, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        workers.append(threading.current_thread())
+        started.set()
+        ended.wait()
+
+    holder = asyncio.create_task(threads.run(work))
+    await asyncio.to_thread(started.wait)
+    queued = asyncio.create_task(threads.run(lambda: "never"))
+    await asyncio.sleep(0)
+    ended.set()
+    workers[0].join()  # the loop stands still, so the grant is on its way when the caller is cancelled
+    queued.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await queued
+    await holder
+    assert await asyncio.wait_for(threads.run(lambda: "next"), 5) == "next"
+
+
 async def test_more_work_than_slots_is_all_done_under_the_limit() -> None:
     threads = DaemonThreads(3)
     lock = threading.Lock()
