@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from agent_core.errors import JournalError
-from agent_core.journal.record import Tape
 from agent_core.journal.replay import Replay
 from agent_core.journal.replay import replay as replay_run
 from agent_core.journal.source import load
@@ -35,7 +34,7 @@ def runs(store: Store = None, as_json: AsJson = False) -> int:
 def show(run: Run, store: Store = None, as_json: AsJson = False) -> int:
     """Show a run, record by record."""
     run_id, tape = load(*_source(run, store))
-    records = [{"strand": path, "n": row.n, **row.record()} for path, rows in _in_order(tape) for row in rows]
+    records = [{"strand": path, "n": row.n, **row.record()} for path in sorted(tape) for row in tape[path]]
     if as_json:
         output.document({"run_id": run_id, "records": records})
         return output.OK
@@ -115,10 +114,6 @@ def told(record: dict[str, Any]) -> str:
             )
     flat = " ".join(text.split())
     return f"{kind:<12} {flat if len(flat) <= 160 else f'{flat[:159]}…'}"
-
-
-def _in_order(tape: Tape) -> list[tuple[str, Any]]:
-    return sorted(tape.items())
 
 
 def _source(run: str, store: Path | None) -> tuple[Path, str | None]:

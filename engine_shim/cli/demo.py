@@ -36,11 +36,10 @@ def demo(
     path = store or default_store()
     with as_file(files("engine_shim.cli").joinpath("demo_files")) as directory:
         result = _run(directory, chosen, question, path, quiet=as_json)
-    source = {"source": path, "run_id": result.run_id}
     proof = verify(path, run_id=result.run_id, head=result.journal["head"], count=result.journal["count"])
     again = replay(path, run_id=result.run_id, loops=LOOPS)
     if as_json:
-        told = {"verified": proof.ok, "replay_identical": again.identical, "journal_file": str(source["source"])}
+        told = {"verified": proof.ok, "replay_identical": again.identical, "journal_file": str(path)}
         output.document({**result.as_json(), **told})
     else:
         output.summary(result)

@@ -1,9 +1,8 @@
 """The command `agent-core`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import click
 import typer
 
 from agent_core.errors import AgentCoreError, DecisionError, DefinitionError
@@ -13,9 +12,20 @@ from engine_shim.errors import EngineError
 from utools.errors import UnknownTool
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for command in (run.run, run.resume, run.decide, demo, audit.runs, audit.show, audit.verify, audit.replay):
-    app.command()(command)
-for command in (describe.tools, describe.schema, describe.validate):
+COMMANDS: tuple[Callable[..., int], ...] = (
+    run.run,
+    run.resume,
+    run.decide,
+    demo,
+    audit.runs,
+    audit.show,
+    audit.verify,
+    audit.replay,
+    describe.tools,
+    describe.schema,
+    describe.validate,
+)
+for command in COMMANDS:
     app.command()(command)
 
 
@@ -29,11 +39,8 @@ def _run(words: list[str], *, as_json: bool) -> int:
     try:
         code = app(words, standalone_mode=False)
         return code if isinstance(code, int) else output.OK
-    except click.ClickException as error:
-        if as_json:
-            output.error(error.format_message(), kind="usage", where="", as_json=True)
-        else:
-            error.show()
+    except typer.TyperException as error:
+        output.error(error.format_message(), kind="usage", where="", as_json=as_json)
         return output.USAGE
     except DefinitionError as error:
         output.error(str(error), kind="definition", where=error.where, as_json=as_json)
@@ -44,6 +51,6 @@ def _run(words: list[str], *, as_json: bool) -> int:
     except (AgentCoreError, EngineError) as error:
         output.error(str(error), kind=type(error).__name__, where="", as_json=as_json)
         return output.FAILED
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         output.error("interrupted; `agent-core resume RUN` goes on", kind="cancelled", where="", as_json=as_json)
         return output.FAILED

@@ -1,4 +1,4 @@
-"""What goes to stdout, and the exit code: 0 ok, 1 failed, 2 usage, 3 definition or policy, 4 limit, 5 audit, 6 waiting."""
+"""What goes to stdout, and the exit codes: ok, failed, usage, definition or policy, limit, audit, waiting."""
 
 import json
 import sys

@@ -11,7 +11,7 @@ import typer
 
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.decide import waiting
-from agent_core.loop.effects import DECISIONS, Decision, Deny, Edit
+from agent_core.loop.effects import DECISIONS, Decision, Edit, decision_from
 from engine_shim.cli import output
 from engine_shim.cli.host import engine_of
 from engine_shim.cli.view import View
@@ -111,14 +111,10 @@ def read_decision(word: str, message: str, args: str | None) -> Decision:
     kind = DECISIONS.get(word)
     if kind is None:
         raise typer.BadParameter(f"{word!r} is no decision; there are {', '.join(DECISIONS)}")
-    if kind is Deny:
-        return Deny(message)
-    if kind is not Edit:
-        return kind()
     edited = _value("--args", args) if args else None
-    if not isinstance(edited, dict):
+    if kind is Edit and not isinstance(edited, dict):
         raise typer.BadParameter("edit needs --args with a JSON object")
-    return Edit(edited)
+    return decision_from({"decision": word, "message": message, "args": edited})
 
 
 def _place(at: str | None, waits: list[dict[str, Any]]) -> tuple[str, int]:
