@@ -5,22 +5,25 @@
 
 import copy
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from utools.errors import DefinitionError
 from utools.faults import Fault, faults
-from utools.schema_shape import check_references, close, escaped, resolver, spell_out
+from utools.schema_shape import REFERENCES, check_references, close, escaped, resolver, spell_out, walk
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
-    from jsonschema.protocols import Validator
 
 __all__ = ["ConfigSchema", "Fault", "Narrowing", "author_keys", "visible"]
 
 Schema = dict[str, Any]
 
+Keyword = Callable[..., Any]
+
 MAX_DEPTH = 64
+REFERENCES_FOLLOWED = 1000
+REFERENCES_FOLLOWED_EACH = 50
 
 
 class ConfigSchema:
@@ -38,7 +41,7 @@ class ConfigSchema:
                 close(self.schema)
         except RecursionError:
             raise DefinitionError("this schema is nested too deeply", where=where) from None
-        self._judge = _judge(self.schema, _draft_2020_12())
+        self._judge = _judge(self.schema, {})
 
     def faults(self, value: Any) -> list[Fault]:
         """Every fault of `value`, in document order; empty when it is valid."""
@@ -58,7 +61,7 @@ class Narrowing:
             self.schema = _checked(schema, where)
         except RecursionError:
             raise DefinitionError("this schema is nested too deeply", where=where) from None
-        self._judge = _judge(self.schema, _strict_draft_2020_12())
+        self._judge = _judge(self.schema, _strict_keywords())
 
     def faults(self, value: Any) -> list[Fault]:
         """Every fault of `value`, in document order; empty when it is valid."""
@@ -100,44 +103,62 @@ def _checked(schema: Schema, where: str) -> Schema:
     return own
 
 
-def _judge(schema: Schema, dialect: Callable[..., "Validator"]) -> Callable[[Any], list[Fault]]:
-    """The function that finds every fault of a value."""
+def _judge(schema: Schema, strict: Mapping[str, Keyword]) -> Callable[[Any], list[Fault]]:
+    """The function that finds every fault of a value; `strict` keywords stand in for the usual ones."""
+    from jsonschema import Draft202012Validator, validators
     from referencing import Registry
 
     spelled = copy.deepcopy(schema)
     spell_out(spelled)
+    effort = _Effort()
+    usual = Draft202012Validator.VALIDATORS
+    used = {key for _, each in walk(spelled) for key in REFERENCES if key in each}
+    own = {**strict, **{key: effort.counting(usual[key]) for key in used}}
+    extend: Callable[..., Any] = validators.extend
+    dialect: Any = extend(Draft202012Validator, own) if own else Draft202012Validator
     registry: Registry[Any] = Registry()  # empty, so that nothing can be fetched
     validator = dialect(spelled, registry=registry)
     follow = resolver(spelled)
 
-    def found(value: Any) -> list[Fault]:
-        return faults(validator.iter_errors(value), value, follow)
-
     def judge(value: Any) -> list[Fault]:
-        if deep := _too_deep(value):
-            return [deep]
+        size = _size(value)
+        if size is None:
+            return [_unjudged(f"nested at most {MAX_DEPTH} levels deep")]
         try:
-            return found(value)
-        except RecursionError:
-            return _on_a_fresh_stack(found, value)
+            effort.left = REFERENCES_FOLLOWED + REFERENCES_FOLLOWED_EACH * size
+            return faults(validator.iter_errors(value), value, follow)
+        except _TooMuch:
+            return [_unjudged("simpler: this schema has too many ways to read it")]
 
-    return judge
+    return lambda value: _on_a_fresh_stack_if_need_be(judge, value)
 
 
-def _draft_2020_12() -> Callable[..., "Validator"]:
+class _TooMuch(Exception):
+    """A schema that refers to itself in several alternatives: judging takes exponential time."""
+
+
+class _Effort(threading.local):
+    """How many references may still be followed in the validation that this thread is at."""
+
+    left = 0
+
+    def counting(self, keyword: Keyword) -> Keyword:
+        """The keyword (`$ref`), which ends the validation when it has been used too often."""
+
+        def check(validator: Any, target: Any, value: Any, schema: Any) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise _TooMuch
+            return keyword(validator, target, value, schema)
+
+        return check
+
+
+def _strict_keywords() -> dict[str, Keyword]:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator
-
-
-def _strict_draft_2020_12() -> Callable[..., "Validator"]:
-    from jsonschema import Draft202012Validator, validators
-
     usual = Draft202012Validator.VALIDATORS
-    strict = {"pattern": _whole_pattern, "not": _with_controls(usual["not"]), "if": _with_controls(usual["if"])}
-    extend: Callable[..., Any] = validators.extend
-    dialect: Callable[..., Validator] = extend(Draft202012Validator, strict)
-    return dialect
+    return {"pattern": _whole_pattern, "not": _with_controls(usual["not"]), "if": _with_controls(usual["if"])}
 
 
 def _whole_pattern(_: Any, pattern: str, value: Any, schema: Any) -> "Iterator[ValidationError]":
@@ -160,7 +181,7 @@ def _whole_pattern(_: Any, pattern: str, value: Any, schema: Any) -> "Iterator[V
         yield ValidationError("does not match")
 
 
-def _with_controls(keyword: Callable[..., Any]) -> Callable[..., Any]:
+def _with_controls(keyword: Keyword) -> Keyword:
     """`not` and `if` swallow their schema's errors; let those about control characters out."""
 
     def check(validator: Any, inner: Any, value: Any, schema: Any) -> "Iterator[ValidationError]":
@@ -177,16 +198,18 @@ def _controls(errors: "Iterable[ValidationError]") -> "Iterator[ValidationError]
         yield from _controls(error.context or ())
 
 
-def _on_a_fresh_stack(found: Callable[[Any], list[Fault]], value: Any) -> list[Fault]:
-    """Once more in a thread of its own, so that the verdict does not depend on how deep the caller stands."""
-    verdict: list[Fault] = []
+def _on_a_fresh_stack_if_need_be(judge: Callable[[Any], list[Fault]], value: Any) -> list[Fault]:
+    """Judge again in a thread of its own, so that the verdict does not depend on how deep the caller stands."""
+    try:
+        return judge(value)
+    except RecursionError:
+        verdict: list[Fault] = []
 
     def work() -> None:
         try:
-            verdict.extend(found(value))
+            verdict.extend(judge(value))
         except RecursionError:
-            message = "The value cannot be checked: the schema refers to itself without end."
-            verdict.append(Fault("", "a value that the schema can judge", "", message))
+            verdict.append(_unjudged("judged by another schema: this one refers to itself without end"))
 
     thread = threading.Thread(target=work, name="utools-schema")
     thread.start()
@@ -194,15 +217,20 @@ def _on_a_fresh_stack(found: Callable[[Any], list[Fault]], value: Any) -> list[F
     return verdict
 
 
-def _too_deep(value: Any) -> Fault | None:
-    """A fault if `value` has more than MAX_DEPTH levels of lists and objects; walks level by level."""
+def _unjudged(expected: str) -> Fault:
+    return Fault("", expected, "a value that cannot be checked", f"The value must be {expected}.")
+
+
+def _size(value: Any) -> int | None:
+    """How many values there are in `value`; None if it has more than MAX_DEPTH levels of lists and objects."""
     level = [value]
+    count = 0
     for _ in range(MAX_DEPTH + 1):
+        count += len(level)
         level = [inner for each in level for inner in _inside(each)]
         if not level:
-            return None
-    expected = f"nested at most {MAX_DEPTH} levels deep"
-    return Fault("", expected, "a deeper one", f"The value must be {expected}.")
+            return count
+    return None
 
 
 def _inside(value: Any) -> Iterable[Any]:

@@ -268,6 +268,15 @@ def test_schema_that_refers_to_itself_without_end_gives_a_fault(schema: dict[str
     assert "without end" in fault.message
 
 
+def test_schema_that_would_take_exponential_time_gives_a_fault() -> None:
+    either = {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}
+    node = {"type": "object", "properties": {"child": either}}
+    schema = ConfigSchema({"$defs": {"a": node, "b": {**node, "required": ["child"]}}, **either})
+    (fault,) = schema.faults(nested(50, leaf=3))
+    assert "too many ways" in fault.message
+    assert schema.faults(nested(3, leaf={})) == []
+
+
 def test_visible_hides_top_level_properties_and_their_duty() -> None:
     schema = {**LOOKUP, "required": ["q", "n"]}
     shown = visible(schema, ["q"])
