@@ -8,7 +8,6 @@ UtoolsError
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final
 
 ABSENT: Final = object()
@@ -33,6 +32,8 @@ class UnknownTool(UtoolsError, KeyError):
     """No tool has this code; the message lists the codes that come near."""
 
     def __init__(self, code: str, known: Iterable[str] = ()) -> None:
+        from difflib import get_close_matches
+
         codes = sorted(known)
         near = get_close_matches(code, codes, n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(codes) or 'none'}"

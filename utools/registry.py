@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from utools.errors import DefinitionError, ToolError, UnknownTool
 from utools.faults import Fault
-from utools.guards.scrub import scrubbed
 from utools.jsonvalue import NotJson, as_json
 from utools.schema import ConfigSchema, author_keys, visible
 from utools.threads import DaemonThreads
@@ -98,6 +97,8 @@ class ToolRegistry:
             Exception,
             SystemExit,
         ) as error:  # the edge to foreign code: no mistake in a tool may end the run
+            from utools.guards.scrub import scrubbed
+
             transient = isinstance(error, TimeoutError | ConnectionError)
             text = scrubbed(f"{type(error).__name__}: {error}", os.environ)
             return _failed(text, transient=transient)

@@ -1,15 +1,15 @@
 """Daemon threads for sync tools, under a fixed limit; an abandoned one holds its slot, never the process."""
 
-import asyncio
 import contextvars
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio  # where it runs it is there already; importing it takes longer than all of utools
 
 T = TypeVar("T")
-
-Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
 class DaemonThreads:
@@ -18,12 +18,14 @@ class DaemonThreads:
     def __init__(self, limit: int = 32) -> None:
         self._lock = threading.Lock()
         self._free = limit
-        self._waiting: deque[Waiter] = deque()
+        self._waiting: deque[asyncio.Future[Any]] = deque()
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """`function(*args)` in a thread. Waits for a slot first; when cancelled, the thread goes on alone."""
+        from asyncio import get_running_loop
+
         await self._slot()
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[T] = get_running_loop().create_future()
         context = contextvars.copy_context()
         work = threading.Thread(target=self._work, args=(context, function, args, answer), daemon=True)
         try:
@@ -34,33 +36,33 @@ class DaemonThreads:
         return await answer
 
     async def _slot(self) -> None:
-        loop = asyncio.get_running_loop()
+        from asyncio import CancelledError, get_running_loop
+
         with self._lock:
             if self._free > 0:
                 self._free -= 1
                 return
-            turn: asyncio.Future[Any] = loop.create_future()
-            self._waiting.append((loop, turn))
+            turn: asyncio.Future[Any] = get_running_loop().create_future()
+            self._waiting.append(turn)
         try:
             await turn
-        except asyncio.CancelledError:
-            self._give_up((loop, turn))
+        except CancelledError:
+            self._give_up(turn)
             raise
 
-    def _give_up(self, waiter: Waiter) -> None:
+    def _give_up(self, turn: "asyncio.Future[Any]") -> None:
         """Leave the queue; a slot that was granted in the same moment goes to the next."""
         with self._lock:
-            queued = waiter in self._waiting
+            queued = turn in self._waiting
             if queued:
-                self._waiting.remove(waiter)
+                self._waiting.remove(turn)
         if not queued:
             self._release()
 
     def _release(self) -> None:
         with self._lock:
             while self._waiting:
-                loop, turn = self._waiting.popleft()
-                if _tell(loop, turn, None, None):
+                if _tell(self._waiting.popleft(), None, None):
                     return
             self._free += 1
 
@@ -82,12 +84,10 @@ class DaemonThreads:
             error = RuntimeError(f"the tool ended its thread with {type(raised).__name__}")
         finally:
             self._release()
-        _tell(answer.get_loop(), answer, result, error)
+        _tell(answer, result, error)
 
 
-def _tell(
-    loop: asyncio.AbstractEventLoop, future: "asyncio.Future[Any]", result: Any, error: BaseException | None
-) -> bool:
+def _tell(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> bool:
     """Settle `future` from another thread; false if its loop is gone."""
 
     def settle() -> None:
@@ -99,7 +99,7 @@ def _tell(
             future.set_exception(error)
 
     try:
-        loop.call_soon_threadsafe(settle)
+        future.get_loop().call_soon_threadsafe(settle)
     except RuntimeError:
         return False
     return True

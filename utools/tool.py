@@ -1,13 +1,15 @@
 """What a tool is: a code, a description, a schema for its arguments, an effect, and something to execute."""
 
 import inspect
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from utools.errors import DefinitionError, ToolError
+
+if TYPE_CHECKING:
+    import logging
 
 Effect = Literal["read", "write", "nested"]
 Args = dict[str, Any]
@@ -34,7 +36,9 @@ def _unheard(text: str, fraction: float | None = None) -> None:
     """Progress that nobody listens to."""
 
 
-def _logger() -> logging.Logger:
+def _logger() -> "logging.Logger":
+    import logging
+
     return logging.getLogger("utools")
 
 
