@@ -1,0 +1,1 @@
+"""The journal: checkpoint, audit record, and the tape of a replay."""

@@ -1,0 +1,1 @@
+"""The pure loop: it asks, is told, and decides."""

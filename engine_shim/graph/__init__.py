@@ -1,0 +1,1 @@
+"""The graph of a workflow, all pure but for reading the file."""

@@ -1,0 +1,1 @@
+"""Runs of workflows and where they are kept."""

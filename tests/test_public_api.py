@@ -1,0 +1,23 @@
+"""The public names: adding one is a decision, losing one breaks users."""
+
+import agent_core
+import agent_core.models
+import engine_shim
+import utools
+
+NAMES = {
+    utools: "DefinitionError Fault Tool ToolContext ToolError ToolRegistry ToolResult default_registry tool",
+    agent_core: """Action AgentConfig AgentOutput Approve DecisionError DefinitionError Deny Edit Fail Final JournalError
+        JsonlJournal MemoryJournal Plan ProtocolError Replay Retry Skip SqliteJournal Verification agent_tool parse replay
+        run_agent run_agent_sync step_schema verify""",
+    agent_core.models: "Completion ModelClient ModelError ModelInfo Question ScriptedModel create_model",
+    engine_shim: """DefinitionError Engine EngineError MemoryRunStore RunNotFound RunResult SqliteRunStore Workflow
+        load_workflow""",
+}
+
+
+def test_the_public_names_are_these_and_sorted() -> None:
+    for module, names in NAMES.items():
+        assert module.__all__ == sorted(names.split()), module.__name__
+        for name in module.__all__:
+            assert getattr(module, name) is not None

@@ -1,0 +1,55 @@
+"""The README's commands and examples run, as they stand there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCKS = [(language, mark or "", text) for language, mark, text in BLOCK.findall(README)]
+
+
+def _environment(home: Path) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "AGENT_CORE_"))}
+    return {**quiet, "PATH": path, "XDG_DATA_HOME": str(home)}
+
+
+def test_own_tool_runs_in_a_workflow_as_the_readme_says(tmp_path: Path) -> None:
+    for _, mark, text in BLOCKS:
+        if mark.startswith("file="):
+            (tmp_path / mark.removeprefix("file=")).write_text(text)
+    (commands,) = [text for language, mark, text in BLOCKS if (language, mark) == ("sh", "run")]
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands],
+        cwd=tmp_path,
+        env=_environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "There are 12 pieces of A-17." in done.stdout
+    assert '"status": "completed"' in done.stdout
+
+
+def test_the_program_of_the_readme_prints_what_it_should(tmp_path: Path) -> None:
+    (program,) = [text for language, mark, text in BLOCKS if (language, mark) == ("python", "run")]
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["final A spring in the desert.", "True True"]
+
+
+def test_the_demo_proves_itself_without_a_key(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["agent-core", "demo"], env=_environment(tmp_path), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "896.35 euros" in done.stdout
+    assert "verified: ok" in done.stdout
+    assert "replayed: identical" in done.stdout
+
+
+def test_the_two_commands_of_the_readme_are_what_ci_runs() -> None:
+    commands = re.findall(r"^python3 -m venv .+$", README, re.MULTILINE)
+    assert [command.rsplit("/", 1)[-1] for command in commands] == ["agent-core demo", "pytest"]
