@@ -17,9 +17,7 @@ from agent_core.journal.record import Row
 
 _STRING: Final = rb'("[^"\\]*(?:\\.[^"\\]*)*")'
 _LINE: Final = re.compile(
-    rb'\{"run":%b,"strand":%b,"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}'
-    % (_STRING, _STRING),
-    re.DOTALL,
+    rb'\{"run":%b,"strand":%b,"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}' % (_STRING, _STRING)
 )
 
 

@@ -21,7 +21,7 @@ def fresh(rows: Sequence[Row], count: Callable[[str], int], holds: Callable[[Row
         if row.n == end:
             new.append(row)
             end += 1
-        elif row.n > end or not (holds(row) or row in new):
+        elif row not in new and not holds(row):
             raise Lost(row.path, row.n)
         ends[row.path] = end
     return new

@@ -239,7 +239,11 @@ def edited(path: Path, edit: Callable[[list[bytes]], list[bytes]]) -> Path:
         pytest.param(lambda ls: [ls[1], ls[0], *ls[2:]], (ROOT, 0, 1), id="two lines swapped"),
         pytest.param(lambda ls: [*ls[:2], b"\n", *ls[2:]], (None, None, 3), id="an empty line"),
         pytest.param(lambda ls: [*ls[:2], b" " + ls[2], *ls[3:]], (None, None, 3), id="white space"),
+        pytest.param(lambda ls: [*ls[:2], ls[2][:-1] + b"\r\n", *ls[3:]], (None, None, 3), id="another newline"),
         pytest.param(lambda ls: [ls[0].replace(b"\\u001f", b"\\u001F"), *ls[1:]], (ROOT, 0, 1), id="an escape"),
+        pytest.param(
+            lambda ls: [ls[0].replace(b'"agent"', b'"\\u0061gent"'), *ls[1:]], (None, None, 1), id="a needless escape"
+        ),
         pytest.param(lambda ls: [*ls[:6], *ls[8:]], (CHILD, 2, 7), id="a whole strand dropped"),
         pytest.param(lambda ls: [*ls[:7], *ls[8:]], (CHILD, 2, 8), id="the end of a child dropped"),
         pytest.param(lambda ls: [*ls[:16], *ls[17:]], (ROOT, 7, 17), id="the end of an item dropped"),
@@ -473,6 +477,27 @@ def test_a_flipped_bit_of_a_database_is_found_unless_it_changes_no_row(
     flipped[data.draw(st.integers(0, len(flipped) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(flipped)
     assert not accepted(path, run_id="r1", **WHOLE) or load(path, "r1")[1] == by_path(finished())
+
+
+@pytest.mark.parametrize(
+    ("sound", "damaged", "why"),
+    [
+        pytest.param(b"UNIQUE (run, strand", b"UNIQUE (run, str\xcend", "damaged", id="a name that is not UTF-8"),
+        pytest.param(b"CREATE TABLE", b"CREATE TOBLE", "malformed", id="a schema that cannot be read"),
+    ],
+)
+def test_a_database_that_sqlite_cannot_read_is_told(
+    database: Path, tmp_path: Path, sound: bytes, damaged: bytes, why: str
+) -> None:
+    path = tmp_path / "runs.db"
+    path.write_bytes(database.read_bytes().replace(sound, damaged))
+    found = verify(path)
+    assert (found.ok, found.first_bad) == (False, {"strand": None, "n": None, "line": None})
+    assert found.why is not None
+    assert f"cannot read journal {path}: " in found.why
+    assert why in found.why
+    with pytest.raises(JournalError, match=why):
+        load(path)
 
 
 # ── checked ──────────────────────────────────────────────────────────────────────────────────────

@@ -165,15 +165,15 @@ def test_closing_twice_is_fine(journal: Journal) -> None:
     journal.close()
 
 
-def test_of_eight_threads_at_one_place_exactly_one_wins(journal: Journal) -> None:
-    barrier = Barrier(8)
+def race(journals: list[Journal]) -> None:
+    """One thread to a journal, all after the same 20 places; each is won once."""
+    barrier = Barrier(len(journals))
 
-    def drive(k: int) -> list[int]:
+    def drive(k: int, journal: Journal) -> list[int]:
         wins = []
         rows: list[Row] = []
         for n in range(20):
-            previous = rows[-1].hash if rows else genesis("r1", "agent")
-            row = chained("agent", n, previous, {"kind": "asked", "by": k})
+            row = chained("agent", n, rows[-1].hash if rows else genesis("r1", "agent"), {"kind": "asked", "by": k})
             barrier.wait()
             try:
                 journal.append("r1", [row])
@@ -184,10 +184,21 @@ def test_of_eight_threads_at_one_place_exactly_one_wins(journal: Journal) -> Non
             rows = journal.load("r1")["agent"]
         return wins
 
-    with ThreadPoolExecutor(8) as pool:
-        wins = sorted(n for won in pool.map(drive, range(8)) for n in won)
+    with ThreadPoolExecutor(len(journals)) as pool:
+        wins = sorted(n for won in pool.map(drive, range(len(journals)), journals) for n in won)
     assert wins == list(range(20))
-    assert len(journal.load("r1")["agent"]) == 20
+    assert_chained("agent", journals[0].load("r1")["agent"])
+
+
+def assert_chained(path: str, rows: list[Row]) -> None:
+    previous = genesis("r1", path)
+    for n, row in enumerate(rows):
+        assert row == chained(path, n, previous, row.record())
+        previous = row.hash
+
+
+def test_of_eight_threads_at_one_place_exactly_one_wins(journal: Journal) -> None:
+    race([journal] * 8)
 
 
 @pytest.mark.parametrize("name", ["memory", "sqlite"])
@@ -213,6 +224,10 @@ def test_two_journals_on_one_file_see_each_others_rows(opened: Callable[..., Jou
         ours.append("r1", numbered("agent", 2, by="us")[1:])
     ours.append("r1", rows[3:])
     assert theirs.load("r1") == {"agent": rows}
+
+
+def test_of_eight_journals_on_one_file_exactly_one_wins(opened: Callable[..., Journal]) -> None:
+    race([opened() for _ in range(8)])
 
 
 def test_reading_makes_no_file(opened: Callable[..., Journal], tmp_path: Path) -> None:
@@ -305,7 +320,7 @@ previous, n = genesis("r1", strand), 0
 for _ in range(int(batches)):
     rows = []
     for _ in range(3):
-        rows.append(chained(strand, n, previous, {"kind": "asked", "n": n, "text": "x" * 5000}))
+        rows.append(chained(strand, n, previous, {"kind": "asked", "n": n, "text": "x" * 50_000}))
         previous, n = rows[-1].hash, n + 1
     journal.append("r1", rows)
     print(n, flush=True)
@@ -318,26 +333,18 @@ def writer(backend: str, path: Path, strand: str, batches: int) -> subprocess.Po
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
-def assert_chained(path: str, rows: list[Row]) -> None:
-    previous = genesis("r1", path)
-    for n, row in enumerate(rows):
-        assert row == chained(path, n, previous, row.record())
-        previous = row.hash
-
-
 def test_processes_that_append_side_by_side_lose_nothing(
     backend: str, opened: Callable[..., Journal], tmp_path: Path
 ) -> None:
-    writers = [writer(backend, tmp_path / "journal", f"agent/0.{k}", 40) for k in range(4)]
     journal, loads = opened(), 0
-    while any(process.poll() is None for process in writers):
-        loads += 1
-        assert all(len(rows) % 3 == 0 for rows in journal.load("r1").values()), "half an append was seen"
-    for process in writers:
-        process.communicate()
-        assert process.returncode == 0
+    with ExitStack() as stack:
+        writers = [stack.enter_context(writer(backend, tmp_path / "journal", f"agent/0.{k}", 10)) for k in range(4)]
+        while any(process.poll() is None for process in writers):
+            loads += 1
+            assert all(len(rows) % 3 == 0 for rows in journal.load("r1").values()), "half an append was seen"
+    assert [process.returncode for process in writers] == [0] * 4
     tape = journal.load("r1")
-    assert {path: len(rows) for path, rows in tape.items()} == {f"agent/0.{k}": 120 for k in range(4)}
+    assert {path: len(rows) for path, rows in tape.items()} == {f"agent/0.{k}": 30 for k in range(4)}
     for path, rows in tape.items():
         assert_chained(path, rows)
     assert loads > 1
@@ -410,15 +417,16 @@ def test_a_torn_tail_left_by_another_is_cut_too(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_no_journal_line_is_named(tmp_path: Path) -> None:
-    path, rows = tmp_path / "run.jsonl", numbered("agent", 2)
-    journal = JsonlJournal(path)
-    journal.append("r1", rows)
+    path = tmp_path / "run.jsonl"
+    writer = JsonlJournal(path)
+    writer.append("r1", numbered("agent", 2))
     with path.open("ab") as file:
         file.write(b'{"run": "r1"}\n')
-    for use in (lambda: journal.load("r1"), lambda: journal.append("r1", numbered("agent", 3)[2:])):
-        for _ in range(2):
-            with pytest.raises(JournalError, match=r"line 3 of .*run\.jsonl is no journal line"):
-                use()
+    for journal in (writer, JsonlJournal(path)):
+        for use in (journal.runs, lambda own=journal: own.append("r1", numbered("agent", 3)[2:])):
+            for _ in range(2):
+                with pytest.raises(JournalError, match=r"line 3 of .*run\.jsonl is no journal line"):
+                    use()
 
 
 def test_a_file_with_a_line_too_many_takes_no_more_rows(tmp_path: Path) -> None:
