@@ -13,10 +13,14 @@ def installed(group: str) -> list[EntryPoint]:
     return sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value))
 
 
+def place_of(entry: EntryPoint) -> str:
+    """The entry and the package that it belongs to, for an error."""
+    return f"entry point {entry.name} of {entry.dist.name if entry.dist else entry.value}"
+
+
 def tools_of(entry: EntryPoint) -> list[Tool]:
     """The tools that one entry stands for; DefinitionError, naming its package, if it cannot be loaded."""
-    package = entry.dist.name if entry.dist else entry.value
-    where = f"entry point {entry.name} of {package}"
+    where = place_of(entry)
     try:
         offered: Any = entry.load()
         if not isinstance(offered, Tool | list | tuple) and callable(offered):

@@ -1,6 +1,7 @@
 """A fault: what is wrong with a value, where, and what would be right. Pure."""
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 SHOWN = 120
-ECHO = "unevaluated"
+ECHO = "unevaluated"  # out of place only because its branch failed for another reason
+QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 Place = tuple[str | int, ...]
 Follow = Callable[[str], Any]
@@ -42,8 +44,10 @@ class Found:
 def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow) -> list[Fault]:
     """All faults of `value`, in the order in which a reader of the document meets them."""
     found = [each for error in errors for each in _found(error, follow)]
-    found = [each for each in found if not _echo(each, found)]
-    found.sort(key=lambda each: _position(each.place, value))
+    sound = {each.place[:depth] for each in found if each.keyword != ECHO for depth in range(len(each.place) + 1)}
+    found = [each for each in found if each.keyword != ECHO or each.place[:-1] not in sound]
+    places: dict[int, dict[str, int]] = {}
+    found.sort(key=lambda each: _position(each.place, value, places))
     return list(dict.fromkeys(map(fault, found)))
 
 
@@ -81,9 +85,15 @@ def _found(error: "ValidationError", follow: Follow) -> list[Found]:
         case "anyOf" | "oneOf" if error.context:
             return _best_branch(error, follow)
     expected = _expected(keyword, limit, error.message)
-    if "propertyNames" in list(error.relative_schema_path)[-2:]:  # then the value is a name
+    if _is_name(error):
         return [Found((*place, value), keyword, expected, value, f"is not allowed as a name: it must be {expected}")]
     return [Found(place, keyword, expected, value, f"must be {expected}")]
+
+
+def _is_name(error: "ValidationError") -> bool:
+    """Whether it is a property's name that is wrong, not its value."""
+    above = list(error.relative_schema_path)[-3:-1]
+    return isinstance(error.instance, str) and above[-1:] == ["propertyNames"] and above[0] != "properties"
 
 
 def _says(error: "ValidationError", name: str) -> bool:
@@ -102,7 +112,8 @@ def _unknown(error: "ValidationError", place: Place, follow: Follow) -> list[Fou
     known = sorted(named_properties(schema, follow)) if isinstance(schema, dict) else []
     expected = f"one of the properties {', '.join(known)}" if known else "no such property"
     problem = f"is not a known property (known: {', '.join(known) or 'none'})"
-    extras = [name for name in value if repr(name) in error.message]
+    quoted = frozenset(QUOTED.findall(error.message))
+    extras = [name for name in value if repr(name) in quoted]
     return [
         Found((*place, name), ECHO, expected, value[name], "is not allowed in this combination")
         if name in known
@@ -145,22 +156,16 @@ def _joined(found: list[Found]) -> Found:
     return Found(first.place, first.keyword, expected, first.value, f"must be {expected}")
 
 
-def _echo(found: Found, others: list[Found]) -> bool:
-    """A property that looks out of place only because its branch failed for another reason."""
-    outer = found.place[:-1]
-    return found.keyword == ECHO and any(each.keyword != ECHO and each.place[: len(outer)] == outer for each in others)
-
-
-def _position(place: Place, value: Any) -> tuple[tuple[int, str], ...]:
+def _position(place: Place, value: Any, places: dict[int, dict[str, int]]) -> tuple[int, ...]:
     """Where in the document: the index of each step; what is missing comes after what is there."""
-    position: list[tuple[int, str]] = []
+    position: list[int] = []
     for part in place:
         if isinstance(value, dict):
-            keys = list(value)
-            position.append((keys.index(part), "") if part in value else (len(keys), ""))
+            order = places.get(id(value)) or places.setdefault(id(value), {key: at for at, key in enumerate(value)})
+            position.append(order.get(str(part), len(order)))
             value = value.get(part)
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            position.append((part, ""))
+        elif isinstance(value, list) and isinstance(part, int):
+            position.append(part)
             value = value[part]
     return tuple(position)
 

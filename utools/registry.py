@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "utools.tools"
+FAULTS_TOLD = 20
 
 
 class ToolRegistry:
@@ -88,7 +89,7 @@ class ToolRegistry:
         """Validate and run; whatever goes wrong is a failed result, only cancellation passes through."""
         tool = self.get(code)
         if faults := self.validate(code, args):
-            return _failed("Invalid arguments: " + " ".join(each.message for each in faults))
+            return _failed(f"Invalid arguments: {_told(faults)}")
         try:
             value = await self._call(tool, args, context or ToolContext())
         except ToolError as error:
@@ -118,8 +119,7 @@ class ToolRegistry:
             return _failed(f"The tool {tool.code} gave something that is not JSON: {error}.")
         schema = self._outputs.get(tool.code)
         if result.success and schema and (faults := schema.faults(output)):
-            told = " ".join(each.message for each in faults)
-            return _failed(f"The output of the tool {tool.code} breaks its output_schema: {told}")
+            return _failed(f"The output of the tool {tool.code} breaks its output_schema: {_told(faults)}")
         error_text = None if result.error is None else _clean(result.error)
         if not result.success and not error_text:
             error_text = f"The tool {tool.code} failed without saying why."
@@ -128,16 +128,25 @@ class ToolRegistry:
     def discover(self, entry_points: "Iterable[EntryPoint] | None" = None) -> list[str]:
         """Register what installed packages offer (entry points `utools.tools`); returns the new codes.
 
-        An entry is a Tool, a list of Tools, or a function that returns either. A package that cannot be
-        loaded is a DefinitionError that names it, and nothing is registered.
+        An entry is a Tool, a list of Tools, or a function that returns either. What cannot be loaded or registered is
+        a DefinitionError that names its package; if loading fails, nothing is registered.
         """
-        from utools.discovery import installed, tools_of
+        from utools.discovery import installed, place_of, tools_of
 
         entries = installed(ENTRY_POINTS) if entry_points is None else entry_points
-        found = [each for entry in entries for each in tools_of(entry)]
-        for each in found:
-            self.register(each)
-        return [each.code for each in found]
+        found = [(entry, each) for entry in entries for each in tools_of(entry)]
+        for entry, each in found:
+            try:
+                self.register(each)
+            except DefinitionError as error:
+                raise DefinitionError(error.message, where=f"{place_of(entry)}: {error.where}") from None
+        return [each.code for _, each in found]
+
+
+def _told(faults: list[Fault]) -> str:
+    more = len(faults) - FAULTS_TOLD
+    told = " ".join(each.message for each in faults[:FAULTS_TOLD])
+    return f"{told} And {more} more." if more > 0 else told
 
 
 def _failed(error: str, *, transient: bool = False) -> ToolResult:

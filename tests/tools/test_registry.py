@@ -4,6 +4,7 @@ import asyncio
 import os
 from functools import partial
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,6 +109,12 @@ async def test_invalid_arguments_never_reach_the_tool() -> None:
     assert result.error is not None
     assert "/q must be a string" in result.error
     assert "/x is not a known property" in result.error
+
+
+async def test_error_lists_no_more_faults_than_anyone_reads() -> None:
+    registry = ToolRegistry([Tool("t", "d", {"type": "object", "properties": {}}, print)])
+    result = await registry.execute("t", {f"x{number}": 1 for number in range(100)})
+    assert str(result.error).endswith("And 80 more.")
 
 
 @pytest.mark.parametrize(
@@ -270,6 +277,25 @@ def test_package_that_cannot_be_loaded_is_named(name: str) -> None:
         registry.discover([entry("OFFERED"), entry(name)])
     assert f"entry point {name} of {HERE}:{name}" in str(refused.value)
     assert registry.all() == []
+
+
+def test_code_that_a_package_doubles_is_reported_with_the_package() -> None:
+    with pytest.raises(DefinitionError, match=r"entry point factory of .*: tools\.one: another tool"):
+        ToolRegistry().discover([entry("OFFERED"), entry("factory")])
+
+
+def test_installed_package_is_found_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "acme_tools-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-tools\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[utools.tools]\nacme = acme_tools:made\n")
+    module = tmp_path / "acme_tools.py"
+    module.write_text("from utools import tool\n@tool\ndef greet(name: str) -> str:\n    return name\nmade = [greet]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = ToolRegistry()
+    assert registry.discover() == ["greet"]
+    with pytest.raises(DefinitionError, match="entry point acme of acme-tools"):
+        registry.discover()
 
 
 def test_discovery_without_packages_finds_nothing_new() -> None:

@@ -144,6 +144,24 @@ def test_property_name_that_is_not_allowed_is_pointed_at() -> None:
     assert (fault.pointer, fault.expected) == ("/abcd", "at most 3 characters long")
 
 
+def test_property_called_like_a_keyword_is_a_property() -> None:
+    assert pointers({"properties": {"propertyNames": {"type": "string"}}}, {"propertyNames": {"a": 1}}) == [
+        "/propertyNames"
+    ]
+    assert pointers({"properties": {"propertyNames": {"minLength": 2}}}, {"propertyNames": "a"}) == ["/propertyNames"]
+
+
+@pytest.mark.parametrize("name", ["it's", 'say "x"', "both ' and \"", "a', 'b", "back\\slash", "new\nline", "(", ""])
+@pytest.mark.parametrize("schema", [LOOKUP, {"allOf": [LOOKUP]}, {**LOOKUP, "patternProperties": {"^zz": {}}}])
+def test_unknown_property_is_found_whatever_its_name(schema: dict[str, Any], name: str) -> None:
+    assert pointers(schema, {"q": "ab", name: 1}) == [f"/{name}"]
+
+
+def test_many_faults_are_reported_in_time() -> None:
+    faults = ConfigSchema({**LOOKUP, "allOf": [{}]}).faults({"q": 1, **{f"x{number}": 1 for number in range(30_000)}})
+    assert len(faults) == 30_001
+
+
 def test_got_is_short_however_long_the_value() -> None:
     (fault,) = ConfigSchema({"type": "integer"}).faults("x" * 10_000)
     assert len(fault.got) <= 120
