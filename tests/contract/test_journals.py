@@ -167,7 +167,7 @@ def test_closing_twice_is_fine(journal: Journal) -> None:
 
 def race(journals: list[Journal]) -> None:
     """One thread to a journal, all after the same 20 places; each is won once."""
-    barrier = Barrier(len(journals))
+    barrier = Barrier(len(journals), timeout=30)
 
     def drive(k: int, journal: Journal) -> list[int]:
         wins = []
@@ -420,12 +420,13 @@ def test_a_line_that_is_no_journal_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     writer = JsonlJournal(path)
     writer.append("r1", numbered("agent", 2))
+    JsonlJournal(path).append("r1", numbered("agent", 3))
     with path.open("ab") as file:
         file.write(b'{"run": "r1"}\n')
     for journal in (writer, JsonlJournal(path)):
-        for use in (journal.runs, lambda own=journal: own.append("r1", numbered("agent", 3)[2:])):
+        for use in (journal.runs, lambda own=journal: own.append("r1", numbered("agent", 4)[3:])):
             for _ in range(2):
-                with pytest.raises(JournalError, match=r"line 3 of .*run\.jsonl is no journal line"):
+                with pytest.raises(JournalError, match=r"line 4 of .*run\.jsonl is no journal line"):
                     use()
 
 
