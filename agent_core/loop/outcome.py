@@ -8,7 +8,17 @@ import orjson
 from agent_core.loop.clip import as_text
 from agent_core.loop.effects import Did, FinishReason, Json
 
-WAITING = ("awaiting_approval", "in_doubt")
+MESSAGES: dict[str, str] = {
+    "max_steps": "the model still asked for a tool in the last allowed step",
+    "max_tool_calls": "the model asked for more tool calls than are allowed",
+    "token_budget": "the token budget is used up",
+    "cost_budget": "the cost budget is used up",
+    "timeout": "the run's time is used up",
+    "cancelled": "the run was cancelled",
+    "content_filter": "the vendor's content filter stopped the reply",
+    "awaiting_approval": "a call waits for a person's approval",
+    "in_doubt": "a write may or may not have happened; a person has to decide",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +46,9 @@ class AgentOutcome:
         return Did(success, primary, error, output["ended_at"], seconds, usage=output["usage"])
 
 
-def error_of(reason: FinishReason, message: str) -> Json | None:
+def error_of(reason: FinishReason, message: str = "") -> Json | None:
     """The `error` output: null for a success."""
-    return None if reason == "final" else {"kind": reason, "message": message}
+    return None if reason == "final" else {"kind": reason, "message": message or MESSAGES.get(reason, reason)}
 
 
 def answer_text(answer: object) -> str:

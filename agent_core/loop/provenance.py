@@ -21,6 +21,22 @@ def untrusted(value: Any, schema: Json, texts: Iterable[str], pointer: str = "")
     return None
 
 
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, keys and numbers too, as it reads when it stands alone."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, item in value.items():
+                yield key
+                yield from texts_in(item)
+        case list():
+            for item in value:
+                yield from texts_in(item)
+        case int() | float() if not isinstance(value, bool):
+            yield str(value)
+
+
 def fold(text: str) -> str:
     """NFC and case folding, so that only the letters count."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())

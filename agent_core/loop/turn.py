@@ -1,34 +1,23 @@
 """The state of one agent run: what was spent, said and traced so far, and how it may end. Pure."""
 
 from collections.abc import Sequence
-from string import Template
 from typing import Any
 
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.clip import as_text, clip
-from agent_core.loop.dialect import encode, observed
+from agent_core.loop.dialect import encode
 from agent_core.loop.effects import CallModel, Did, Edit, Failed, FinishReason, Json, Said, ToolCall, ToolReply
 from agent_core.loop.judge import Verdict, compiled_schema, judge
 from agent_core.loop.messages import action_message, tool_message
 from agent_core.loop.outcome import AgentOutcome, answer_text, error_of
+from agent_core.loop.prose import Prose, Repair
 from agent_core.loop.protocol import Action, Final, Plan, ProtocolError, parse, render
+from agent_core.loop.provenance import texts_in
 from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
 
 ECHO_MAX = 2000
 """Characters of an unreadable reply that the model is shown again."""
-
-LIMIT_MESSAGES: dict[str, str] = {
-    "max_steps": "the model still asked for a tool in the last allowed step",
-    "max_tool_calls": "the model asked for more tool calls than are allowed",
-    "token_budget": "the token budget is used up",
-    "cost_budget": "the cost budget is used up",
-    "timeout": "the run's time is used up",
-    "cancelled": "the run was cancelled",
-    "content_filter": "the vendor's content filter stopped the reply",
-    "awaiting_approval": "a call waits for a person's approval",
-    "in_doubt": "a write may or may not have happened; a person has to decide",
-}
 
 
 class Turn:
@@ -36,19 +25,19 @@ class Turn:
 
     def __init__(self, started: Json) -> None:
         self.config: Json = started["config"]
-        self.texts: Json = started["texts"]
+        self.prose = Prose(started["texts"])
         self.tools: Json = started["tools"]
         self.started_at = self.at = started["at"]
         self.trusted: list[str] = list(started["trusted"])
         self.budget = Budget(Limits(**started["limits"]))
         self.trace = Trace(self.config["observation_max_len"], self.config["trace_max_bytes"])
         self.repairs = 0
-        self.repair: tuple[str, bool] | None = None
+        self.repair: Repair | None = None
         self._prefix: str = started["call_prefix"]
         self._options: Json = started["options"]
         self._run: str = started["run"]
-        sent = encode(started["messages"], self.texts["observation"])
-        if notice := self._notice():
+        sent = encode(started["messages"], self.prose)
+        if notice := self.prose.notice(self.budget):
             _add_notice(sent, notice)
         kept = [message for message in started["messages"] if message["role"] != "system"]
         self.transcript = Transcript(sent, kept, self.config["max_input_tokens"])
@@ -115,22 +104,13 @@ class Turn:
             return ProtocolError("unknown_type", 'A plan is not asked for here; "type" must be "action" or "final".')
         if not isinstance(parsed, Final):
             return parsed
-        if self._quotes_the_repair(parsed.answer):
+        if self.prose.is_quoted(self.repair, parsed.answer):
             told = "The answer only repeats the error message. Answer the user's question itself."
             return ProtocolError("wrong_type", told)
         if schema is not None and (faults := compiled_schema(schema).faults(parsed.answer)):
             lines = "; ".join(f"/answer{f.pointer}: expected {f.expected}, you sent {f.got}" for f in faults)
             return ProtocolError("wrong_type", f"The answer does not have the form that was asked for: {lines}.")
         return parsed
-
-    def _quotes_the_repair(self, answer: Any) -> bool:
-        if self.repair is None or not isinstance(answer, str):
-            return False
-        text, tool_failed = _squeezed(self.repair[0]), self.repair[1]
-        said, closing = _squeezed(answer), _squeezed(self.texts["error"].rpartition("$error")[2])
-        if said == text or (len(closing) >= 20 and closing in said):
-            return True
-        return not tool_failed and len(said) >= 20 and said in text
 
     # ── going on ──────────────────────────────────────────────────────────────────────────────────
 
@@ -141,7 +121,7 @@ class Turn:
         if outcome is None:
             echoed = clip(reply.content, ECHO_MAX) or "(an empty reply)"
             self.transcript.add("assistant", echoed, [{"role": "assistant", "content": echoed}])
-            self._hear_repair(self._error_text(error.message), [])
+            self._hear(self.prose.error(error.message), (), tool_failed=False)
         return outcome
 
     def acted(
@@ -157,8 +137,17 @@ class Turn:
         if outcome is None:
             shown = "\n".join(render(Action(call.tool, call.args, thought)) for call, _ in results)
             self.transcript.add("assistant", shown, [action])
-            self._hear("\n\n".join(sent for _, sent in observations), neutral, failed=bool(failures))
+            text, tool_failed = "\n\n".join(sent for _, sent in observations), _tool_failed(failures)
+            self._hear(text, neutral, tool_failed=tool_failed if failures else None)
         return outcome
+
+    def _hear(self, text: str, neutral: Sequence[Json], *, tool_failed: bool | None) -> None:
+        """Send what came of a step. `tool_failed`: None when all went well, else whether a tool's own words tell it."""
+        self.repair = None if tool_failed is None else Repair(text, tool_failed)
+        notice = self.prose.notice(self.budget)
+        told = [{"role": "user", "content": part} for part in (None if neutral else text, notice) if part]
+        content = f"{text}\n\n{notice}" if notice else text
+        self.transcript.add("user", content, [*neutral, *told], observation=tool_failed is None)
 
     def _weighed(self, failures: Sequence[ToolReply | Verdict]) -> AgentOutcome | None:
         """Whether what failed ends the run; a step without a failure starts the count anew."""
@@ -168,6 +157,8 @@ class Turn:
         reason, message = _failure(failures[0])
         if any(isinstance(result, Failed) and result.kind == "abandoned" for result in failures):
             return self.end("tool_error", message)
+        if self.budget.exceeded() == "timeout":
+            return self.end("timeout")
         return self._failed(reason, message, counts=self.config["repair_scope"] == "all")
 
     def _failed(self, reason: FinishReason, message: str, *, counts: bool) -> AgentOutcome | None:
@@ -183,12 +174,12 @@ class Turn:
         limit = self.config["observation_max_len"]
         if isinstance(result, Verdict):
             text, seconds, failed = result.message, 0.0, True
-            sent = self._error_text(text)
+            sent = self.prose.error(text)
         else:
             assert isinstance(result, Did | Failed)
             error = _error(result)
             text, seconds, failed = clip(error or as_text(_output(result)), limit), result.seconds, error is not None
-            sent = self._tool_text(call.tool, text, failed=failed)
+            sent = (self.prose.tool_error if failed else self.prose.observation)(call.tool, text)
             self._account(call, result, failed=failed)
         cached = isinstance(result, Did) and result.cached
         self.trace.add(
@@ -208,7 +199,7 @@ class Turn:
         self.at = max(self.at, result.at)
         self.trace.used(call.tool, result.seconds)
         if not failed and self.tools[call.tool]["trusted"]:
-            self.trusted.append(as_text(_output(result)))
+            self.trusted.extend(texts_in(_output(result)))
 
     def spent(self, replies: Sequence[ToolReply], *, parallel: bool) -> None:
         """Count what a batch took: side by side, as long as its longest."""
@@ -220,7 +211,7 @@ class Turn:
 
     def edited(self, edit: Edit) -> None:
         """What a person wrote is trusted text."""
-        self.trusted.append(as_text(edit.args))
+        self.trusted.extend(texts_in(edit.args))
 
     def not_run(self, reply: Said, thought: str | None, calls: Sequence[ToolCall], why: str) -> None:
         for call in calls:
@@ -233,34 +224,6 @@ class Turn:
                 thought=thought,
                 error=why,
             )
-
-    # ── what the model reads ──────────────────────────────────────────────────────────────────────
-
-    def _hear(self, text: str, neutral: Sequence[Json], *, failed: bool) -> None:
-        self.repair = (text, True) if failed else None
-        notice = self._notice()
-        notices = [{"role": "user", "content": notice}] if notice else []
-        content = f"{text}\n\n{notice}" if notice else text
-        self.transcript.add("user", content, [*neutral, *notices], observation=not failed)
-
-    def _hear_repair(self, text: str, neutral: Sequence[Json]) -> None:
-        self._hear(text, neutral or [{"role": "user", "content": text}], failed=True)
-        self.repair = (text, False)
-
-    def _error_text(self, message: str) -> str:
-        return Template(self.texts["error"]).substitute(error=message)
-
-    def _tool_text(self, tool: str, text: str, *, failed: bool) -> str:
-        if failed:
-            return Template(self.texts["tool_error"]).substitute(tool=tool, error=text)
-        return observed(self.texts["observation"], tool, text)
-
-    def _notice(self) -> str | None:
-        """What the model is told when the next reply must be the answer."""
-        limits = self.budget.limits
-        if limits.steps is not None and self.budget.steps + 1 >= limits.steps:
-            return str(self.texts["last_step"])
-        return str(self.texts["last_call"]) if self.budget.no_calls_left() else None
 
     # ── ending ────────────────────────────────────────────────────────────────────────────────────
 
@@ -285,13 +248,17 @@ class Turn:
             "total_ms": round(self.budget.seconds * 1000, 3),
             "started_at": self.started_at,
             "ended_at": self.at,
-            "error": error_of(reason, message or LIMIT_MESSAGES.get(reason, reason)),
+            "error": error_of(reason, message),
         }
         return AgentOutcome(reason, output, self.config["primary_output"], waiting)
 
 
 def _succeeded(result: ToolReply | Verdict) -> bool:
     return isinstance(result, Did) and result.success
+
+
+def _tool_failed(failures: Sequence[ToolReply | Verdict]) -> bool:
+    return any(not isinstance(result, Verdict) for result in failures)
 
 
 def _failure(result: ToolReply | Verdict) -> tuple[FinishReason, str]:
@@ -313,10 +280,6 @@ def _error(result: Did | Failed) -> str | None:
 
 def _output(result: Did | Failed) -> Any:
     return result.output if isinstance(result, Did) else None
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _add_notice(sent: list[Json], notice: str) -> None:

@@ -1,0 +1,56 @@
+"""What a model is told in its user's turn: observations, errors, and that it must answer now. Pure."""
+
+from dataclasses import dataclass
+from string import Template
+from typing import Any
+
+from agent_core.loop.budget import Budget
+from agent_core.loop.effects import Json
+
+QUOTE = 20
+"""From this many characters on, an answer that stands in the repair text is a quote of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The error text last sent. `tool_failed` when it carries a tool's own words, which an answer may well repeat."""
+
+    text: str
+    tool_failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """The run's templates, as its journal holds them."""
+
+    texts: Json
+
+    def error(self, message: str) -> str:
+        """An unreadable reply, or a call that was refused."""
+        return Template(self.texts["error"]).substitute(error=message)
+
+    def tool_error(self, tool: str, error: str) -> str:
+        return Template(self.texts["tool_error"]).substitute(tool=tool, error=error)
+
+    def observation(self, tool: str, text: str) -> str:
+        return Template(self.texts["observation"]).substitute(tool=tool, observation=text)
+
+    def notice(self, budget: Budget) -> str | None:
+        """That the next reply must be the answer, when it must."""
+        if budget.limits.steps is not None and budget.steps + 1 >= budget.limits.steps:
+            return str(self.texts["last_step"])
+        return str(self.texts["last_call"]) if budget.no_calls_left() else None
+
+    def is_quoted(self, repair: Repair | None, answer: Any) -> bool:
+        """Whether an answer only gives the repair text back, as small models do."""
+        if repair is None or not isinstance(answer, str):
+            return False
+        said, text = _squeezed(answer), _squeezed(repair.text)
+        closing = _squeezed(self.texts["error"].rpartition("$error")[2])
+        if said == text or (len(closing) >= QUOTE and closing in said):
+            return True
+        return not repair.tool_failed and len(said) >= QUOTE and said in text
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
