@@ -1,0 +1,136 @@
+"""What an endpoint for chat completions sent back, read: a completion, or a refusal that says why not. Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from agent_core.models.client import Completion
+
+PASSING = (408, 409, 429)
+FINISH_REASONS = {"tool_calls": "stop", "function_call": "stop"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The endpoint's answer as it came, its body decompressed. Header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no completion. `status` is 0 when no whole answer came, `wait` the seconds asked for by it."""
+
+    message: str
+    status: int = 0
+    code: str = ""
+    param: str = ""
+    transient: bool = False
+    wait: float | None = None
+
+
+def read(answer: Answer, now: datetime) -> Completion | Refusal:
+    """The completion in an answer, whatever the endpoint made of it. `now` is for a Retry-After that is a date."""
+    if 300 <= answer.status < 400:
+        return Refusal(f"answered {answer.status}, a redirect{_target(answer)}; redirects are refused", answer.status)
+    try:
+        reply = orjson.loads(answer.body)
+    except orjson.JSONDecodeError:
+        reply = None
+    if not 200 <= answer.status < 300:
+        return _refused(answer, reply, now)
+    if reply is None:
+        return Refusal(f"answered with what is not JSON: {_shown(answer.body)}", answer.status)
+    return _refused(answer, reply, now) if _error(reply) else _completion(reply, answer.status)
+
+
+def _completion(reply: Any, status: int) -> Completion | Refusal:
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    if not isinstance(choices, list):
+        return Refusal(f"answered with no chat completion: {_shown(orjson.dumps(reply))}", status)
+    if not choices:
+        return Refusal("answered with an empty list of choices", status)
+    choice = choices[0] if isinstance(choices[0], dict) else {}
+    message = choice.get("message")
+    content = _text(message.get("content")) if isinstance(message, dict) else None
+    if content is None:
+        return Refusal(f"answered with a choice that holds no message: {_shown(orjson.dumps(choices[0]))}", status)
+    usage = reply.get("usage")
+    given, got = (_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
+    return Completion(content, _finish_reason(choice.get("finish_reason")), given, got)
+
+
+def _text(content: Any) -> str | None:
+    """The text of a message's content: a text, null, or a list of parts."""
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        return "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else None
+
+
+def _finish_reason(reason: Any) -> str:
+    return FINISH_REASONS.get(reason, reason) if isinstance(reason, str) else "stop"
+
+
+def _count(usage: Any, name: str) -> int | None:
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if type(value) is int and value >= 0 else None
+
+
+def _refused(answer: Answer, reply: Any, now: datetime) -> Refusal:
+    """The vendor's own words; a 200 that holds an error has no status worth telling."""
+    error = _error(reply)
+    fields = error if isinstance(error, dict) else {}
+    told = fields.get("message") or fields.get("detail") or error or _shown(answer.body)
+    text = told if isinstance(told, str) else orjson.dumps(told).decode()
+    answered = "answered with an error" if answer.status == 200 else f"answered {answer.status}"
+    code, param = (value if isinstance(value := fields.get(name), str) else "" for name in ("code", "param"))
+    transient = answer.status in PASSING or 500 <= answer.status < 600
+    wait = _retry_after(answer.headers, now) if transient else None
+    return Refusal(f"{answered}: {text}", answer.status, code, param, transient, wait)
+
+
+def _error(reply: Any) -> Any:
+    """The error in a reply: OpenAI's and most others' {"error": …}, Gemini's list of one, or a bare object."""
+    if isinstance(reply, list):
+        reply = reply[0] if reply else None
+    if not isinstance(reply, dict):
+        return None
+    if error := reply.get("error"):
+        return error
+    return reply if "choices" not in reply and ("message" in reply or "detail" in reply) else None
+
+
+def _retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds to wait, from retry-after-ms (OpenAI) or Retry-After (RFC 9110, 10.2.3); None when neither is sound."""
+    if re.fullmatch(r"\d{1,9}(\.\d*)?", milliseconds := headers.get("retry-after-ms", "").strip()):
+        return float(milliseconds) / 1000
+    if re.fullmatch(r"\d{1,9}(\.\d*)?", after := headers.get("retry-after", "").strip()):
+        return float(after)
+    try:
+        return max(0.0, (parsedate_to_datetime(after) - now).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def _target(answer: Answer) -> str:
+    """The host that a redirect points to, and no more: its path may hold a token."""
+    try:
+        host = urlsplit(answer.headers.get("location", "")).hostname
+    except ValueError:
+        return ""
+    return f" to {host}" if host else ""
+
+
+def _shown(body: bytes) -> str:
+    return body[:500].decode(errors="replace") or "(an empty body)"

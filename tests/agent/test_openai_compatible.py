@@ -1,0 +1,464 @@
+"""OpenAICompatible against an endpoint on loopback: what it sends, what it reads, and when it lets go."""
+
+import asyncio
+import gc
+import gzip
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agent_core import MemoryJournal, run_agent
+from agent_core.errors import DefinitionError
+from agent_core.models import Completion, ModelError, Question
+from agent_core.models.openai_compatible import OpenAICompatible
+from tests.agent.loopback import Loopback, Reply, chat, half, hang_up, http, serving, silence
+from utools import ToolRegistry, tool
+
+KEY = "sk-secret-0123456789"
+MESSAGES = (b'{"role":"system","content":"Sei kurz."}', '{"role":"user","content":"Grüß dich"}'.encode())
+SCHEMA = {"type": "object"}
+REFUSED = {"error": {"message": "response_format json_schema is not supported", "code": None}}
+
+
+def question(**options: Any) -> Question:
+    return Question("openai:m1", MESSAGES, options, "agent", 0)
+
+
+@asynccontextmanager
+async def endpoint(*replies: Reply, api_key: str | None = KEY) -> AsyncIterator[tuple[OpenAICompatible, Loopback]]:
+    async with serving(*replies) as server:
+        model = OpenAICompatible("m1", base_url=server.url, api_key=api_key, backoff=0.001)
+        try:
+            yield model, server
+        finally:
+            await model.close()
+
+
+async def answered(reply: Reply, **options: Any) -> Completion:
+    async with endpoint(reply) as (model, _):
+        return await model.complete(question(**options))
+
+
+async def failed(*replies: Reply, **options: Any) -> ModelError:
+    async with endpoint(*replies) as (model, _):
+        with pytest.raises(ModelError) as caught:
+            await model.complete(question(**options))
+    return caught.value
+
+
+# ── what is sent ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_request_is_the_messages_bytes_between_model_and_options() -> None:
+    async with endpoint(chat("ok")) as (model, server):
+        await model.complete(question(temperature=0, top_p=0.5, seed=7, stop=["END"], max_output_tokens=9))
+    (request,) = server.requests
+    options = b'"temperature":0,"top_p":0.5,"seed":7,"stop":["END"],"max_tokens":9'
+    assert request.body == b'{"model":"m1","messages":[' + b",".join(MESSAGES) + b"]," + options + b"}"
+    assert request.target == "/v1/chat/completions"
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_question_without_options_is_sent_without_any() -> None:
+    async with endpoint(chat("ok")) as (model, server):
+        await model.complete(question())
+    assert list(server.requests[0].json()) == ["model", "messages"]
+
+
+FORMATS: dict[str, Any] = {
+    "text": None,
+    "json_object": {"type": "json_object"},
+    "json_schema": {"type": "json_schema", "json_schema": {"name": "step", "schema": SCHEMA}},
+    "auto": {"type": "json_schema", "json_schema": {"name": "step", "schema": SCHEMA}},
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+async def test_the_response_format_is_sent_in_the_vendors_words(name: str) -> None:
+    async with endpoint(chat("{}")) as (model, server):
+        await model.complete(question(response_format=name, step_schema=SCHEMA))
+    assert server.requests[0].json().get("response_format") == FORMATS[name]
+
+
+async def test_nothing_of_the_environment_reaches_a_strangers_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID")
+    for name in names:
+        monkeypatch.setenv(f"OPENAI_{name}", "ambient-value")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Ambient: ambient-value")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    async with endpoint(chat("ok"), api_key=None) as (model, server):
+        await model.complete(question())
+    headers = server.requests[0].headers
+    assert "authorization" not in headers
+    assert "ambient-value" not in str(headers)
+
+
+# ── what an endpoint does not take ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("status", [400, 404, 422, 501])
+async def test_auto_falls_to_what_the_endpoint_takes_and_remembers_it(status: int) -> None:
+    async with endpoint(http(status, REFUSED), http(status, REFUSED), chat("ok")) as (model, server):
+        options = {"response_format": "auto", "step_schema": SCHEMA}
+        first = await model.complete(question(**options))
+        second = await model.complete(question(**options))
+        assert model.info().json_schema is False
+    types = [request.json().get("response_format", {}).get("type") for request in server.requests]
+    assert types == ["json_schema", "json_object", None, None]
+    assert (first.requests, second.requests) == (3, 1)
+
+
+async def test_a_format_that_was_named_is_not_given_up() -> None:
+    error = await failed(http(400, REFUSED), response_format="json_schema", step_schema=SCHEMA)
+    assert error.requests == 1
+
+
+async def test_a_question_that_fails_in_every_format_teaches_nothing() -> None:
+    async with endpoint(http(400, REFUSED), http(400, REFUSED), http(400, REFUSED), chat("ok")) as (model, server):
+        with pytest.raises(ModelError) as caught:
+            await model.complete(question(response_format="auto", step_schema=SCHEMA))
+        await model.complete(question(response_format="auto", step_schema=SCHEMA))
+    assert caught.value.requests == 3
+    assert server.requests[-1].json()["response_format"]["type"] == "json_schema"
+
+
+async def test_max_tokens_gives_way_once_to_max_completion_tokens() -> None:
+    told = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    refusal = {"error": {"message": told, "param": "max_tokens", "code": "unsupported_parameter"}}
+    async with endpoint(http(400, refusal), chat("ok")) as (model, server):
+        first = await model.complete(question(max_output_tokens=9))
+        second = await model.complete(question(max_output_tokens=9))
+    sent = [{name for name in request.json() if name.startswith("max_")} for request in server.requests]
+    assert sent == [{"max_tokens"}, {"max_completion_tokens"}, {"max_completion_tokens"}]
+    assert (first.requests, second.requests) == (2, 1)
+
+
+async def test_a_sampling_option_that_the_model_does_not_support_is_left_out() -> None:
+    refusal = {"error": {"message": "only 1 is supported", "param": "temperature", "code": "unsupported_value"}}
+    async with endpoint(http(400, refusal), chat("ok")) as (model, server):
+        await model.complete(question(temperature=0.7, seed=1))
+        await model.complete(question(temperature=0.7, seed=1))
+    assert ["temperature" in request.json() for request in server.requests] == [True, False, False]
+    assert all(request.json()["seed"] == 1 for request in server.requests)
+
+
+async def test_a_wrong_value_is_an_error_not_left_out() -> None:
+    refusal = {"error": {"message": "must be at most 2", "param": "temperature", "code": "invalid_value"}}
+    error = await failed(http(400, refusal), temperature=3)
+    assert "must be at most 2" in str(error)
+    assert error.requests == 1
+
+
+# ── what is read ──────────────────────────────────────────────────────────────────────────────────────
+
+PARTS = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]
+CONTENTS = {"text": ("Grüß", "Grüß"), "null": (None, ""), "parts": (PARTS, "ab"), "no parts": ([], "")}
+
+
+@pytest.mark.parametrize(("sent", "read"), CONTENTS.values(), ids=CONTENTS)
+async def test_content_is_read_as_text(sent: Any, read: str) -> None:
+    assert await answered(chat(sent)) == Completion(read, "stop", 12, 3)
+
+
+REASONS = [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("tool_calls", "stop")]
+
+
+@pytest.mark.parametrize(("sent", "read"), [*REASONS, (None, "stop"), (7, "stop"), ("eos", "eos")])
+async def test_finish_reason_is_read(sent: Any, read: str) -> None:
+    assert (await answered(chat("x", finish_reason=sent))).finish_reason == read
+
+
+@pytest.mark.parametrize("usage", [None, [], {}, {"prompt_tokens": "12", "completion_tokens": True}])
+async def test_usage_that_is_no_count_is_absent(usage: Any) -> None:
+    completion = await answered(chat("x", usage=usage))
+    assert (completion.input_tokens, completion.output_tokens) == (None, None)
+
+
+async def test_a_compressed_reply_is_read() -> None:
+    plain = chat("x").partition(b"\r\n\r\n")[2]
+    assert (await answered(http(200, gzip.compress(plain), content_encoding="gzip"))).content == "x"
+
+
+# ── what fails at once ────────────────────────────────────────────────────────────────────────────────
+
+UNUSABLE = {
+    "error with status 200": (http(200, {"error": {"message": "overloaded"}}), "overloaded"),
+    "error beside choices": (chat("x", error={"message": "provider down"}), "provider down"),
+    "error as text": (http(200, {"error": "model not loaded"}), "model not loaded"),
+    "error in a list": (http(400, [{"error": {"message": "API key not valid"}}]), "answered 400: API key not valid"),
+    "detail": (http(422, {"detail": [{"loc": ["body"]}]}), "loc"),
+    "bare message": (http(403, {"code": "Denied", "message": "no access"}), "answered 403: no access"),
+    "error that is not JSON": (http(401, b"<html>Log in</html>"), "answered 401: <html>Log in</html>"),
+    "HTML": (http(200, b"<html>Hello</html>"), "not JSON: <html>"),
+    "truncated JSON": (http(200, b'{"choices":[{"mess'), "not JSON"),
+    "empty body": (http(200, b""), "an empty body"),
+    "no choices": (http(200, {"id": 1}), "no chat completion"),
+    "empty choices": (http(200, {"choices": []}), "an empty list of choices"),
+    "choices that are none": (http(200, {"choices": {"0": 1}}), "no chat completion"),
+    "a choice without message": (http(200, {"choices": [{"index": 0}]}), "no message"),
+    "a choice that is null": (http(200, {"choices": [None]}), "no message"),
+    "content of another type": (chat(5), "no message"),
+    "a number": (http(200, b"17"), "no chat completion"),
+    "a redirect": (http(307, b"", location="https://evil.example/take?t=secret"), "a redirect to evil.example;"),
+    "a redirect to nowhere": (http(302, b"", location="http://[bad"), "a redirect; redirects"),
+    "bad gzip": (http(200, b"no gzip", content_encoding="gzip"), "gave no answer"),
+}
+
+
+@pytest.mark.parametrize(("reply", "told"), UNUSABLE.values(), ids=UNUSABLE)
+async def test_an_unusable_answer_is_a_model_error_in_the_vendors_words(reply: bytes, told: str) -> None:
+    error = await failed(reply)
+    assert told in str(error)
+    assert str(error).startswith("127.0.0.1:")
+    assert error.kind == "model_error"
+    assert "secret" not in str(error)
+
+
+async def test_a_content_filter_that_refuses_the_request_has_its_own_kind() -> None:
+    refusal = {"error": {"message": "filtered", "code": "content_filter"}}
+    error = await failed(http(400, refusal), response_format="auto", step_schema=SCHEMA)
+    assert (error.kind, error.requests) == ("content_filter", 1)
+
+
+async def test_a_key_that_is_echoed_is_not_shown() -> None:
+    message = str(await failed(http(401, {"error": {"message": f"Incorrect API key provided: {KEY}."}})))
+    assert "Incorrect API key provided: ***." in message
+
+
+async def test_a_long_message_is_shortened() -> None:
+    assert len(str(await failed(http(400, {"error": "x" * 9000})))) < 550
+
+
+async def test_a_body_without_end_is_not_read_to_the_end() -> None:
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
+        while True:
+            writer.write(b" " * 2**20)
+            await writer.drain()
+
+    error = await failed(endless)
+    assert "more than 16 MiB" in str(error)
+    assert error.requests == 1
+
+
+@pytest.mark.parametrize("status", [200, 400])
+async def test_a_compression_bomb_ends(status: int) -> None:
+    bomb = gzip.compress(bytes(17 * 2**20))
+    assert "more than 16 MiB" in str(await failed(http(status, bomb, content_encoding="gzip")))
+
+
+# ── what is tried again ───────────────────────────────────────────────────────────────────────────────
+
+PASSING: dict[str, Reply] = {str(status): http(status, {"error": "busy"}) for status in (408, 409, 429, 500, 503, 529)}
+PASSING["a lost connection"] = hang_up
+PASSING["half a body"] = half
+
+
+@pytest.mark.parametrize("passing", PASSING.values(), ids=PASSING)
+async def test_what_may_pass_is_tried_again_and_counted(passing: Reply) -> None:
+    async with endpoint(passing, passing, chat("ok")) as (model, server):
+        completion = await model.complete(question())
+    assert completion == Completion("ok", "stop", 12, 3, requests=3)
+    assert len({request.body for request in server.requests}) == 1
+
+
+@pytest.mark.parametrize("passing", PASSING.values(), ids=PASSING)
+async def test_what_does_not_pass_is_an_error_after_three_attempts(passing: Reply) -> None:
+    async with endpoint(passing) as (model, server):
+        with pytest.raises(ModelError) as caught:
+            await model.complete(question())
+    assert caught.value.requests == len(server.requests) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+async def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
+    assert (await failed(http(status, {"error": "no"}))).requests == 1
+
+
+def _date(seconds: float) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+
+
+SHORT = {
+    "milliseconds": {"retry_after_ms": "40"},
+    "seconds": {"retry_after": "0.04"},
+    "milliseconds before seconds": {"retry_after_ms": "40", "retry_after": "3000"},
+}
+
+
+@pytest.mark.parametrize("headers", SHORT.values(), ids=SHORT)
+async def test_the_endpoint_says_how_long_to_wait(headers: dict[str, str]) -> None:
+    async with endpoint(http(429, b"", **headers), chat("ok")) as (model, _):
+        start = asyncio.get_running_loop().time()
+        await model.complete(question())
+        assert asyncio.get_running_loop().time() - start >= 0.04
+
+
+@pytest.mark.parametrize("after", [_date(-90), "soon", "-5", "nan", "", "Mon, 99 Jan 2024 00:00:00 GMT"])
+async def test_a_wait_that_is_past_or_unreadable_is_ours_to_choose(after: str) -> None:
+    async with endpoint(http(429, b"", retry_after=after), chat("ok")) as (model, _):
+        assert (await model.complete(question())).requests == 2
+
+
+@pytest.mark.parametrize("after", ["3600", _date(3600)], ids=["seconds", "date"])
+async def test_a_wait_past_a_minute_is_an_error_that_says_so(after: str) -> None:
+    error = await failed(http(429, {"error": "slow down"}, retry_after=after))
+    assert "slow down (it asks to wait 3" in str(error)
+    assert error.requests == 1
+
+
+async def test_an_endpoint_that_is_not_there_is_named_without_the_key() -> None:
+    async with serving() as server:
+        port = server.port
+    model = OpenAICompatible("m1", base_url=f"http://127.0.0.1:{port}/v1", api_key=KEY, backoff=0.001)
+    with pytest.raises(ModelError) as caught:
+        await model.complete(question())
+    await model.close()
+    assert str(caught.value) == f"127.0.0.1:{port} gave no answer: Connection refused"
+    assert caught.value.requests == 3
+
+
+# ── what cannot be asked ──────────────────────────────────────────────────────────────────────────────
+
+BAD_URLS = ["", "localhost:11434", "ftp://host/v1", "http://", "http://h:port/v1", "http://[::1/v1", "http://h/v1?k=1"]
+
+
+@pytest.mark.parametrize("url", BAD_URLS)
+def test_what_is_no_base_url_is_refused_when_the_client_is_made(url: str) -> None:
+    with pytest.raises(DefinitionError, match="base_url"):
+        OpenAICompatible("m1", base_url=url, api_key=None)
+
+
+def test_a_password_in_the_base_url_is_refused_and_not_shown() -> None:
+    with pytest.raises(DefinitionError) as caught:
+        OpenAICompatible("m1", base_url="https://me:hunter2@host/v1", api_key=None)
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_a_host_that_no_name_can_be_is_refused() -> None:
+    model = OpenAICompatible("m1", base_url="http://\u2603.example/v1", api_key=None)
+    with pytest.raises(DefinitionError, match="base_url"):
+        await model.complete(question())
+
+
+@pytest.mark.parametrize("key", ["sk-\n-inner", "sk-…", "sk-\x00"])
+def test_a_key_that_no_header_may_hold_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        OpenAICompatible("m1", base_url="http://host/v1", api_key=key)
+    assert "sk-" not in str(caught.value)
+
+
+# ── connections ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_cancellation_closes_the_connection() -> None:
+    async with endpoint(silence) as (model, server):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await model.complete(question())
+        for _ in range(100):
+            if server.left:
+                break
+            await asyncio.sleep(0.001)
+        assert server.left == 1
+
+
+async def test_a_silent_model_does_not_delay_another() -> None:
+    async with endpoint(silence) as (hung, _), endpoint(chat("ok")) as (model, _):
+        waiting = asyncio.create_task(hung.complete(question()))
+        assert all([(await model.complete(question())).content == "ok" for _ in range(20)])
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.wait({waiting})
+
+
+async def test_questions_one_after_another_share_a_connection() -> None:
+    async with endpoint(chat("ok")) as (model, server):
+        for _ in range(3):
+            await model.complete(question())
+    assert server.connections == 1
+
+
+async def test_a_closed_client_may_be_closed_and_asked_again() -> None:
+    async with endpoint(chat("ok")) as (model, server):
+        await model.close()
+        await model.complete(question())
+        await model.close()
+        await model.close()
+        await model.complete(question())
+    assert server.connections == 2
+
+
+def test_a_client_serves_one_event_loop_after_another() -> None:
+    async def served(port: int) -> int:
+        async with serving(chat("ok"), port=port) as server:
+            model = models.setdefault("m1", OpenAICompatible("m1", base_url=server.url, api_key=None))
+            assert (await model.complete(question())).content == "ok"
+            await model.close()
+        return server.port
+
+    models: dict[str, OpenAICompatible] = {}
+    port = asyncio.run(served(0))
+    assert asyncio.run(served(port)) == port
+
+
+async def test_nothing_is_left_open_by_a_closed_client() -> None:
+    async with endpoint(chat("ok"), silence) as (model, _):
+        await model.complete(question())
+        waiting = asyncio.create_task(model.complete(question()))
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+    gc.collect()  # a socket left open would warn here, and a warning is an error
+
+
+def test_making_a_client_imports_neither_sdk_nor_http() -> None:
+    code = (
+        "import sys; from agent_core.models.openai_compatible import OpenAICompatible as C;"
+        "C('m', base_url='https://h/v1', api_key='k');"
+        "print(sorted({'openai', 'httpx2', 'anyio'} & set(sys.modules)))"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ── a whole run ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_endpoint_drives_an_agent_to_its_answer() -> None:
+    @tool(effect="read")
+    async def lookup(word: str) -> str:
+        """Look a word up."""
+        return f"{word} means house"
+
+    action = {"type": "action", "tool": "lookup", "args": {"word": "casa"}}
+    final = {"type": "final", "answer": "A house."}
+    replies = (http(503, b""), chat(orjson.dumps(action).decode()), chat(orjson.dumps(final).decode()))
+    config = {"model": "openai:m1", "max_steps": 5, "allowed_tools": ["lookup"], "prompt": "What is a casa?"}
+    async with endpoint(*replies) as (model, server):
+        output = await run_agent(config, registry=ToolRegistry([lookup]), model=model, journal=MemoryJournal())
+    assert (output.final_answer, output.finish_reason, output.error) == ("A house.", "final", None)
+    assert output.usage["requests"] == 3
+    assert output.usage["input_tokens"] == 24
+    roles = [message["role"] for message in server.requests[-1].json()["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
+    assert "casa means house" in server.requests[-1].json()["messages"][-1]["content"]
+
+
+async def test_a_refusal_ends_a_run_as_a_model_error() -> None:
+    config = {"model": "openai:m1", "max_steps": 5, "allowed_tools": [], "prompt": "Hello"}
+    async with endpoint(http(401, {"error": {"message": "no such key"}})) as (model, _):
+        output = await run_agent(config, registry=ToolRegistry(), model=model)
+    assert output.finish_reason == "model_error"
+    assert output.error is not None
+    assert "no such key" in output.error["message"]
