@@ -34,6 +34,11 @@ class Providers:
             self.clients[key] = self._make(provider, name, key[2], key[3])
         return self.clients[key]
 
+    async def close(self) -> None:
+        """Let go of all clients' connections in this event loop; a later question opens new ones."""
+        for client in self.clients.values():
+            await client.close()
+
     def _split(self, model: str) -> tuple[str, str]:
         provider, colon, name = model.partition(":")
         return (provider, name) if colon else (self.default_provider, model)
@@ -46,20 +51,20 @@ class Providers:
             raise DefinitionError(told, where="model", value=f"{provider}:{name}")
         from agent_core.models.openai_compatible import OpenAICompatible
 
-        url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
-        return OpenAICompatible(name, base_url=url, api_key=self._key(url, base_url, api_key_env))
+        url = base_url or _own_url()
+        return OpenAICompatible(name, base_url=url, api_key=self._key(url, api_key_env))
 
-    def _key(self, url: str, base_url: str, api_key_env: str) -> str | None:
+    def _key(self, url: str, api_key_env: str) -> str | None:
         """The key that may be sent to `url`; None for an endpoint that none is paired with."""
-        own_endpoint = not base_url or url == OPENAI or url == os.environ.get("OPENAI_BASE_URL")
-        paired = self.base_urls.get(url)
-        name = paired or ("OPENAI_API_KEY" if own_endpoint else None)
+        paired = {_plain(endpoint): variable for endpoint, variable in self.base_urls.items()}
+        own = "OPENAI_API_KEY" if _plain(url) in (OPENAI, _plain(_own_url())) else None
+        name = paired.get(_plain(url), own)
         if api_key_env and api_key_env != name:
             told = "this key may not be sent to this base_url; the operator pairs them in base_urls"
             raise DefinitionError(told, where="api_key_env", value=api_key_env)
         key = os.environ.get(name) if name else None
-        if not key and url == OPENAI:
-            raise DefinitionError(f"the model needs a key: set {name or 'OPENAI_API_KEY'}", where="model")
+        if not key and _plain(url) == OPENAI:
+            raise DefinitionError(f"the model needs a key: set {name}", where="model")
         return key
 
 
@@ -69,4 +74,12 @@ def create_model(model: str, *, base_url: str | None = None, api_key: str | None
         return Providers()(model, {"base_url": base_url})
     from agent_core.models.openai_compatible import OpenAICompatible
 
-    return OpenAICompatible(model.partition(":")[2] or model, base_url=base_url or OPENAI, api_key=api_key)
+    return OpenAICompatible(model.removeprefix("openai:"), base_url=base_url or OPENAI, api_key=api_key)
+
+
+def _own_url() -> str:
+    return os.environ.get("OPENAI_BASE_URL") or OPENAI
+
+
+def _plain(url: str) -> str:
+    return url.rstrip("/")
