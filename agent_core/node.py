@@ -3,11 +3,11 @@
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -34,6 +34,7 @@ from utools.guards.redaction import Redactor
 from utools.registry import ToolRegistry
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
+Result = TypeVar("Result")
 CODE = "agent_core"
 ROOT = "agent"
 
@@ -99,13 +100,13 @@ def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> A
     return in_own_loop(lambda: run_agent(config, **options))
 
 
-def in_own_loop(work: Callable[[], Any]) -> Any:
+def in_own_loop(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """What the coroutine of `work` returns, run in an event loop of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work())
-    box: list[Any] = []
+    box: list[Result] = []
     failed: list[BaseException] = []
 
     def target() -> None:

@@ -207,17 +207,15 @@ def _item(strand: Strand, call: ToolCall) -> Generator[Operation, Any, Any]:
 
 
 def _batch(strand: Strand, effect: CallTools) -> Generator[Operation, Any, tuple[ToolReply, ...]]:
+    """One call stands in this strand; several have a strand each, and are made side by side."""
     if len(effect.calls) == 1:
         return ((yield from _item(strand, effect.calls[0])),)
     run, paths = strand.run, [item(strand.path, strand.n, i) for i in range(len(effect.calls))]
     strand.write({"kind": "asked", "ask": "batch", "tools": [call.tool for call in effect.calls]})
-    if effect.parallel:
-        yield from _flush(strand.pending)
-        branches = [_branch(run, path, call) for path, call in zip(paths, effect.calls, strict=True)]
-        replies = tuple((yield Fork(branches)))
-    else:
-        replies = yield from _in_order(strand, paths, effect.calls)
-    _close_batch(strand, paths, replies, parallel=effect.parallel)
+    yield from _flush(strand.pending)
+    branches = [_branch(run, path, call) for path, call in zip(paths, effect.calls, strict=True)]
+    replies = tuple((yield Fork(branches)))
+    _close_batch(strand, paths, replies)
     return replies
 
 
@@ -229,30 +227,16 @@ def _branch(run: Run, path: str, call: ToolCall) -> Operations:
     return reply
 
 
-def _in_order(
-    strand: Strand, paths: Sequence[str], calls: Sequence[ToolCall]
-) -> Generator[Operation, Any, tuple[ToolReply, ...]]:
-    replies: list[ToolReply] = []
-    for path, call in zip(paths, calls, strict=True):
-        last = replies[-1] if replies else None
-        if isinstance(last, Cancelled | Suspended):
-            replies.append(Suspended(last.reason, ()) if isinstance(last, Suspended) else last)
-            continue
-        replies.append((yield from _item(strand.run.open(path, strand.pending), call)))
-    return tuple(replies)
-
-
-def _close_batch(strand: Strand, paths: Sequence[str], replies: Sequence[ToolReply], *, parallel: bool) -> None:
+def _close_batch(strand: Strand, paths: Sequence[str], replies: Sequence[ToolReply]) -> None:
+    """Say that all items are done, unless one of them waits. A batch takes as long as its longest item."""
     if any(isinstance(reply, Suspended) for reply in replies):
         return
     closes = strand.run.closes(paths)
-    cancelled = [reply.at for reply in replies if isinstance(reply, Cancelled)]
-    if cancelled:
-        strand.write({"kind": "cancelled", "at": max(cancelled), "closes": closes})
+    at = max(reply.at for reply in replies if not isinstance(reply, Suspended))
+    if any(isinstance(reply, Cancelled) for reply in replies):
+        strand.write({"kind": "cancelled", "at": at, "closes": closes})
         return
-    answers = [reply for reply in replies if isinstance(reply, Did | Failed)]
-    seconds = (max if parallel else sum)(answer.seconds for answer in answers)
-    at = max(answer.at for answer in answers)
+    seconds = max(reply.seconds for reply in replies if isinstance(reply, Did | Failed))
     strand.write({"kind": "answered", "reply": "batch", "at": at, "seconds": seconds, "closes": closes})
 
 

@@ -64,10 +64,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class CallTools:
-    """Calls of one step: side by side when `parallel`, else in order."""
+    """Calls that are made side by side; what has to be in order is asked for one by one."""
 
     calls: tuple[ToolCall, ...]
-    parallel: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +145,9 @@ class Did:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An act that the world could not do, by its kind, e.g. `model_error`, `timeout`."""
+    """An act that the world could not do, and why: `model_error`, `timeout`, `definition`, …"""
 
-    kind: str
+    reason: str
     message: str
     at: str
     seconds: float

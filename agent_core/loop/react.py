@@ -64,7 +64,7 @@ def _step(turn: Turn, reply: Said | Failed | Cancelled) -> Step:
 def _model_failure(turn: Turn, reply: Failed) -> FinishReason:
     if turn.budget.exceeded() == "timeout":
         return "timeout"
-    return "content_filter" if reply.kind == "content_filter" else "model_error"
+    return "content_filter" if reply.reason == "content_filter" else "model_error"
 
 
 def _act(turn: Turn, reply: Said, actions: Sequence[Action]) -> Step:
@@ -81,10 +81,11 @@ def _act(turn: Turn, reply: Said, actions: Sequence[Action]) -> Step:
     if isinstance(settled, Cancelled | Suspended):
         return _stopped(turn, reply, thought, runnable, settled)
     running = [call for call, verdict in settled if verdict.verdict == "run"]
-    replies = dict(zip([call.id for call in running], (yield from _run(turn, running)), strict=True))
-    for result in replies.values():
+    results = yield from _run(turn, running)
+    for result in results:
         if isinstance(result, Cancelled | Suspended):
             return _stopped(turn, reply, thought, running, result)
+    replies = {call.id: result for call, result in zip(running, results, strict=False)}
     return turn.acted(reply, thought, [(call, replies.get(call.id, verdict)) for call, verdict in settled])
 
 
@@ -131,15 +132,20 @@ def _spoken(turn: Turn, call: ToolCall, verdict: Verdict, decision: Decision | N
             return call, Verdict("run")
 
 
-def _run(turn: Turn, calls: Sequence[ToolCall]) -> Generator[Effect, Any, tuple[ToolReply, ...]]:
-    """Run the calls: side by side when all of them only read, else one after another."""
-    if not calls:
-        return ()
-    turn.budget.tool_calls += len(calls)
-    parallel = len(calls) > 1 and all(call.effect == "read" for call in calls)
-    replies: tuple[ToolReply, ...] = yield CallTools(tuple(calls), parallel)
-    turn.spent(replies, parallel=parallel)
-    return replies
+def _run(turn: Turn, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[ToolReply]]:
+    """Run the calls: side by side when all of them only read, else one after another, up to one that stops the run."""
+    if len(calls) > 1 and all(call.effect == "read" for call in calls):
+        replies = yield CallTools(tuple([turn.starting(call) for call in calls]))
+        turn.spent(replies)
+        return list(replies)
+    done: list[ToolReply] = []
+    for call in calls:
+        if done and (isinstance(done[-1], Cancelled | Suspended) or turn.budget.exceeded()):
+            break
+        replies = yield CallTools((turn.starting(call),))
+        turn.spent(replies)
+        done.extend(replies)
+    return done
 
 
 def _stopped(

@@ -1,6 +1,7 @@
 """The state of one agent run: what was spent, said and traced so far, and how it may end. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent_core.loop.budget import Budget, Limits
@@ -53,21 +54,25 @@ class Turn:
         return CallModel(step, step - 1, self.config["model"], messages, digest, self._options, within, cut)
 
     def call(self, index: int, count: int, action: Action, effect: str) -> ToolCall:
-        """A call with what its tool gets and what bounds it."""
+        """A call with what its tool gets; what bounds it is known when it starts."""
         policy = self.tools.get(action.tool, {})
         suffix = f"_{index}" if count > 1 else ""
-        nested = effect == "nested"
-        single = None if nested else policy.get("timeout") or self.budget.limits.call_seconds
         return ToolCall(
             id=f"call_{self._prefix}_{self.budget.steps}{suffix}",
             tool=action.tool,
             args=action.args,
             config={**policy.get("preset", {}), **action.args},
             effect=effect,
-            within=self.budget.within(single),
+            within=policy.get("timeout"),
             idempotent=policy.get("idempotent", False),
-            remaining=self.budget.remaining() if nested else {},
         )
+
+    def starting(self, call: ToolCall) -> ToolCall:
+        """The call as it starts now: counted, and bound by what is left."""
+        self.budget.tool_calls += 1
+        if call.effect == "nested":
+            return replace(call, within=None, remaining=self.budget.remaining())
+        return replace(call, within=self.budget.within(call.within or self.budget.limits.call_seconds))
 
     def judge(self, call: ToolCall, *, edited: bool = False) -> Verdict:
         made = self.trace.tools.get(call.tool, {}).get("count", 0)
@@ -155,7 +160,7 @@ class Turn:
             self.repairs = 0
             return None
         reason, message = _failure(failures[0])
-        if any(isinstance(result, Failed) and result.kind == "abandoned" for result in failures):
+        if any(isinstance(result, Failed) and result.reason == "abandoned" for result in failures):
             return self.end("tool_error", message)
         if self.budget.exceeded() == "timeout":
             return self.end("timeout")
@@ -201,13 +206,12 @@ class Turn:
         if not failed and self.tools[call.tool]["trusted"]:
             self.trusted.extend(texts_in(_output(result)))
 
-    def spent(self, replies: Sequence[ToolReply], *, parallel: bool) -> None:
-        """Count what a batch took: side by side, as long as its longest."""
+    def spent(self, replies: Sequence[ToolReply]) -> None:
+        """Count what calls took: side by side, as long as the longest."""
         answers = [reply for reply in replies if isinstance(reply, Did | Failed)]
         for answer in answers:
             self.budget.did(answer)
-        if answers:
-            self.budget.seconds += (max if parallel else sum)(answer.seconds for answer in answers)
+        self.budget.seconds += max((answer.seconds for answer in answers), default=0.0)
 
     def edited(self, edit: Edit) -> None:
         """What a person wrote is trusted text."""

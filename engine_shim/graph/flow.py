@@ -145,7 +145,7 @@ def _finish(progress: _Progress, name: str, output: Any, at: str) -> None:
 
 def _failed(progress: _Progress, name: str, reply: Did | Failed) -> None:
     """A plain tool's failure, or a nested run that could not be started."""
-    kind = reply.kind if isinstance(reply, Failed) and reply.kind == "definition" else "tool_error"
+    kind = reply.reason if isinstance(reply, Failed) and reply.reason == "definition" else "tool_error"
     message = reply.message if isinstance(reply, Failed) else reply.error or "the tool failed"
     progress.errors[name] = {"kind": kind, "message": message, "where": name}
     progress.outputs[name] = {"error": message, "output": reply.output if isinstance(reply, Did) else None}

@@ -118,8 +118,7 @@ class Engine:
 
     def run_sync(self, workflow: Workflow, **options: Any) -> RunResult:
         """`run` for a caller without an event loop."""
-        result: RunResult = in_own_loop(lambda: self.run(workflow, **options))
-        return result
+        return in_own_loop(lambda: self.run(workflow, **options))
 
     async def _drive(self, run: str, spec: Spec, base: Path, on_event: Callable[[Event], None] | None) -> RunResult:
         redactor = self._secrets.redactor()

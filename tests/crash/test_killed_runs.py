@@ -17,8 +17,8 @@ def test_a_run_killed_at_any_point_ends_as_if_undisturbed(suffix: str) -> None:
     )
     undisturbed, *trials = [json.loads(line) for line in done.stdout.splitlines()]
     assert undisturbed["finish_reason"] == "final"
-    assert "agent/5.1/agent_core.0" in undisturbed["strands"]
-    assert undisturbed["acts"] == 11
+    assert "agent/7.1/agent_core.0" in undisturbed["strands"]
+    assert undisturbed["acts"] == 12
     assert len(trials) >= 90
     for trial in trials:
         assert trial["killed"], trial

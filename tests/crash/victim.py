@@ -54,18 +54,13 @@ class Outcome:
 
 
 def spike(started: dict[str, Any]) -> Any:
-    """Three reads side by side, two agents one after the other, an approval for two calls, then a batch of writes."""
+    """Three reads side by side, two agents one after the other, an approval for two calls, then the two writes."""
     seen: list[Any] = []
     reads = tuple(call(f"r{i}", "read_a", "read", {"i": i}) for i in range(3))
-    agents = (call("n0", CODE, "nested", CHILD), call("n1", CODE, "nested", CHILD))
+    agents = [CallTools((call(f"n{i}", CODE, "nested", CHILD),)) for i in range(2)]
+    both = CallTools((reads[0], call("n2", CODE, "nested", CHILD)))
     writes = (call("w0", "write_a", "write", {"by": "root"}), call("w1", "write_a", "write", {"by": "root too"}))
-    for step in (
-        CallTools(reads, parallel=True),
-        CallTools(agents[:1]),
-        CallTools(agents),
-        Wait(writes),
-        CallTools(writes),
-    ):
+    for step in (CallTools(reads), *agents, both, Wait(writes), *(CallTools((write,)) for write in writes)):
         replies = yield step
         stopped = [r for r in (replies if isinstance(replies, tuple) else (replies,)) if isinstance(r, Suspended)]
         if stopped:

@@ -1,0 +1,429 @@
+"""The loop, driven by hand: what it asks, how it ends, and what it hands over."""
+
+from typing import Any
+
+import pytest
+from by_hand import AT, Hand, action, broke, did, final, look, said
+
+from agent_core.loop.effects import Approve, Cancelled, Deny, Edit, Failed, Suspended
+
+
+def test_an_action_is_run_and_its_observation_is_the_next_message() -> None:
+    run = Hand([action(), final("It is seen.")], act=[did("seen")])
+    assert (run.reason, run.output["final_answer"]) == ("final", "It is seen.")
+    assert run.questions[1][-2:] == [
+        {"role": "assistant", "content": '{"type":"action","tool":"look","args":{"q":"x"}}'},
+        {"role": "user", "content": "The tool look returned: seen"},
+    ]
+
+
+def test_the_fixed_part_comes_first_and_never_changes() -> None:
+    run = Hand([action(), "nonsense", action(), final()], max_repairs=2)
+    for before, after in zip(run.questions, run.questions[1:], strict=False):
+        assert after[: len(before)] == before
+
+
+def test_the_order_of_what_the_model_sees() -> None:
+    history = [
+        {"role": "system", "content": "LEADING"},
+        {"role": "user", "content": "OLD"},
+        {"role": "assistant", "content": "ANSWER"},
+    ]
+    run = Hand(
+        [final()],
+        messages_json=history,
+        prompt="NEW",
+        system_prompt="SYSTEM",
+        developer_prompt="DEVELOPER",
+        examples=["EXAMPLE"],
+    )
+    texts = [message["content"] for message in run.questions[0]]
+    places = [texts[0].index(word) for word in ("- look(", "SYSTEM", "LEADING", "DEVELOPER", "EXAMPLE")]
+    assert places == sorted(places)
+    assert texts[1:] == ["OLD", '{"type":"final","answer":"ANSWER"}', "NEW"]
+    assert [message["role"] for message in run.questions[0]] == ["system", "user", "assistant", "user"]
+
+
+ENDINGS: list[tuple[str, str, dict[str, Any]]] = [
+    ("final", "final", {"replies": [final()]}),
+    ("max_steps", "max_steps", {"replies": [action(), action()], "max_steps": 2}),
+    ("max_tool_calls", "max_tool_calls", {"replies": [action(), action()], "max_tool_calls": 1}),
+    ("token_budget", "token_budget", {"replies": [action(), action()], "total_token_budget": 15}),
+    (
+        "cost_budget",
+        "cost_budget",
+        {"replies": [said(action(), cost=0.5), said(action(), cost=0.6)], "cost_budget": 1.0},
+    ),
+    ("timeout", "timeout", {"replies": [action(), action()], "timeout": 4}),
+    ("timeout_model", "timeout", {"replies": [Failed("timeout", "late", AT, 9.0)], "timeout": 9}),
+    ("timeout_tool", "timeout", {"replies": [action()], "act": [Failed("timeout", "late", AT, 9.0)], "timeout": 10}),
+    ("cancelled_model", "cancelled", {"replies": [Cancelled(AT)]}),
+    ("cancelled_tool", "cancelled", {"replies": [action()], "act": [Cancelled(AT)]}),
+    ("cancelled_waiting", "cancelled", {"replies": [action()], "approval": "always", "decisions": [Cancelled(AT)]}),
+    ("protocol_error", "protocol_error", {"replies": ["no", "no"]}),
+    ("invalid_action", "invalid_action", {"replies": [action(q=1), action(q=1)]}),
+    ("off_the_whitelist", "policy_denied", {"replies": [action("hack"), action("hack")]}),
+    (
+        "refused_by_a_person",
+        "policy_denied",
+        {"replies": [action()], "approval": "always", "decisions": [[Deny()]], "max_repairs": 0},
+    ),
+    ("tool_error", "tool_error", {"replies": [action(), action()], "act": [broke(), broke()]}),
+    (
+        "abandoned",
+        "tool_error",
+        {"replies": [action()], "act": [Failed("abandoned", "given up", AT, 0.0)], "max_repairs": 9},
+    ),
+    ("model_error", "model_error", {"replies": [Failed("model_error", "down", AT, 1.0)]}),
+    ("content_filter", "content_filter", {"replies": [said("", finish_reason="content_filter")]}),
+    ("content_filter_error", "content_filter", {"replies": [Failed("content_filter", "no", AT, 1.0)]}),
+    (
+        "awaiting_approval",
+        "awaiting_approval",
+        {
+            "replies": [action()],
+            "approval": "always",
+            "decisions": [Suspended("awaiting_approval", ({"strand": "agent"},))],
+        },
+    ),
+    ("in_doubt", "in_doubt", {"replies": [action()], "act": [Suspended("in_doubt", ({"strand": "agent"},))]}),
+]
+
+
+@pytest.mark.parametrize(("reason", "how"), [(r, h) for _, r, h in ENDINGS], ids=[name for name, _, _ in ENDINGS])
+def test_every_exit_has_its_reason_and_carries_everything(reason: str, how: dict[str, Any]) -> None:
+    run = Hand(**how)
+    assert run.reason == reason
+    output = run.output
+    assert (output["error"] is None) == (reason == "final")
+    assert (output["final_answer"] is None) == (reason != "final")
+    assert output["messages_json"][0] == {"role": "user", "content": "Go."}
+    assert set(output["usage"]) == {
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+        "requests",
+        "tool_calls",
+        "cost",
+        "estimated",
+    }
+    assert bool(output["waiting"]) == (reason in ("awaiting_approval", "in_doubt"))
+    answered = {c["id"] for m in output["messages_json"] for c in m.get("tool_calls", ())}
+    assert answered == {m["tool_call_id"] for m in output["messages_json"] if m["role"] == "tool"}
+
+
+def test_limits_of_zero_or_null_are_none() -> None:
+    many = [action()] * 30
+    run = Hand([*many, final()], max_steps=0, max_tool_calls=None, timeout=0, total_token_budget=0, cost_budget=0)
+    assert run.reason == "final"
+    assert run.output["usage"]["tool_calls"] == 30
+
+
+def test_a_final_that_crosses_the_budget_is_accepted() -> None:
+    assert Hand([said(final(), tokens=99, cost=9.0)], total_token_budget=10, cost_budget=1.0).reason == "final"
+
+
+def test_no_call_of_any_kind_starts_once_a_budget_is_used_up() -> None:
+    run = Hand([said(action(), tokens=99)], total_token_budget=10)
+    assert (run.reason, run.batches) == ("token_budget", [])
+    assert run.output["trace"][0]["error"] == "not run: token_budget"
+
+
+# ── the last step ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_model_is_told_when_it_must_answer() -> None:
+    last = Hand([action(), final()], max_steps=2)
+    assert "last reply" in last.last_heard
+    assert "last reply" not in last.questions[0][-1]["content"]
+    assert "last reply" in Hand([final()], max_steps=1).last_heard
+    assert "No tool calls are left" in Hand([action(), final()], max_tool_calls=1).last_heard
+
+
+def test_an_action_in_the_last_step_is_not_run() -> None:
+    run = Hand([action()], max_steps=1)
+    assert (run.reason, run.batches) == ("max_steps", [])
+    assert run.output["trace"][0]["action"] == {"tool": "look", "args": {"q": "x"}}
+
+
+@pytest.mark.parametrize("reply", ["no", action(q=1), action("hack")], ids=["unreadable", "invalid", "denied"])
+def test_what_goes_wrong_in_the_last_step_ends_as_max_steps_unless_it_exceeds_repairs(reply: str) -> None:
+    assert Hand([reply], max_steps=1).reason == "max_steps"
+    assert Hand([reply], max_steps=1, max_repairs=0).reason in ("protocol_error", "invalid_action", "policy_denied")
+
+
+# ── repairs ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_repair_says_what_was_wrong_where_and_what_was_expected() -> None:
+    run = Hand([action(q=1), final()])
+    assert "/q: expected a string, you sent 1" in run.last_heard
+    assert "{" not in run.last_heard
+
+
+def test_a_success_resets_the_count_of_repairs() -> None:
+    assert Hand(["no", action(), "no", action(), "no", final()], max_steps=9).reason == "final"
+
+
+def test_no_repairs_means_none() -> None:
+    assert Hand(["no"], max_repairs=0).reason == "protocol_error"
+
+
+def test_a_failed_tool_counts_unless_only_unreadable_replies_do() -> None:
+    replies = [action(), action(q=1), action("hack"), action(), final()]
+    acts = [broke(), broke()]
+    assert Hand(replies, act=acts).reason == "invalid_action"
+    assert Hand(replies, act=acts, repair_scope="unreadable").reason == "final"
+
+
+def test_a_cut_off_reply_is_told_so() -> None:
+    run = Hand([said('{"type":"final","answer":"It is', finish_reason="length"), final()])
+    assert "cut off" in run.last_heard or "too long" in run.last_heard
+    assert run.decided[0]["unreadable"]["kind"] == "truncated"
+
+
+@pytest.mark.parametrize("quote", ["whole", "closing"])
+def test_an_answer_that_quotes_the_repair_is_a_failed_repair(quote: str) -> None:
+    first = Hand(["no", final()])
+    text = first.last_heard if quote == "whole" else first.last_heard.splitlines()[-1]
+    assert Hand(["no", final(text)]).reason == "protocol_error"
+
+
+def test_an_answer_may_repeat_what_a_failed_tool_said() -> None:
+    run = Hand(
+        [action(), final("The tool said: there is no file called budget.txt here")],
+        act=[broke("there is no file called budget.txt here")],
+    )
+    assert run.reason == "final"
+
+
+def test_an_unreadable_reply_is_not_kept_for_the_next_turn() -> None:
+    run = Hand(["no", final("yes")])
+    assert run.output["messages_json"] == [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "yes"}]
+    assert [step["action"] for step in run.output["trace"]] == [None, None]
+
+
+def test_a_plan_is_repaired_like_any_unreadable_reply() -> None:
+    plan = '{"type":"plan","steps":[{"step":1,"description":"d","tool":"look","parameters":{}}]}'
+    assert Hand([plan], max_repairs=0).reason == "protocol_error"
+
+
+def test_an_answer_schema_is_held() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    run = Hand([final({"n": "1"}), final({"n": 1})], answer_schema=schema)
+    assert run.output["final_answer"] == {"n": 1}
+    assert "/answer/n" in run.questions[1][-1]["content"]
+    assert Hand([final("text")], answer_schema=schema, max_repairs=0).reason == "protocol_error"
+
+
+def test_tolerant_parsing_drops_what_the_model_invented() -> None:
+    text = action() + '\n{"type":"final","answer":"invented"}'
+    run = Hand([text, final("real")], parsing="tolerant")
+    assert (run.output["final_answer"], run.decided[0]["stripped"]) == ("real", ["trailing"])
+    assert "invented" not in str(run.questions[-1])
+
+
+# ── people ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_approved_call_runs() -> None:
+    run = Hand([action(), final()], approval="always", decisions=[[Approve()]])
+    assert (run.reason, len(run.batches), len(run.waits)) == ("final", 1, 1)
+
+
+def test_approval_on_write_lets_reads_pass() -> None:
+    assert Hand([action(), final()], approval="on_write").waits == []
+    written = Hand([action(), final()], tools=[look(effect="write")], approval="on_write", decisions=[[Approve()]])
+    assert len(written.waits) == 1
+
+
+def test_a_denied_call_never_reaches_the_tool_and_the_model_reads_why() -> None:
+    run = Hand([action(), final()], approval="always", decisions=[[Deny("not on a Sunday")]])
+    assert run.batches == []
+    assert "not on a Sunday" in run.last_heard
+
+
+def test_edited_arguments_are_judged_again() -> None:
+    edited = Hand([action(), final()], approval="always", decisions=[[Edit({"q": "better"})]])
+    assert edited.batches[0].calls[0].args == {"q": "better"}
+    assert edited.output["trace"][0]["action"]["args"] == {"q": "better"}
+    wrong = Hand([action(), final()], approval="always", decisions=[[Edit({"q": 7})]])
+    assert wrong.batches == []
+    assert "/q" in wrong.last_heard
+
+
+# ── policy ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_max_calls_bounds_one_tool() -> None:
+    run = Hand([action(), action(), final()], allowed_tools=[{"tool": "look", "max_calls": 1}])
+    assert (len(run.batches), run.reason) == (1, "final")
+    assert "1 times, no more" in run.last_heard
+
+
+def test_a_preset_is_invisible_and_cannot_be_overridden() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"q": {"type": "string"}, "root": {"type": "string"}},
+        "required": ["q", "root"],
+    }
+    allowed = [{"tool": "look", "preset": {"root": "secret place"}}]
+    run = Hand([action(), action(q="x", root="mine"), final()], tools=[look(schema=schema)], allowed_tools=allowed)
+    assert run.batches[0].calls[0].config == {"q": "x", "root": "secret place"}
+    assert run.batches[0].calls[0].args == {"q": "x"}
+    assert "secret place" not in str(run.questions)
+    assert "root" not in run.questions[0][0]["content"]
+    assert run.decided[1]["calls"][0]["reason"] == "invalid_action"
+
+
+def test_an_author_property_is_refused_even_when_it_is_not_set() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"q": {"type": "string"}, "allow_cidrs": {"type": "array", "x-author": True}},
+        "required": ["q"],
+    }
+    run = Hand([action(q="x", allow_cidrs=["0.0.0.0/0"])], tools=[look(schema=schema)], max_repairs=0)
+    assert run.reason == "invalid_action"
+    assert "allow_cidrs" not in run.questions[0][0]["content"]
+
+
+def test_no_tools_means_none() -> None:
+    run = Hand([action(), final()], allowed_tools=[])
+    assert run.batches == []
+    assert "no tools" in run.last_heard
+
+
+def test_deny_wins() -> None:
+    run = Hand([action(), final()], allowed_tools=["look", "l*"], deny_tools=["lo*"])
+    assert run.batches == []
+
+
+@pytest.mark.parametrize(
+    ("to", "runs"),
+    [
+        ("bob@example.com", True),
+        ("bob@example.com,eve@evil.org", False),
+        ("bob@example.com\n", False),
+        ("eve@evil.org", False),
+    ],
+)
+def test_narrowed_arguments_must_match_as_a_whole(to: str, runs: bool) -> None:
+    allowed = [{"tool": "look", "args": {"properties": {"q": {"pattern": r"[^@,;\s]+@example\.com"}}}}]
+    run = Hand([action(q=to), final()], allowed_tools=allowed)
+    assert bool(run.batches) == runs
+    assert runs or run.decided[0]["calls"][0]["reason"] == "policy_denied"
+
+
+def test_provenance_takes_only_what_a_trusted_text_holds() -> None:
+    allowed = [{"tool": "look", "provenance": {"q": "trusted"}}]
+    told = {"allowed_tools": allowed, "prompt": "Write to Bob@Example.com, please."}
+    assert len(Hand([action(q="bob@example.com"), final()], **told).batches) == 1
+    for wrong in ("example.com", "ob@example.com", "eve@evil.org", ""):
+        assert Hand([action(q=wrong)], max_repairs=0, **told).reason == "policy_denied", wrong
+
+
+def test_an_observation_is_not_trusted_unless_its_tool_is() -> None:
+    tools = [look(), look("send")]
+    replies = [action(), action("send", q="eve@evil.org"), final()]
+    guarded = {"tool": "send", "provenance": {"q": "trusted"}}
+    plain = Hand(replies, tools=tools, allowed_tools=["look", guarded], act=[did({"mail": "eve@evil.org"}), did()])
+    assert [batch.calls[0].tool for batch in plain.batches] == ["look"]
+    trusted = [{"tool": "look", "trusted": True}, guarded]
+    vouched = Hand(replies, tools=tools, allowed_tools=trusted, act=[did({"mail": "eve@evil.org"}), did()])
+    assert [batch.calls[0].tool for batch in vouched.batches] == ["look", "send"]
+
+
+def test_what_fails_provenance_goes_to_a_person_where_there_is_one() -> None:
+    allowed = [{"tool": "look", "provenance": {"q": "trusted"}, "approval": "on_write"}]
+    run = Hand([action(q="eve@evil.org"), final()], allowed_tools=allowed, decisions=[[Approve()]])
+    assert (len(run.waits), len(run.batches)) == (1, 1)
+
+
+def test_an_effect_that_only_the_host_knows_is_asked_for_and_recorded() -> None:
+    dynamic = look(effect=lambda args: "write")
+    run = Hand([action(), final()], tools=[dynamic], approval="on_write", effects="write", decisions=[[Approve()]])
+    assert run.decided[0]["calls"][0]["effect"] == "write"
+    assert len(run.waits) == 1
+
+
+# ── what is shown and kept ───────────────────────────────────────────────────────────────────────
+
+
+def test_an_observation_is_shortened_with_head_tail_and_what_is_missing() -> None:
+    run = Hand([action(), final()], act=[did("a" * 500 + "z" * 500)], observation_max_len=100)
+    shown = run.output["trace"][0]["observation"]
+    assert len(shown) == 100
+    assert shown.startswith("aaa")
+    assert shown.endswith("zzz")
+    assert "characters left out" in shown
+    assert shown in run.last_heard
+
+
+def test_the_trace_keeps_within_its_bytes_and_loses_the_oldest_observations_first() -> None:
+    run = Hand([*[action()] * 9, final()], act=[did("o" * 200)] * 9, max_steps=20, trace_max_bytes=2500)
+    observations = [step["observation"] for step in run.output["trace"] if step["action"]]
+    assert len(str(run.output["trace"])) < 3000
+    assert observations[0] == "…"
+    assert observations[-1] == "o" * 200
+
+
+def test_long_arguments_are_shortened_in_the_trace_only() -> None:
+    run = Hand([action(q="x" * 900), final()], observation_max_len=80)
+    assert len(str(run.output["trace"][0]["action"]["args"])) < 120
+    assert run.batches[0].calls[0].args == {"q": "x" * 900}
+
+
+def test_history_is_trimmed_by_whole_turns() -> None:
+    history = [{"role": role, "content": f"{role} {i}"} for i in range(6) for role in ("user", "assistant")]
+    run = Hand([final()], messages_json=history, max_history_messages=5)
+    assert [m["content"] for m in run.questions[0][1:2]] == ["user 4"]
+
+
+def test_a_question_that_is_too_long_loses_old_observations_first_then_old_turns() -> None:
+    turns = [{"role": role, "content": f"{role} {i} " + "w" * 400} for i in range(4) for role in ("user", "assistant")]
+    run = Hand(
+        [action(), action(), final()],
+        act=[did("o" * 2000), did("p" * 40)],
+        messages_json=turns,
+        observation_max_len=0,
+        max_input_tokens=1100,
+        max_history_messages=0,
+    )
+    dropped, shortened, nothing = [asked.cut for asked in run.asked]
+    assert dropped is not None
+    assert (dropped["shortened"], dropped["dropped"] > 0, dropped["dropped"] % 2) == (0, True, 0)
+    assert shortened == {"shortened": 1, "dropped": 0}
+    assert nothing is None
+    assert "characters left out" in str(run.questions[-1])
+    assert "p" * 40 in str(run.questions[-1])
+    assert run.questions[-1][1]["content"].startswith("user")
+    assert run.asked[1].record()["cut"] == shortened
+
+
+def test_digests_are_chained_over_what_the_model_sees() -> None:
+    one, other = Hand([action(), final()], act=[did("a")]), Hand([action(), final()], act=[did("b")])
+    assert one.asked[0].digest == other.asked[0].digest
+    assert one.asked[1].digest != other.asked[1].digest
+
+
+def test_usage_and_used_tools_add_up() -> None:
+    run = Hand([said(action(), tokens=3), said(action(), tokens=4), said(final(), tokens=5, cost=0.5)])
+    assert run.output["usage"] == {
+        "input_tokens": 12,
+        "output_tokens": 0,
+        "total_tokens": 12,
+        "requests": 3,
+        "tool_calls": 2,
+        "cost": 0.5,
+        "estimated": False,
+    }
+    assert run.output["used_tools"] == {"look": {"count": 2, "total_ms": 2000.0}}
+    assert run.output["total_ms"] == 5000.0
+
+
+def test_what_a_nested_run_spends_its_parent_spends() -> None:
+    usage = {"input_tokens": 90, "output_tokens": 5, "requests": 4, "tool_calls": 3, "cost": 0.2, "estimated": True}
+    run = Hand([action(), final()], act=[did("answer", usage=usage)])
+    assert run.output["usage"]["total_tokens"] == 10 + 10 + 95
+    assert (run.output["usage"]["requests"], run.output["usage"]["tool_calls"]) == (6, 4)
+    assert run.output["usage"]["estimated"]

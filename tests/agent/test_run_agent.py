@@ -1,0 +1,494 @@
+"""run_agent: the loop with a journal, a model and real tools."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import Q, action, final
+
+from agent_core import (
+    Approve,
+    DecisionError,
+    DefinitionError,
+    Deny,
+    Edit,
+    Fail,
+    JsonlJournal,
+    MemoryJournal,
+    Retry,
+    Skip,
+    SqliteJournal,
+    agent_tool,
+    replay,
+    run_agent,
+    run_agent_sync,
+    verify,
+)
+from agent_core.models import Completion, ModelError, ModelInfo, Question, ScriptedModel
+from agent_core.secrets import Secrets
+from utools import Tool, ToolContext, ToolRegistry, ToolResult
+
+CONFIG = {"model": "scripted", "max_steps": 5, "allowed_tools": ["look"], "prompt": "Go."}
+
+
+class Calls(list[dict[str, Any]]):
+    """A tool that counts its calls: `registry` holds it as `look`."""
+
+    def __init__(self, result: Callable[[dict[str, Any], ToolContext], Any] | None = None, **options: Any) -> None:
+        super().__init__()
+        self.result = result or (lambda args, context: "seen")
+        self.keys: list[str] = []
+        self.registry = ToolRegistry([Tool("look", "Looks.", Q, self.execute, **{"effect": "read"} | options)])
+
+    async def execute(self, args: dict[str, Any], context: ToolContext) -> Any:
+        self.append(args)
+        self.keys.append(context.idempotency_key)
+        value = self.result(args, context)
+        return await value if asyncio.iscoroutine(value) else value
+
+
+async def test_a_run_ends_verified_and_replayed(tmp_path: Path) -> None:
+    for journal in (MemoryJournal(), JsonlJournal(tmp_path / "run.jsonl"), SqliteJournal(tmp_path / "runs.db")):
+        output = await run_agent(
+            CONFIG, registry=Calls().registry, model=ScriptedModel([action(), final()]), journal=journal
+        )
+        assert output.final_answer == "done"
+        assert verify(journal, run_id=output.run_id).ok
+        emitted = {"head": output.journal["head"], "count": output.journal["count"]}
+        assert verify(journal, run_id=output.run_id, **emitted).ok
+        assert replay(journal, run_id=output.run_id).identical
+        journal.close()
+
+
+def test_the_sync_twin_gives_the_same() -> None:
+    output = run_agent_sync(CONFIG, registry=Calls().registry, model=ScriptedModel([final()]))
+    assert (output.finish_reason, output.model_dump()["final_answer"]) == ("final", "done")
+
+
+async def test_the_sync_twin_works_inside_a_running_loop() -> None:
+    assert run_agent_sync(CONFIG, registry=Calls().registry, model=ScriptedModel([final()])).finish_reason == "final"
+
+
+async def test_a_finished_run_gives_its_output_again_without_acting(tmp_path: Path) -> None:
+    journal, calls = JsonlJournal(tmp_path / "run.jsonl"), Calls()
+    first = await run_agent(CONFIG, registry=calls.registry, model=ScriptedModel([action(), final()]), journal=journal)
+    again = await run_agent(CONFIG, registry=calls.registry, model=ScriptedModel([]), journal=journal)
+    assert again == first
+    assert len(calls) == 1
+
+
+async def test_a_run_goes_on_only_with_the_config_it_began_with() -> None:
+    journal = MemoryJournal()
+    await run_agent(CONFIG, registry=Calls().registry, model=ScriptedModel([final()]), journal=journal, run_id="r1")
+    with pytest.raises(DefinitionError, match="config/max_steps: run 'r1' began with another config"):
+        await run_agent(
+            {**CONFIG, "max_steps": 6}, registry=Calls().registry, model=ScriptedModel([]), journal=journal, run_id="r1"
+        )
+
+
+BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
+    ({"max_steps": "many"}, "config/max_steps"),
+    ({"temprature": 1}, "config/temprature: unknown key"),
+    ({"allowed_tools": ["lok"]}, "did you mean look"),
+    ({"allowed_tools": ["x.*"]}, "no tool fits this pattern"),
+    ({"allowed_tools": ["look", "look"]}, "listed twice"),
+    ({"allowed_tools": [{"tool": "look", "preset": {"q": 7}}]}, "allowed_tools/0/preset/q"),
+    ({"allowed_tools": [{"tool": "look", "preset": {"zz": 7}}]}, "allowed_tools/0/preset/zz"),
+    ({"allowed_tools": [{"tool": "look", "args": {"type": "wrong"}}]}, "allowed_tools/0/args"),
+    ({"allowed_tools": [{"tool": "look", "provenance": {"zz": "trusted"}}]}, "allowed_tools/0/provenance/zz"),
+    ({"allowed_tools": [{"tool": "look", "rate_limit": "1/s"}]}, "rate limits are not built yet"),
+    ({"mode": "plan"}, "plan mode is not built yet"),
+    ({"protocol": "tools"}, "native function calling is not built yet"),
+    ({"fallback_models": ["x"]}, "fallback models are not built yet"),
+    ({"prompt": None}, "give messages_json or prompt"),
+    ({"messages_json": "[{]"}, "not a JSON array"),
+    ({"messages_json": [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]}, "messages_json/1"),
+    ({"messages_json": [{"role": "robot", "content": "a"}]}, "messages_json/0/role"),
+    ({"messages_json": [{"role": "user", "content": 5}]}, "messages_json/0/content"),
+    ({"messages_json": [{"role": "user", "content": "a", "id": 1}]}, "messages_json/0/id"),
+    ({"answer_schema": {"type": "nope"}}, "answer_schema"),
+    ({"prompts": {"sistem": "x"}}, "prompts/sistem"),
+    ({"prompts": {"system": "no tools named"}}, "$tool_definitions is missing"),
+    ({"prompts": {"error": "$error and $more"}}, "unknown variable $more"),
+    ({"prompts": {"react": "costs 5$"}}, "stray $"),
+    ({"prompts": {"react": "../../etc/passwd.txt"}}, "prompts/react"),
+]
+
+
+@pytest.mark.parametrize(("change", "told"), BAD_CONFIGS, ids=[str(change)[:60] for change, _ in BAD_CONFIGS])
+async def test_a_bad_config_is_told_before_anything_is_written(change: dict[str, Any], told: str) -> None:
+    journal = MemoryJournal()
+    with pytest.raises(DefinitionError) as caught:
+        await run_agent(
+            {**CONFIG, **change}, registry=Calls().registry, model=ScriptedModel([]), journal=journal, run_id="r"
+        )
+    assert told in str(caught.value)
+    assert journal.runs() == []
+
+
+async def test_own_prompts_by_text_and_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.md").write_text("FROM A FILE, $$5, asked $user_message after $conversation_history")
+    seen: list[Any] = []
+    config = {**CONFIG, "prompts": {"system": "MINE $tool_definitions $max_steps", "react": "mine.md"}, "examples": []}
+    history = [{"role": "user", "content": "$HOME"}, {"role": "assistant", "content": "${x}"}]
+    await run_agent(
+        {**config, "messages_json": history},
+        registry=Calls().registry,
+        model=ScriptedModel(lambda m: seen.append(m) or final()),
+    )
+    assert seen[0][0]["content"].startswith(
+        "MINE - look({q: string}): Looks. 5\n\nFROM A FILE, $5, asked Go. after user: $HOME"
+    )
+
+
+async def test_chinese_prompts_are_there() -> None:
+    seen: list[Any] = []
+    await run_agent(
+        {**CONFIG, "language": "zh"},
+        registry=Calls().registry,
+        model=ScriptedModel(lambda m: seen.append(m) or final()),
+    )
+    assert "工具" in seen[0][0]["content"]
+
+
+# ── people ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _waiting(journal: MemoryJournal, calls: Calls) -> Any:
+    config = {**CONFIG, "approval": "always"}
+    model = ScriptedModel([action(), final()])
+    output = await run_agent(config, registry=calls.registry, model=model, journal=journal, run_id="r")
+    return output, lambda **options: run_agent(
+        config, registry=calls.registry, model=model, journal=journal, run_id="r", **options
+    )
+
+
+async def test_a_waiting_call_holds_nothing_and_goes_on_when_it_is_approved() -> None:
+    journal, calls = MemoryJournal(), Calls()
+    output, again = await _waiting(journal, calls)
+    assert (output.finish_reason, list(calls)) == ("awaiting_approval", [])
+    (entry,) = output.waiting
+    assert {key: entry[key] for key in ("tool", "args", "reason")} == {
+        "tool": "look",
+        "args": {"q": "x"},
+        "reason": "awaiting_approval",
+    }
+    assert verify(journal, run_id="r", head=output.journal["head"], count=output.journal["count"]).ok
+    assert (await again()).finish_reason == "awaiting_approval"
+    done = await again(decisions={(entry["strand"], entry["n"]): Approve()})
+    assert (done.finish_reason, len(calls)) == ("final", 1)
+    assert replay(journal, run_id="r").identical
+
+
+@pytest.mark.parametrize(("decision", "made"), [(Deny("no"), []), (Edit({"q": "better"}), [{"q": "better"}])])
+async def test_a_person_may_deny_or_edit(decision: Any, made: list[Any]) -> None:
+    journal, calls = MemoryJournal(), Calls()
+    output, again = await _waiting(journal, calls)
+    done = await again(decisions={(output.waiting[0]["strand"], output.waiting[0]["n"]): decision})
+    assert done.finish_reason == "final"
+    assert list(calls) == made
+    assert replay(journal, run_id="r").identical
+
+
+async def test_a_decision_must_fit_what_waits() -> None:
+    journal, calls = MemoryJournal(), Calls()
+    output, again = await _waiting(journal, calls)
+    place = (output.waiting[0]["strand"], output.waiting[0]["n"])
+    with pytest.raises(DecisionError, match="waits for approve, deny or edit, not retry"):
+        await again(decisions={place: Retry()})
+    with pytest.raises(DecisionError, match="nothing waits at agent:99; waiting: agent:4"):
+        await again(decisions={("agent", 99): Approve()})
+    await again(decisions={place: Approve()})
+    with pytest.raises(DecisionError, match="this run has ended"):
+        await again(decisions={place: Approve()})
+
+
+# ── writes in doubt ──────────────────────────────────────────────────────────────────────────────
+
+
+async def _in_doubt(journal: MemoryJournal, calls: Calls) -> Any:
+    config = {**CONFIG, "single_call_timeout": 0.05}
+    model = ScriptedModel([action(), final()])
+
+    def again(**options: Any) -> Any:
+        return run_agent(config, registry=calls.registry, model=model, journal=journal, run_id="r", **options)
+
+    return await again(), again
+
+
+def _hangs_once() -> Callable[[Any, Any], Any]:
+    turns = iter([asyncio.Event().wait()])
+    return lambda args, context: next(turns, "done at last")
+
+
+@pytest.mark.parametrize(
+    ("decision", "reason", "made"),
+    [(Retry(), "final", 2), (Skip(), "final", 1), (Fail(), "tool_error", 1)],
+    ids=["retry", "skip", "fail"],
+)
+async def test_a_write_that_timed_out_is_in_doubt_until_a_person_decides(decision: Any, reason: str, made: int) -> None:
+    journal, calls = MemoryJournal(), Calls(_hangs_once(), effect="write")
+    output, again = await _in_doubt(journal, calls)
+    assert output.finish_reason == "in_doubt"
+    done = await again(decisions={(output.waiting[0]["strand"], output.waiting[0]["n"]): decision})
+    assert (done.finish_reason, len(calls)) == (reason, made)
+    assert len(set(calls.keys)) == 1
+    assert replay(journal, run_id="r").identical
+
+
+async def test_an_idempotent_write_that_timed_out_is_a_plain_tool_error() -> None:
+    journal, calls = MemoryJournal(), Calls(_hangs_once(), effect="write", idempotent=True)
+    output, _ = await _in_doubt(journal, calls)
+    assert output.finish_reason == "final"
+    assert "no result within 0.05 seconds" in str(output.trace[0]["error"])
+
+
+# ── nested runs ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _parent(**preset: Any) -> dict[str, Any]:
+    child = {"model": "scripted", "max_steps": 3, "allowed_tools": ["look"], **preset}
+    return {**CONFIG, "allowed_tools": [{"tool": "agent_core", "preset": child}]}
+
+
+async def _nested(
+    config: dict[str, Any], calls: Calls, child: list[Any], journal: MemoryJournal, **options: Any
+) -> Any:
+    calls.registry.get("agent_core") if "agent_core" in [
+        t.code for t in calls.registry.all()
+    ] else calls.registry.register(agent_tool(calls.registry))
+    script = {"agent": [action("agent_core", prompt="Find it."), final("Parent done.")], "agent/agent_core.4": child}
+    return await run_agent(
+        config, registry=calls.registry, model=ScriptedModel(script), journal=journal, run_id="r", **options
+    )
+
+
+async def test_an_agent_may_call_another_within_its_own_budget() -> None:
+    journal, calls = MemoryJournal(), Calls()
+    output = await _nested(_parent(), calls, [action(), final("Found.")], journal)
+    assert output.final_answer == "Parent done."
+    assert output.trace[0]["observation"] == "Found."
+    assert (output.usage["tool_calls"], output.usage["requests"]) == (2, 4)
+    assert sorted(journal.load("r")) == ["agent", "agent/agent_core.4"]
+    assert verify(journal, run_id="r", head=output.journal["head"], count=output.journal["count"]).ok
+    assert replay(journal, run_id="r").identical
+
+
+async def test_a_nested_run_cannot_spend_more_than_its_parent_has_left() -> None:
+    journal = MemoryJournal()
+    await _nested({**_parent(max_tool_calls=50), "max_tool_calls": 3}, Calls(), [final("Found.")], journal)
+    limits = journal.load("r")["agent/agent_core.4"][0].record()["limits"]
+    assert limits["tool_calls"] == 2
+
+
+async def test_a_child_that_waits_makes_its_parent_wait() -> None:
+    journal, calls = MemoryJournal(), Calls()
+    child = [action(), final("Found.")]
+    output = await _nested(_parent(approval="always"), calls, child, journal)
+    assert output.finish_reason == "awaiting_approval"
+    (entry,) = output.waiting
+    assert entry["strand"] == "agent/agent_core.4"
+    done = await _nested(
+        _parent(approval="always"), calls, child, journal, decisions={(entry["strand"], entry["n"]): Approve()}
+    )
+    assert (done.finish_reason, len(calls)) == ("final", 1)
+    assert replay(journal, run_id="r").identical
+
+
+async def test_a_childs_bad_config_is_a_tool_error_that_the_parent_reads() -> None:
+    journal = MemoryJournal()
+    output = await _nested(_parent(allowed_tools=["nothing"]), Calls(), [], journal)
+    assert output.finish_reason == "final"
+    assert "nothing" in output.trace[0]["error"]
+    assert replay(journal, run_id="r").identical
+
+
+async def test_agents_nest_only_so_deep() -> None:
+    calls = Calls()
+    calls.registry.register(agent_tool(calls.registry))
+    config = {**CONFIG, "allowed_tools": ["agent_core"], "max_repairs": 0}
+    inner = {
+        "model": "scripted",
+        "max_steps": 2,
+        "allowed_tools": ["agent_core"],
+        "prompt": "Deeper.",
+        "max_repairs": 0,
+    }
+    model = ScriptedModel(lambda messages: action("agent_core", **inner))
+    output = await run_agent(config, registry=calls.registry, model=model)
+    assert output.finish_reason == "tool_error"
+    assert output.usage["requests"] < 20
+
+
+# ── the world ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Client:
+    """A model that does what a test wants."""
+
+    def __init__(self, answer: Callable[[Question], Any]) -> None:
+        self.answer = answer
+
+    async def complete(self, question: Question) -> Completion:
+        value = self.answer(question)
+        return await value if asyncio.iscoroutine(value) else value
+
+    def info(self) -> ModelInfo:
+        return ModelInfo("client")
+
+    async def close(self) -> None: ...
+
+
+def _raises(error: Exception) -> Callable[[Question], Any]:
+    def answer(question: Question) -> Any:
+        raise error
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (_raises(ModelError("down", requests=3)), "model_error"),
+        (_raises(ModelError("blocked", kind="content_filter")), "content_filter"),
+        (lambda question: Completion("", "content_filter"), "content_filter"),
+        (lambda question: asyncio.Event().wait(), "model_error"),
+    ],
+    ids=["error", "filter error", "filtered", "hung"],
+)
+async def test_what_a_model_does_wrong_is_a_typed_ending(answer: Any, reason: str) -> None:
+    config = {**CONFIG, "single_call_timeout": 0.05}
+    output = await run_agent(config, registry=Calls().registry, model=Client(answer))
+    assert output.finish_reason == reason
+
+
+async def test_a_script_that_runs_dry_is_a_model_error() -> None:
+    output = await run_agent(CONFIG, registry=Calls().registry, model=ScriptedModel([]))
+    assert (output.finish_reason, output.usage["requests"]) == ("model_error", 0)
+
+
+async def test_a_cancelled_run_writes_its_end_before_the_cancellation_goes_on() -> None:
+    journal, started = MemoryJournal(), asyncio.Event()
+
+    async def hang(args: Any, context: Any) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    calls = Calls(hang)
+    task = asyncio.create_task(
+        run_agent(CONFIG, registry=calls.registry, model=ScriptedModel([action()]), journal=journal, run_id="r")
+    )
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    kinds = [row.record()["kind"] for row in journal.load("r")["agent"]]
+    assert kinds[-2:] == ["cancelled", "run_finished"]
+    assert verify(journal, run_id="r").ok
+    assert replay(journal, run_id="r").identical
+
+
+async def test_a_transient_failure_of_a_read_is_tried_again_before_the_model_hears_of_it() -> None:
+    results = iter([ToolResult(False, error="busy", metadata={"transient": True}), "seen"])
+    calls = Calls(lambda args, context: next(results))
+    output = await run_agent(CONFIG, registry=calls.registry, model=ScriptedModel([action(), final()]))
+    assert (len(calls), output.usage["tool_calls"], output.trace[0]["error"]) == (2, 1, None)
+
+
+async def test_a_transient_failure_of_a_write_is_not_tried_again() -> None:
+    calls = Calls(lambda args, context: ToolResult(False, error="busy", metadata={"transient": True}), effect="write")
+    output = await run_agent(CONFIG, registry=calls.registry, model=ScriptedModel([action(), final()]))
+    assert (len(calls), output.trace[0]["error"]) == (1, "busy")
+
+
+SECRET = "hunter2-hunter2"
+
+
+async def test_a_secret_reaches_the_tool_and_nothing_else() -> None:
+    journal, seen, given = MemoryJournal(), [], []
+
+    def leak(args: Any, context: ToolContext) -> Any:
+        given.append(context.secret("TOKEN"))
+        return {"header": f"Bearer {given[0]}", "nested": [given[0]]}
+
+    escaped = '{"type":"final","answer":"' + "".join(f"\\u{ord(c):04x}" for c in SECRET) + '"}'
+    replies = iter([action(), escaped])
+    model = ScriptedModel(lambda messages: seen.append(messages) or next(replies))
+    secrets = Secrets(["TOKEN"], env={"TOKEN": SECRET})
+    config = {**CONFIG, "prompt": f"My key is {SECRET}."}
+    output = await run_agent(
+        config, registry=Calls(leak).registry, model=model, journal=journal, run_id="r", secrets=secrets
+    )
+    assert given == [SECRET]
+    stored = b"".join(row.data for rows in journal.load("r").values() for row in rows)
+    for text in (str(output), str(seen), stored.decode()):
+        assert SECRET not in text
+        assert "[redacted:TOKEN]" in text
+    assert replay(journal, run_id="r").identical
+
+
+async def test_a_secret_that_is_not_allowed_is_a_tool_error() -> None:
+    calls = Calls(lambda args, context: context.secret("OTHER"))
+    output = await run_agent(
+        CONFIG, registry=calls.registry, model=ScriptedModel([action(), final()]), secrets=Secrets(env={})
+    )
+    assert "AGENT_CORE_SECRET_ENV" in output.trace[0]["error"]
+
+
+async def test_events_tell_what_happens_as_it_happens() -> None:
+    events: list[dict[str, Any]] = []
+    replies = ["no", action(), final()]
+    await run_agent(CONFIG, registry=Calls().registry, model=ScriptedModel(replies), on_event=events.append)
+    names = [event["event"] for event in events]
+    assert names == ["step_started", "repair", "step_started", "action", "observation", "step_started", "finished"]
+    assert all({"strand", "n", "node"} <= event.keys() for event in events)
+
+
+async def test_a_listener_that_fails_does_not_end_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(event: Any) -> None:
+        raise RuntimeError("listener")
+
+    output = await run_agent(CONFIG, registry=Calls().registry, model=ScriptedModel([final()]), on_event=broken)
+    assert output.finish_reason == "final"
+    assert "an event listener failed" in caplog.text
+
+
+async def test_of_two_drivers_on_one_run_each_ends_with_the_same_output() -> None:
+    journal, calls = MemoryJournal(), Calls(lambda args, context: asyncio.sleep(0.01, "seen"))
+    model = Client(lambda question: asyncio.sleep(0.01, Completion([action(), action(), final()][question.index])))
+    runs = [run_agent(CONFIG, registry=calls.registry, model=model, journal=journal, run_id="r") for _ in range(3)]
+    outputs = await asyncio.gather(*runs)
+    assert [output.final_answer for output in outputs] == ["done"] * 3
+    assert outputs[0] == outputs[1] == outputs[2]
+    assert verify(journal, run_id="r").ok
+
+
+async def test_a_write_answered_after_it_was_put_in_doubt_is_kept_beside_the_doubt() -> None:
+    journal, release, started = MemoryJournal(), asyncio.Event(), asyncio.Event()
+
+    async def slow(args: Any, context: Any) -> str:
+        started.set()
+        await release.wait()
+        return "written"
+
+    calls = Calls(slow, effect="write")
+    model = ScriptedModel([action(), final()])
+
+    def drive() -> Any:
+        return run_agent(CONFIG, registry=calls.registry, model=model, journal=journal, run_id="r")
+
+    first = asyncio.create_task(drive())
+    await started.wait()
+    other = await drive()
+    assert other.finish_reason == "in_doubt"
+    release.set()
+    output = await first
+    assert (output.finish_reason, len(calls)) == ("final", 1)
+    assert output.trace[0]["observation"] == "written"
+    assert [
+        row.record().get("decision") for row in journal.load("r")["agent"] if row.record()["kind"] == "resolved"
+    ] == ["late"]
+    assert replay(journal, run_id="r").identical
