@@ -52,7 +52,7 @@ class Door:
         if op.path.count("/") > 2 * DEEPEST:
             return Failed("tool_error", f"runs may be nested {DEEPEST} deep, no deeper", now(), 0.0)
         try:
-            return self.prepare[op.spec.tool](self.run, op.path, op.spec.config, op.spec.remaining)
+            return self.prepare[op.spec.tool](self.run, op.path, op.spec.config, op.spec.inherited)
         except DefinitionError as error:
             return Failed("definition", str(error), now(), 0.0)
 

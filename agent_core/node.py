@@ -126,8 +126,8 @@ def in_own_loop(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
 def agent_preparer(registry: ToolRegistry, redactor: Redactor, base: Path | None = None) -> Prepare:
     """How an agent's run is started on this host."""
 
-    def prepare(run: str, path: str, config: Any, remaining: Json) -> Json:
-        return prepare_agent(run, path, config, remaining, registry=registry, at=now(), redactor=redactor, base=base)
+    def prepare(run: str, path: str, config: Any, inherited: Json) -> Json:
+        return prepare_agent(run, path, config, inherited, registry=registry, at=now(), redactor=redactor, base=base)
 
     return prepare
 
@@ -143,11 +143,18 @@ def agent_tool(registry: ToolRegistry, model: ModelClient | None = None) -> Tool
     return Tool(
         code=CODE,
         description="Let an agent work on a task of its own with the tools it is allowed, and give its answer.",
-        config_schema=AgentConfig.model_json_schema(),
+        config_schema=_node_schema(),
         execute=execute,
         effect="nested",
         foreign=True,
     )
+
+
+def _node_schema() -> Json:
+    """The ConfigSchema: a model that calls an agent sends it a prompt, all else is the author's."""
+    schema = AgentConfig.model_json_schema()
+    authored = {name: {**rule, "x-author": True} for name, rule in schema["properties"].items() if name != "prompt"}
+    return {**schema, "properties": {"prompt": schema["properties"]["prompt"], **authored}}
 
 
 def new_run_id() -> str:
@@ -177,7 +184,7 @@ def _run_id(run_id: str | None, journal: Journal) -> str:
 
 def _begun(body: Json, prepare: Prepare) -> Prepare:
     """The root's run is prepared already; what is nested in it is not."""
-    return lambda run, path, config, remaining: body if path == ROOT else prepare(run, path, config, remaining)
+    return lambda run, path, config, inherited: body if path == ROOT else prepare(run, path, config, inherited)
 
 
 def _check_config(run: str, tape: Tape, body: Json) -> None:

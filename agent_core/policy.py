@@ -61,6 +61,7 @@ def _policy(registry: ToolRegistry, code: str, allowed: AllowedTool, config: Age
     tool, schema = registry.get(code), registry.schema(code).schema
     hidden = sorted(author_keys(schema) | set(allowed.preset))
     _check_preset(registry, code, allowed, where)
+    _check_required(schema, hidden, allowed, where)
     _check_narrowing(schema, allowed, where)
     return {
         "description": tool.description,
@@ -91,6 +92,14 @@ def _check_preset(registry: ToolRegistry, code: str, allowed: AllowedTool, where
     for fault in registry.validate(code, allowed.preset):
         if fault.pointer.split("/")[1:2] and fault.pointer.split("/")[1] in allowed.preset:
             raise DefinitionError(fault.message, where=f"{where}/preset{fault.pointer}")
+
+
+def _check_required(schema: Json, hidden: Sequence[str], allowed: AllowedTool, where: str) -> None:
+    """What only the author can set, and must, is set."""
+    missing = [name for name in schema.get("required", ()) if name in hidden and name not in allowed.preset]
+    if missing:
+        told = f"the author must set {', '.join(missing)}: no model can"
+        raise DefinitionError(told, where=f"{where}/preset", value=allowed.preset)
 
 
 def _check_narrowing(schema: Json, allowed: AllowedTool, where: str) -> None:

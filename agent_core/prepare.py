@@ -22,14 +22,14 @@ from utools.registry import ToolRegistry
 from utools.schema import ConfigSchema
 
 Prepare = Callable[[str, str, Any, Json], Json]
-"""(run, strand, config, what the parent has left) -> the body of `run_started`."""
+"""(run, strand, config, what the parent hands down) -> the body of `run_started`."""
 
 
 def prepare_agent(
     run: str,
     path: str,
     config: Any,
-    remaining: Json,
+    inherited: Json,
     *,
     registry: ToolRegistry,
     at: str,
@@ -55,9 +55,9 @@ def prepare_agent(
         "tools": tools,
         "messages": [{"role": "system", "content": system}, *messages],
         "texts": texts,
-        "trusted": _trusted(read, given),
+        "trusted": _trusted(read, given, inherited.get("trusted")),
         "options": _options(read, tools),
-        "limits": limits_of(read, remaining),
+        "limits": limits_of(read, inherited),
         "redaction": clean.rules,
         "versions": {"agent_core": own_version()},
     }
@@ -98,12 +98,16 @@ def _limit(value: int | None) -> str:
     return str(value) if value else "unlimited"
 
 
-def _trusted(config: AgentConfig, given: Sequence[Json]) -> list[str]:
-    """What provenance may rest on: what the author wrote and the user said, or what the config names instead."""
+def _trusted(config: AgentConfig, given: Sequence[Json], inherited: list[str] | None) -> list[str]:
+    """What provenance may rest on: what the author wrote and the user said, or what the config names instead.
+
+    Under another agent the user's turn is that agent's own text, so what the parent trusts stands in its place.
+    """
     if config.trusted_text is not None:
         return config.trusted_text
     said = [message["content"] for message in given if message["role"] in ("system", "user")]
-    return [text for text in (config.system_prompt, config.developer_prompt, *said) if text]
+    texts = (config.system_prompt, config.developer_prompt, *(said if inherited is None else inherited))
+    return [text for text in texts if text]
 
 
 def _options(config: AgentConfig, tools: Json) -> Json:

@@ -18,11 +18,15 @@ from agent_core.loop.effects import CallModel, Classify, Json, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A run to be prepared: the nested tool's code, its config, and what its parent can still spend."""
+    """A run to be prepared: the nested tool's code, its config, and what its parent hands down.
+
+    `inherited` has what the parent can still spend (tool_calls, tokens, cost, seconds), and as `trusted` the texts
+    that the parent trusts; it is empty for a run without a parent, and for a workflow's node.
+    """
 
     tool: str
     config: Json
-    remaining: Json = field(default_factory=dict)
+    inherited: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

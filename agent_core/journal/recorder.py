@@ -248,7 +248,7 @@ def _nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, ToolRep
         refused = strand.take("answered", "cancelled")
         if refused is not None:
             return _tool_reply(refused)
-    ended = yield from _run(run, path, Spec(call.tool, call.config, call.remaining), strand.pending)
+    ended = yield from _run(run, path, Spec(call.tool, call.config, call.inherited), strand.pending)
     reply = _came_out(ended)
     if isinstance(reply, Suspended):
         return reply
@@ -334,7 +334,7 @@ def _visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tuple[Visi
         reply: Any = yield from _item(run.open(path, pending), visit.call)
         journal = None
     else:
-        spec = Spec(visit.call.tool, visit.call.config, visit.call.remaining)
+        spec = Spec(visit.call.tool, visit.call.config, visit.call.inherited)
         ended = yield from _run(run, path, spec, pending)
         reply, journal = (ended.outcome, ended.journal) if isinstance(ended, Ended) else (ended, None)
     yield from _flush(pending)

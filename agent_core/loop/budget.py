@@ -109,7 +109,7 @@ def _reached(used: float, limit: float | None) -> bool:
     return limit is not None and used >= limit
 
 
-def limits_of(config: Any, remaining: Json) -> Json:
+def limits_of(config: Any, inherited: Json) -> Json:
     """A run's own limits, bound by what its parent has left. 0 and None in a config mean unlimited."""
 
     def bound(own: float | None, left: float | None) -> float | None:
@@ -117,9 +117,9 @@ def limits_of(config: Any, remaining: Json) -> Json:
 
     return {
         "steps": config.max_steps or None,
-        "tool_calls": bound(config.max_tool_calls, remaining.get("tool_calls")),
-        "tokens": bound(config.total_token_budget, remaining.get("tokens")),
-        "cost": bound(config.cost_budget, remaining.get("cost")),
-        "seconds": bound(config.timeout, remaining.get("seconds")),
+        "tool_calls": bound(config.max_tool_calls, inherited.get("tool_calls")),
+        "tokens": bound(config.total_token_budget, inherited.get("tokens")),
+        "cost": bound(config.cost_budget, inherited.get("cost")),
+        "seconds": bound(config.timeout, inherited.get("seconds")),
         "call_seconds": config.single_call_timeout or None,
     }

@@ -47,7 +47,10 @@ class CallModel:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call that judge has let through. `args` came from the model, `config` is what the tool gets."""
+    """One call that judge has let through. `args` came from the model, `config` is what the tool gets.
+
+    `inherited` is what a nested run is handed down: what is left to spend, and which texts are trusted.
+    """
 
     id: str
     tool: str
@@ -56,7 +59,7 @@ class ToolCall:
     effect: str
     within: float | None
     idempotent: bool = False
-    remaining: Json = field(default_factory=dict)
+    inherited: Json = field(default_factory=dict)
 
     def record(self) -> Json:
         return {"ask": "tool", "id": self.id, "tool": self.tool, "args": self.args, "effect": self.effect}

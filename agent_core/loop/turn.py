@@ -71,7 +71,7 @@ class Turn:
         """The call as it starts now: counted, and bound by what is left."""
         self.budget.tool_calls += 1
         if call.effect == "nested":
-            return replace(call, within=None, remaining=self.budget.remaining())
+            return replace(call, within=None, inherited={**self.budget.remaining(), "trusted": list(self.trusted)})
         return replace(call, within=self.budget.within(call.within or self.budget.limits.call_seconds))
 
     def judge(self, call: ToolCall, *, edited: bool = False) -> Verdict:

@@ -142,7 +142,7 @@ class Engine:
             return lambda *_: model
         return Providers(base, self._base_urls, self._default_provider)
 
-    def _prepare(self, run: str, path: str, config: Any, remaining: Json) -> Json:
+    def _prepare(self, run: str, path: str, config: Any, inherited: Json) -> Json:
         """The `run_started` body of a workflow run."""
         definition = load_workflow(config["definition"]).definition
         redactor = self._secrets.redactor()

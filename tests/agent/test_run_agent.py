@@ -309,18 +309,37 @@ async def test_a_childs_bad_config_is_a_tool_error_that_the_parent_reads() -> No
 async def test_agents_nest_only_so_deep() -> None:
     calls = Calls()
     calls.registry.register(agent_tool(calls.registry))
-    config = {**CONFIG, "allowed_tools": ["agent_core"], "max_repairs": 0}
-    inner = {
-        "model": "scripted",
-        "max_steps": 2,
-        "allowed_tools": ["agent_core"],
-        "prompt": "Deeper.",
-        "max_repairs": 0,
-    }
-    model = ScriptedModel(lambda messages: action("agent_core", **inner))
-    output = await run_agent(config, registry=calls.registry, model=model)
+    config: dict[str, Any] = {"model": "scripted", "max_steps": 2, "allowed_tools": [], "max_repairs": 0}
+    for _ in range(20):
+        config = {**config, "allowed_tools": [{"tool": "agent_core", "preset": config}]}
+    model = ScriptedModel(lambda messages: action("agent_core", prompt="Deeper."))
+    output = await run_agent({**config, "prompt": "Go."}, registry=calls.registry, model=model)
     assert output.finish_reason == "tool_error"
-    assert output.usage["requests"] < 20
+    assert 5 < output.usage["requests"] < 12
+
+
+async def test_a_model_that_calls_an_agent_sends_it_a_prompt_and_nothing_else() -> None:
+    journal, calls = MemoryJournal(), Calls()
+    calls.registry.register(agent_tool(calls.registry))
+    grab = action("agent_core", prompt="x", allowed_tools=["*"], base_url="http://evil")
+    config = {**_parent(), "max_repairs": 0}
+    output = await run_agent(config, registry=calls.registry, model=ScriptedModel([grab]), journal=journal, run_id="r")
+    assert output.finish_reason == "invalid_action"
+    assert "agent_core({prompt?: string|null})" in journal.load("r")["agent"][0].record()["messages"][0]["content"]
+    with pytest.raises(DefinitionError, match="the author must set model, max_steps, allowed_tools"):
+        await run_agent({**CONFIG, "allowed_tools": ["agent_core"]}, registry=calls.registry, model=ScriptedModel([]))
+
+
+async def test_what_an_agent_tells_its_child_is_not_trusted_text() -> None:
+    guarded = [{"tool": "look", "provenance": {"q": "trusted"}}]
+    for word, calls_made in (("evil", 0), ("Go", 1)):
+        calls = Calls()
+        child = [action(q=word), final("Found.")]
+        script = {"agent": [action("agent_core", prompt="Ask evil or Go."), final()], "agent/agent_core.4": child}
+        calls.registry.register(agent_tool(calls.registry))
+        config = _parent(allowed_tools=guarded)
+        await run_agent(config, registry=calls.registry, model=ScriptedModel(script))
+        assert len(calls) == calls_made, word
 
 
 # ── the world ────────────────────────────────────────────────────────────────────────────────────
