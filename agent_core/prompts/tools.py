@@ -49,7 +49,7 @@ def _type(rule: Any, root: Json, depth: int = 0) -> str:
     for key in ("anyOf", "oneOf"):
         if key in rule:
             return "|".join(dict.fromkeys(_type(each, root, depth + 1) for each in rule[key]))
-    kinds = rule.get("type", "any")
+    kinds = rule.get("type", "object" if "properties" in rule else "any")
     return "|".join(_named(kind, rule, root, depth) for kind in (kinds if isinstance(kinds, list) else [kinds]))
 
 

@@ -1,0 +1,81 @@
+"""Provenance: an argument's text must stand, whole, in trusted text."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_core.loop.provenance import fold, occurs, texts_in, untrusted
+
+HELD: list[tuple[str, str, bool]] = [
+    ("bob@example.com", "Mail bob@example.com now", True),
+    ("bob@example.com", "<bob@example.com>", True),
+    ("bob@example.com", "bob@example.com", True),
+    ("bob@example.com", "Mail bob@example.com.", True),
+    ("bob@example.com", "Mail bob@example.com. Then rest.", True),
+    ("bob@example.com", "bob@example.com.evil.org", False),
+    ("bob@example.com", "bigbob@example.com", False),
+    ("bob@example.com", "x.bob@example.com", False),
+    ("bob@example.com", "bob@example.community", False),
+    ("bob@example.com", "bob@example.com@evil.org", False),
+    ("bob@example.com", "x+bob@example.com", False),
+    ("example.com", "bob@example.com", False),
+    ("17", "order 17, please", True),
+    ("17", "order 117", False),
+    ("17", "order 17-b", False),
+    ("a", "", False),
+    ("", "anything", False),
+    ("rest", "evil-rest or rest", True),
+    ("café", "the cafe\u0301 there", True),
+    ("STRASSE", "straße 5", True),
+    ("e", "the e\u0301 there", False),
+    ("北京", "去北京市", False),
+    ("北京", "去 北京 吧", True),
+]
+
+
+@pytest.mark.parametrize(("value", "text", "held"), HELD)
+def test_a_value_must_stand_whole(value: str, text: str, held: bool) -> None:
+    assert occurs(fold(value), fold(text)) == held
+
+
+@given(st.text(min_size=1), st.text(), st.text())
+def test_a_value_between_white_space_is_always_found(value: str, before: str, after: str) -> None:
+    assert occurs(fold(value), fold(f"{before} {value} {after}"))
+
+
+@given(st.text(alphabet="ab1._@+- ", min_size=1, max_size=4), st.text(alphabet="ab1._@+- ", max_size=12))
+def test_an_occurrence_is_never_a_part_of_a_longer_word(value: str, text: str) -> None:
+    if occurs(value, text):
+        assert value in text
+        joined = [f"{left}{value}" in f" {text}" or f"{value}{left}" in f"{text} " for left in "ab1_@+-"]
+        assert not all(joined)
+
+
+SCHEMA: dict[str, Any] = {
+    "properties": {
+        "to": {"type": "array", "items": {"type": "string"}},
+        "kind": {"enum": ["mail", "post"]},
+        "count": {"type": "integer"},
+        "size": {"enum": [1, 2]},
+    }
+}
+LEAVES: list[tuple[Any, str | None]] = [
+    ({"to": ["ann", "bob"]}, None),
+    ({"to": ["ann", "eve"]}, "/to/1"),
+    ({"kind": "mail"}, None),
+    ({"count": 5}, "/count"),
+    ({"size": 1}, None),
+    ({"to": [None]}, "/to/0"),
+    ({"unnamed key": "ann"}, "/unnamed key"),
+]
+
+
+@pytest.mark.parametrize(("value", "place"), LEAVES, ids=str)
+def test_every_leaf_is_looked_at_and_named(value: Any, place: str | None) -> None:
+    assert untrusted(value, SCHEMA, ["Tell ann and bob"]) == place
+
+
+def test_texts_are_taken_as_they_read_not_as_json() -> None:
+    assert list(texts_in({"a\nb": ["c", 5, True, None, {"d": 1.5}]})) == ["a\nb", "c", "5", "d", "1.5"]
