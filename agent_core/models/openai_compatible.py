@@ -46,7 +46,7 @@ class OpenAICompatible:
             outcome = await self._ask(request_body(self._model, question, habits))
             if isinstance(outcome, Completion):
                 self._remember(habits)
-                return replace(outcome, requests=requests)
+                return outcome if requests == 1 else replace(outcome, requests=requests)
             if milder := toned_down(habits, question, outcome):
                 habits = milder
                 continue

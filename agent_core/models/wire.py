@@ -26,9 +26,10 @@ class Wire:
 
     def __init__(self, base_url: str, api_key: str | None) -> None:
         host = _host(base_url)
+        timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
         http = httpx2.AsyncClient(
             verify=_ssl_context(),
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            timeout=timeout,
             limits=httpx2.Limits(
                 max_connections=CONNECTIONS,
                 max_keepalive_connections=CONNECTIONS,
@@ -40,15 +41,22 @@ class Wire:
         )
         sdk = openai.AsyncOpenAI if host == OWN_VENDOR else _Stranger
         self._sdk = sdk(api_key=api_key or "none", base_url=base_url, http_client=http, max_retries=0)
-        self._options: Any = {"security": {"bearer_auth": True}}
-        if not api_key:
-            self._options["headers"] = {"Authorization": openai.Omit()}
+        self._url = base_url.rstrip("/") + "/chat/completions"
+        # what is said here the SDK need not make up at each call: its defaults are deep-copied, its keys random
+        self._options: Any = {
+            "security": {"bearer_auth": True},
+            "headers": {} if api_key else {"Authorization": openai.Omit()},
+            "max_retries": 0,
+            "timeout": timeout,
+            "idempotency_key": "unused",
+            "post_parser": openai.NOT_GIVEN,
+        }
 
     async def post(self, body: bytes) -> Answer | Refusal:
         """Send one request and read its answer, whatever its status. Only cancellation is raised."""
         try:
             response = await self._sdk.post(
-                "/chat/completions",
+                self._url,
                 content=body,
                 cast_to=httpx2.Response,
                 options=self._options,

@@ -1,0 +1,77 @@
+"""A model that answers at once: chat completions from memory, in a process of its own, so that it costs the loop none.
+
+The model `stub-N` calls the tool `echo` until the N-th question of a conversation, which it answers with a final.
+"""
+
+import asyncio
+import re
+import sys
+from functools import cache
+from typing import Any
+
+import orjson
+
+ASSISTANT = re.compile(rb'"role": ?"assistant"')
+LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+MODEL = re.compile(rb'"model": ?"stub-(\d+)"')
+
+
+@cache
+def reply(asked: int, calls: int) -> bytes:
+    """The HTTP response to the question that `asked` answers came before."""
+    action = {"type": "action", "tool": "echo", "args": {"text": f"the quick brown fox {asked}", "n": asked}}
+    step = {"type": "final", "answer": "done"} if asked + 1 >= calls else action
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": orjson.dumps(step).decode(),
+        "refusal": None,
+        "annotations": [],
+    }
+    body = orjson.dumps(
+        {
+            "id": f"chatcmpl-{asked:08d}",
+            "object": "chat.completion",
+            "created": 1750000000,
+            "model": f"stub-{calls}",
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 120, "completion_tokens": 25, "total_tokens": 145},
+            "system_fingerprint": "fp_stub",
+        }
+    )
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+class Stub(asyncio.Protocol):
+    """One connection, one request after another."""
+
+    def __init__(self) -> None:
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, blank, body = self._received.partition(b"\r\n\r\n")
+        length = LENGTH.search(head)
+        if blank and length and len(body) >= int(length[1]):
+            self._received = b""
+            model = MODEL.search(body)
+            assert model is not None
+            self._transport.write(reply(len(ASSISTANT.findall(body)), int(model[1])))
+
+
+async def main() -> None:
+    """Serve until standard input ends; the first line of the output is the port."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(Stub, "127.0.0.1", 0)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await loop.run_in_executor(None, sys.stdin.read)
+    server.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
