@@ -76,7 +76,7 @@ class Door:
                 completion = await client.complete(question)
         except TimeoutError:
             told = f"the model gave no reply within {effect.within:g} seconds"
-            return Failed("timeout", told, now(), perf_counter() - start, requests=1)
+            return Failed("timeout", told, now(), max(perf_counter() - start, effect.within or 0.0), requests=1)
         except (ModelError, DefinitionError) as error:
             kind, requests = (error.kind, error.requests) if isinstance(error, ModelError) else ("model_error", 0)
             text = self.redactor.text(str(error))
@@ -106,7 +106,7 @@ class Door:
             result = await bounded(self._attempts(call, op), call.within)
         except TimeoutError:
             told = f"{call.tool} gave no result within {call.within:g} seconds"
-            seconds = perf_counter() - start
+            seconds = max(perf_counter() - start, call.within or 0.0)
             return Doubt(told, now(), seconds) if op.doubtful else Failed("timeout", told, now(), seconds)
         error = None if result.error is None else self.redactor.text(result.error)
         output = self.redactor.value(result.output)

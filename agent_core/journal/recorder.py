@@ -12,13 +12,13 @@ from agent_core.errors import Divergence
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Spec
 from agent_core.journal.record import Record, Row, child, item
 from agent_core.journal.strand import Run, Strand
+from agent_core.journal.waiting import doubt, resolved, settled, wait
 from agent_core.loop.effects import (
     CallModel,
     CallTools,
     Cancelled,
     Classify,
     Decided,
-    Decision,
     Did,
     Doubt,
     Effect,
@@ -35,7 +35,6 @@ from agent_core.loop.effects import (
     Wait,
     answer_from,
     answer_record,
-    decision_from,
 )
 
 # ── whole runs ───────────────────────────────────────────────────────────────────────────────────
@@ -92,7 +91,7 @@ def _perform(strand: Strand, effect: Effect) -> Operations:
         case CallTools():
             return (yield from _batch(strand, effect))
         case Wait():
-            return _wait(strand, effect)
+            return wait(strand, effect)
         case Visits():
             return (yield from _visits(strand, effect))
         case Classify():
@@ -138,14 +137,14 @@ def _once(
             reply = yield Act(strand.flush(), effect, strand.slot(), key, doubtful)
             if not isinstance(reply, Doubt):
                 return (yield from _answered(strand, reply, doubtful))
-            _doubt(strand, effect, reply.message)
+            doubt(strand, effect, reply.message)
         else:
-            _doubt(strand, effect, "the process ended before the call was answered")
-        resolved = _resolved(strand, effect, "in_doubt")
-        if not isinstance(resolved, dict):
-            return resolved
-        if resolved["decision"] != "retry":
-            return _settled(resolved)
+            doubt(strand, effect, "the process ended before the call was answered")
+        word = resolved(strand, effect, "in_doubt")
+        if not isinstance(word, dict):
+            return word
+        if word["decision"] != "retry":
+            return settled(word)
 
 
 def _answered(strand: Strand, reply: Any, doubtful: bool) -> Generator[Operation, Any, ToolReply | Said]:
@@ -159,42 +158,8 @@ def _answered(strand: Strand, reply: Any, doubtful: bool) -> Generator[Operation
     return answer
 
 
-def _doubt(strand: Strand, effect: CallModel | ToolCall, message: str) -> None:
-    strand.write({"kind": "waiting", "reason": "in_doubt", **effect.record(), "message": message})
-
-
 def _reply(record: Record) -> ToolReply | Said:
     return Cancelled(record["at"]) if record["kind"] == "cancelled" else answer_from(record)
-
-
-def _settled(resolved: Record) -> Did | Failed | Said:
-    """What a decision about a write in doubt makes of it."""
-    at = resolved["at"]
-    match resolved["decision"]:
-        case "late":
-            return answer_from(resolved["answer"])
-        case "skip":
-            note = "A person skipped this call; whether it took effect is not known."
-            return Did(True, {"skipped": True, "note": note}, None, at, 0.0)
-        case _:
-            return Failed("abandoned", "a person ended the run here: the write is in doubt", at, 0.0)
-
-
-def _resolved(strand: Strand, effect: CallModel | ToolCall, reason: str) -> Record | Suspended | Cancelled:
-    """A person's word on the `waiting` record just passed."""
-    n = strand.n - 1
-    record = strand.take("resolved", "cancelled")
-    if record is None:
-        return Suspended(reason, ({"strand": strand.path, "n": n, **_shown(effect), "reason": reason},))
-    return Cancelled(record["at"]) if record["kind"] == "cancelled" else record
-
-
-def _shown(effect: CallModel | ToolCall) -> Json:
-    match effect:
-        case ToolCall(tool=tool, args=args):
-            return {"tool": tool, "args": args}
-        case CallModel(model=model):
-            return {"tool": model, "args": {}}
 
 
 # ── several acts ─────────────────────────────────────────────────────────────────────────────────
@@ -271,45 +236,6 @@ def _came_out(ended: Ended | Failed | Cancelled) -> ToolReply:
         return Suspended(outcome.finish_reason, outcome.waiting)
     answer = outcome.answer()
     return Cancelled(answer.at) if outcome.finish_reason == "cancelled" else answer
-
-
-# ── waiting for a person ─────────────────────────────────────────────────────────────────────────
-
-
-def _wait(strand: Strand, effect: Wait) -> tuple[Decision, ...] | Suspended | Cancelled:
-    if len(effect.calls) == 1:
-        return _decisions(effect.reason, [_person(strand, effect.calls[0], effect.reason)])
-    paths = [item(strand.path, strand.n, i) for i in range(len(effect.calls))]
-    strand.write({"kind": "waiting", "reason": effect.reason, "tools": [call.tool for call in effect.calls]})
-    words = [
-        _person(strand.run.open(path, strand.pending), call, effect.reason)
-        for path, call in zip(paths, effect.calls, strict=True)
-    ]
-    decisions = _decisions(effect.reason, words)
-    closes = strand.run.closes(paths)
-    if isinstance(decisions, Cancelled):
-        strand.write({"kind": "cancelled", "at": decisions.at, "closes": closes})
-    elif not isinstance(decisions, Suspended):
-        strand.write({"kind": "resolved", "decision": "batch", "closes": closes})
-    return decisions
-
-
-def _person(strand: Strand, call: ToolCall, reason: str) -> Record | Suspended | Cancelled:
-    strand.write({"kind": "waiting", "reason": reason, **call.record()})
-    return _resolved(strand, call, reason)
-
-
-def _decisions(
-    reason: str, words: Sequence[Record | Suspended | Cancelled]
-) -> tuple[Decision, ...] | Suspended | Cancelled:
-    """All decisions, or, when one was cancelled or is still missing, that."""
-    cancelled = [word for word in words if isinstance(word, Cancelled)]
-    if cancelled:
-        return cancelled[0]
-    suspended = [word for word in words if isinstance(word, Suspended)]
-    if suspended:
-        return Suspended(reason, tuple(entry for word in suspended for entry in word.waiting))
-    return tuple(decision_from(word) for word in words if isinstance(word, dict))
 
 
 # ── the visits of a workflow ─────────────────────────────────────────────────────────────────────
