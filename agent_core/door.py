@@ -114,14 +114,14 @@ class Door:
         return Did(result.success, output, error, now(), perf_counter() - start, cached)
 
     async def _attempts(self, call: ToolCall, op: Act) -> ToolResult:
-        """The call, and where nothing can be done twice, again after what may pass."""
+        """The call, which judge has validated, and where nothing can be done twice, again after what may pass."""
         context = self._context(call, op)
-        result = await self.registry.execute(call.tool, call.config, context)
+        result = await self.registry.execute(call.tool, call.config, context, validated=True)
         for attempt in range(TRANSIENT_RETRIES):
             if op.doubtful or result.success or not result.metadata.get("transient"):
                 break
             await asyncio.sleep(BACKOFF * 2**attempt)
-            result = await self.registry.execute(call.tool, call.config, context)
+            result = await self.registry.execute(call.tool, call.config, context, validated=True)
         return result
 
     def _context(self, call: ToolCall, op: Act) -> ToolContext:

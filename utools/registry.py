@@ -85,10 +85,15 @@ class ToolRegistry:
         """Every fault of `args`; empty when they are valid."""
         return self.schema(code).faults(args)
 
-    async def execute(self, code: str, args: Args, context: ToolContext | None = None) -> ToolResult:
-        """Validate and run; whatever goes wrong is a failed result, only cancellation passes through."""
+    async def execute(
+        self, code: str, args: Args, context: ToolContext | None = None, *, validated: bool = False
+    ) -> ToolResult:
+        """Validate and run; whatever goes wrong is a failed result, only cancellation passes through.
+
+        `validated` says that the caller has checked these args against the tool's schema already.
+        """
         tool = self.get(code)
-        if faults := self.validate(code, args):
+        if not validated and (faults := self.validate(code, args)):
             return _failed(f"Invalid arguments: {_told(faults)}")
         try:
             value = await self._call(tool, args, context or ToolContext())
