@@ -15,6 +15,8 @@ from agent_core.models.chat_reply import Answer, Refusal
 LARGEST = 16 * 2**20
 """Bytes of a reply, decompressed, past which it is not read on."""
 CONNECTIONS = 1000
+KEPT_ALIVE = 100
+"""Connections that may be idle. The pool polls each of them at every request, so more are slower, not faster."""
 CONNECT_SECONDS = 10.0
 KEEPALIVE_SECONDS = 30.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -32,7 +34,7 @@ class Wire:
             timeout=timeout,
             limits=httpx2.Limits(
                 max_connections=CONNECTIONS,
-                max_keepalive_connections=CONNECTIONS,
+                max_keepalive_connections=KEPT_ALIVE,
                 keepalive_expiry=KEEPALIVE_SECONDS,
             ),
             follow_redirects=False,
