@@ -87,8 +87,11 @@ class Door:
         return Said(content, completion.finish_reason, usage, now(), seconds, completion.requests, effect.model)
 
     def _redacted_reply(self, content: str) -> str:
-        """The reply without secrets, those too that only show once its JSON escapes are read."""
-        clean = self.redactor.text(content)
+        """The reply without secrets, those too that only show once its JSON escapes are read.
+
+        A lone surrogate, which no journal can hold, becomes the JSON escape that the parser refuses.
+        """
+        clean = self.redactor.text(content.encode("utf-8", "backslashreplace").decode())
         if "\\" not in clean or not self.redactor.rules:
             return clean
         try:

@@ -1,11 +1,13 @@
 """Preparing a run: from a config and a registry to the `run_started` record that the loop works from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from agent_core.config import AgentConfig, read_config
 from agent_core.errors import DefinitionError
@@ -18,6 +20,7 @@ from agent_core.policy import tool_policies
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
 from utools.guards.redaction import Redactor
+from utools.jsonvalue import NotJson, as_json
 from utools.registry import ToolRegistry
 from utools.schema import ConfigSchema
 
@@ -37,7 +40,7 @@ def prepare_agent(
     base: Path | None = None,
 ) -> Json:
     """Everything that the loop needs, so that a replay needs nothing else. DefinitionError for a bad config."""
-    read = read_config(config)
+    read = read_config(journalable(config))
     clean = redactor or Redactor({})
     if read.answer_schema is not None:
         ConfigSchema(read.answer_schema, foreign=True, where="answer_schema")
@@ -64,6 +67,16 @@ def prepare_agent(
     for key in ("config", "messages", "trusted", "tools"):
         body[key] = clean.value(body[key])
     return body
+
+
+def journalable(value: Any, where: str = "config") -> Any:
+    """The value as plain JSON; DefinitionError for what no journal can hold: NaN, huge integers, lone surrogates."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+    try:
+        return as_json(dict(value) if isinstance(value, Mapping) else value)
+    except NotJson as error:
+        raise DefinitionError(str(error), where=where) from None
 
 
 def _conversation(config: AgentConfig) -> list[Json]:

@@ -46,7 +46,7 @@ def said(
     content: str, *, finish_reason: str = "stop", seconds: float = 1.0, tokens: int = 10, cost: float | None = None
 ) -> Said:
     usage = {"input_tokens": tokens, "output_tokens": 0, "estimated": False, "cost": cost}
-    return Said(content, finish_reason, usage, AT, seconds)
+    return Said(content.encode("utf-8", "backslashreplace").decode(), finish_reason, usage, AT, seconds)
 
 
 def did(output: Any = "seen", *, seconds: float = 1.0, **options: Any) -> Did:

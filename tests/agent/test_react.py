@@ -1,5 +1,7 @@
 """The loop, driven by hand: what it asks, how it ends, and what it hands over."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -427,3 +429,22 @@ def test_what_a_nested_run_spends_its_parent_spends() -> None:
     assert run.output["usage"]["total_tokens"] == 10 + 10 + 95
     assert (run.output["usage"]["requests"], run.output["usage"]["tool_calls"]) == (6, 4)
     assert run.output["usage"]["estimated"]
+
+
+# ── what small models write ──────────────────────────────────────────────────────────────────────
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "replies"
+REPLIES = [entry for path in sorted(FIXTURES.glob("*.json")) for entry in json.loads(path.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("parsing", ["strict", "tolerant"])
+@pytest.mark.parametrize("entry", REPLIES, ids=[entry["id"] for entry in REPLIES])
+def test_the_loop_never_takes_for_success_what_it_could_not_read(entry: dict[str, Any], parsing: str) -> None:
+    reply = said(entry["raw"], finish_reason=entry["finish_reason"])
+    expected = entry[parsing]
+    run = Hand([reply, final("repaired")], parsing=parsing)
+    if "final" in expected:
+        assert run.output["final_answer"] == expected["final"]
+    else:
+        assert run.output["final_answer"] == "repaired"
+        assert (len(run.questions), run.batches) == (2, [])

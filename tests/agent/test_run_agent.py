@@ -103,6 +103,10 @@ BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
     ({"protocol": "tools"}, "native function calling is not built yet"),
     ({"fallback_models": ["x"]}, "fallback models are not built yet"),
     ({"prompt": None}, "give messages_json or prompt"),
+    ({"prompt": "\ud800"}, "/prompt holds a lone surrogate"),
+    ({"temperature": float("nan")}, "/temperature is not a finite number"),
+    ({"allowed_tools": [{"tool": "look", "preset": {"q": 2**70}}]}, "integer outside"),
+    ({"allowed_tools": {"look"}}, "/allowed_tools is of type set"),
     ({"messages_json": "[{]"}, "not a JSON array"),
     ({"messages_json": [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]}, "messages_json/1"),
     ({"messages_json": [{"role": "robot", "content": "a"}]}, "messages_json/0/role"),
@@ -382,6 +386,13 @@ async def test_what_a_model_does_wrong_is_a_typed_ending(answer: Any, reason: st
     config = {**CONFIG, "single_call_timeout": 0.05}
     output = await run_agent(config, registry=Calls().registry, model=Client(answer))
     assert output.finish_reason == reason
+
+
+async def test_a_reply_that_no_journal_can_hold_is_a_protocol_error() -> None:
+    model = ScriptedModel(['{"type":"final","answer":"a\ud800b"}', final("ok")])
+    output = await run_agent(CONFIG, registry=Calls().registry, model=model)
+    assert output.final_answer == "ok"
+    assert "surrogate" in output.trace[0]["error"]
 
 
 async def test_a_script_that_runs_dry_is_a_model_error() -> None:
