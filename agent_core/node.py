@@ -81,7 +81,8 @@ async def run_agent(
     run = _run_id(run_id, journal)
     allowed = secrets or Secrets()
     redactor = allowed.redactor()
-    models: Models = Providers() if model is None else lambda *_: model
+    providers = Providers()
+    models: Models = providers if model is None else lambda *_: model
     prepare = agent_preparer(registry, redactor)
     body = prepare(run, ROOT, config, {})
     _check_config(run, journal.load(run), body)
@@ -89,9 +90,11 @@ async def run_agent(
     if decisions:
         journal.append(run, decided(journal.load(run), decisions, by="caller", at=now()))
     listener = Events(on_event) if on_event else None
-    ended = await drive(
-        run, ROOT, Spec(CODE, dict_of(config)), journal=journal, door=door, loops=AGENT_LOOPS, listener=listener
-    )
+    spec = Spec(CODE, dict_of(config))
+    try:
+        ended = await drive(run, ROOT, spec, journal=journal, door=door, loops=AGENT_LOOPS, listener=listener)
+    finally:
+        await providers.close()
     return _output(ended)
 
 
