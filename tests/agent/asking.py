@@ -1,0 +1,41 @@
+"""A question put to an endpoint on loopback, and what came of it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from agent_core.models import Completion, ModelError, Question
+from agent_core.models.openai_compatible import OpenAICompatible
+from tests.agent.loopback import Loopback, Reply, serving
+
+KEY = "sk-secret-0123456789"
+MESSAGES = (b'{"role":"system","content":"Sei kurz."}', '{"role":"user","content":"Grüß dich"}'.encode())
+SCHEMA = {"type": "object"}
+
+
+def question(**options: Any) -> Question:
+    return Question("openai:m1", MESSAGES, options, "agent", 0)
+
+
+@asynccontextmanager
+async def endpoint(*replies: Reply, api_key: str | None = KEY) -> AsyncIterator[tuple[OpenAICompatible, Loopback]]:
+    async with serving(*replies) as server:
+        model = OpenAICompatible("m1", base_url=server.url, api_key=api_key, backoff=0.001)
+        try:
+            yield model, server
+        finally:
+            await model.close()
+
+
+async def answered(reply: Reply, **options: Any) -> Completion:
+    async with endpoint(reply) as (model, _):
+        return await model.complete(question(**options))
+
+
+async def failed(*replies: Reply, **options: Any) -> ModelError:
+    async with endpoint(*replies) as (model, _):
+        with pytest.raises(ModelError) as caught:
+            await model.complete(question(**options))
+    return caught.value
