@@ -64,9 +64,14 @@ BEAT_S, SILENCE_S, SHORT_S = 0.3, 2.0, 3.0
 FINAL = (Lost.__name__, "Damaged", "DecisionError", "DefinitionError")
 RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=100), non_retryable_error_types=FINAL)
 
-PURE = ("agent_core", "utools", "victim", "orjson", "jsonschema", "referencing")
-SANDBOX = SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PURE))
-"""Loaded once for all workflows: loops and recorder, and what judge imports late, to check arguments."""
+OUTER = ("utools", "orjson", "jsonschema", "referencing", "rpds", "openai")
+"""What loops reach beside this package: some of it is compiled, some is imported late, when arguments are checked."""
+STRICT = SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*OUTER))
+"""Loads agent_core anew for each run, and refuses it the clock, the environment, files and chance."""
+SANDBOX = SandboxedWorkflowRunner(
+    restrictions=SandboxRestrictions.default.with_passthrough_modules(*OUTER, "agent_core", "victim")
+)
+"""Shares agent_core among all runs, which is faster, and watches this file alone."""
 
 
 # ── what travels between workflow and activities ─────────────────────────────────────────────────
@@ -446,13 +451,17 @@ def counting(effect: Any, counter: Path, point: Points) -> Tool:
     return Tool(f"{effect}_a", effect, ANY, act, effect=effect)
 
 
+def host_in(folder: Path, deadly: str = "") -> Host:
+    point = Points(folder, deadly)
+    return Host(folder, journal_in(folder), door_in(folder, point), point)
+
+
 # ── the worker ───────────────────────────────────────────────────────────────────────────────────
 
 
 async def work(address: str, queue: str, folder: Path, deadly: str) -> None:
     """Work until killed."""
-    point = Points(folder, deadly)
-    host = Host(folder, journal_in(folder), door_in(folder, point), point)
+    host = host_in(folder, deadly)
     worker = Worker(
         await Client.connect(address),
         task_queue=queue,

@@ -21,18 +21,33 @@ if shutil.which("temporal") is None:
 
 sys.path.insert(0, str(Path(__file__).parent))  # the worker is a script beside this file, and it has the loops
 
-from temporal_driver import CONFIGS, LOOPS, ROOT, RUN, SANDBOX, AgentRun, Points, door_in, journal_in, points
+from temporal_driver import (
+    CONFIGS,
+    LOOPS,
+    ROOT,
+    RUN,
+    SANDBOX,
+    STRICT,
+    AgentRun,
+    Points,
+    door_in,
+    host_in,
+    journal_in,
+    packed_act,
+    points,
+)
 from temporalio.client import Client, WorkflowHandle
+from temporalio.testing import ActivityEnvironment
 from temporalio.worker import Replayer
 
 from agent_core.door import now
 from agent_core.drive import drive
 from agent_core.journal.decide import decided, waiting
-from agent_core.journal.operations import Spec
-from agent_core.journal.record import Record, Tape
+from agent_core.journal.operations import Act, Slot, Spec
+from agent_core.journal.record import Record, Tape, genesis
 from agent_core.journal.replay import replay
 from agent_core.journal.verify import verify
-from agent_core.loop.effects import Approve, Decision, Retry, Skip, decision_record
+from agent_core.loop.effects import Approve, Decision, Retry, Skip, ToolCall, decision_record
 
 WORKER = Path(__file__).with_name("temporal_driver.py")
 WORKERS = 2
@@ -232,8 +247,10 @@ async def test_an_undisturbed_run_leaves_the_journal_of_a_run_in_one_process(
     assert plain(tape_of(folder)) == plain(tape_of(in_process[kind]))
     assert acts(folder) == acts(in_process[kind])
     assert unsaved(folder).total() == 0
-    await Replayer(workflows=[AgentRun], workflow_runner=SANDBOX).replay_workflow(await handle.fetch_history())
     assert_sound(folder)
+    history = await handle.fetch_history()
+    for sandbox in (SANDBOX, STRICT):
+        await Replayer(workflows=[AgentRun], workflow_runner=sandbox).replay_workflow(history)
 
 
 def assert_sound(folder: Path) -> None:
@@ -291,3 +308,17 @@ def test_another_worker_takes_over_from_one_that_is_killed(
     assert unsaved(folder) == Counter({what: 1} if moment == "did" else {}), "what is answered is not asked again"
     if not skipped(strands):
         assert without_doubt(strands) == undisturbed
+
+
+async def test_of_two_attempts_at_one_write_the_second_does_not_act(tmp_path: Path) -> None:
+    folder, call = made(tmp_path, "agent"), ToolCall("call_1", "write_a", {}, {}, "write", within=5.0)
+    asked = Slot(ROOT, 0, genesis(RUN, ROOT)).row({"kind": "asked", **call.record()})
+    act = Act((asked,), call, Slot(ROOT, 1, asked.hash), key="key", doubtful=True)
+    host, told = host_in(folder), orjson.dumps(packed_act(act, act.rows))
+    attempts = [ActivityEnvironment().run(host.act, RUN, told) for _ in range(2)]
+    first, second = [orjson.loads(answer) for answer in await asyncio.gather(*attempts)]
+    assert (first["kind"], second["kind"]) == ("answered", "doubt")
+    assert acts(folder) == [("write", "key")]
+    third = orjson.loads(await ActivityEnvironment().run(host.act, RUN, told))
+    assert third == first, "once there is an answer, a later attempt gives it"
+    host.journal.close()
