@@ -1,33 +1,37 @@
 """Commands that look at recorded runs: runs, show, verify, replay."""
 
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agent_core.errors import JournalError
 from agent_core.journal.replay import Replay
 from agent_core.journal.replay import replay as replay_run
 from agent_core.journal.source import load
 from agent_core.journal.verify import verify as verify_run
 from engine_shim.cli import output
 from engine_shim.cli.run import AsJson, Store
+from engine_shim.errors import RunNotFound
 from engine_shim.runs.runner import LOOPS, default_store
 from engine_shim.runs.store import SqliteRunStore
 
 Run = Annotated[str, typer.Argument(metavar="RUN|FILE", help="A run's id in the store, or a journal file.")]
 
+LONGEST = 160
+
 
 def runs(store: Store = None, as_json: AsJson = False) -> int:
     """List the runs of the store, newest first."""
-    path = store or default_store()
-    entries = SqliteRunStore(path).entries() if path.exists() else []
+    entries = SqliteRunStore(store or default_store()).entries()
     if as_json:
         told = ("run", "workflow", "version", "status", "started_at")
         output.document([{name: getattr(entry, name) for name in told} for entry in entries])
         return output.OK
     for entry in entries:
-        output.line(f"{entry.run}  {entry.status:<10} {entry.started_at}  {entry.workflow} {entry.version}")
+        at = entry.started_at[:19].replace("T", " ")
+        output.line(f"{entry.run}  {entry.status:<9}  {at}  {entry.workflow} {entry.version}")
     return output.OK
 
 
@@ -38,13 +42,10 @@ def show(run: Run, store: Store = None, as_json: AsJson = False) -> int:
     if as_json:
         output.document({"run_id": run_id, "records": records})
         return output.OK
-    output.line(f"run {run_id}")
-    strand = None
-    for record in records:
-        if record["strand"] != strand:
-            strand = record["strand"]
-            output.line(strand)
-        output.line(f"  {record['n']:>3} {told(record)}")
+    for strand, group in groupby(records, key=itemgetter("strand")):
+        output.line(strand)
+        for record in group:
+            output.line(f"  {record['n']:>3}  {told(record)}")
     return output.OK
 
 
@@ -94,26 +95,41 @@ def replayed(found: Replay) -> str:
 
 def told(record: dict[str, Any]) -> str:
     """One record in a line."""
-    kind = record["kind"]
+    flat = " ".join(_said(record).split())
+    return f"{record['kind']:<12}  {flat if len(flat) <= LONGEST else f'{flat[: LONGEST - 1]}…'}".rstrip()
+
+
+def _said(record: dict[str, Any]) -> str:
     match record:
+        case {"kind": "run_started", "loop": loop}:
+            return f"{loop}, {record['at']}"
         case {"kind": "asked", "ask": "model"}:
-            text = f"step {record['step']}: {record['messages']} messages to {record['model']}"
-        case {"kind": "asked", "ask": "tool"}:
-            text = f"{record['tool']} {record['args']}"
+            return f"step {record['step']}: {output.counted(record['messages'], 'message')} to {record['model']}"
+        case {"kind": "asked" | "waiting", "tool": tool}:
+            return " ".join([*([record["reason"]] if "reason" in record else []), tool, output.as_text(record["args"])])
         case {"kind": "answered", "reply": "said"}:
-            text = record["content"]
+            return str(record["content"])
         case {"kind": "answered", "reply": "did"}:
-            text = str(record["output"] if record["success"] else record["error"])
+            return output.as_text(record["output"]) if record["success"] else f"failed: {record['error']}"
+        case {"kind": "answered", "reply": "failed"}:
+            return f"failed: {record['reason']}: {record['message']}"
         case {"kind": "decided"}:
-            text = str({key: value for key, value in record.items() if key not in ("kind", "strand", "n", "step")})
+            return _verdicts(record)
         case {"kind": "run_finished"}:
-            text = str(record.get("finish_reason") or record.get("status"))
+            error = record.get("error")
+            reason = str(record.get("finish_reason") or record.get("status"))
+            return f"{reason}: {error['message']}" if error else reason
         case _:
-            text = str(
-                {key: value for key, value in record.items() if key in ("reason", "decision", "tool", "loop", "at")}
-            )
-    flat = " ".join(text.split())
-    return f"{kind:<12} {flat if len(flat) <= 160 else f'{flat[:159]}…'}"
+            aside = ("kind", "strand", "n", "closes", "ask", "reply")
+            return output.as_text({key: value for key, value in record.items() if key not in aside})
+
+
+def _verdicts(record: dict[str, Any]) -> str:
+    """What judge made of a reply: each call with its verdict, else whatever else it came to."""
+    calls = [" ".join(filter(None, (c["verdict"], c["tool"], c.get("reason")))) for c in record.get("calls", ())]
+    aside = ("kind", "strand", "n", "step", "calls", "thought")
+    rest = {key: value for key, value in record.items() if key not in aside}
+    return ", ".join([*calls, *(output.as_text({key: value}) for key, value in rest.items())])
 
 
 def _source(run: str, store: Path | None) -> tuple[Path, str | None]:
@@ -121,6 +137,6 @@ def _source(run: str, store: Path | None) -> tuple[Path, str | None]:
     if Path(run).is_file():
         return Path(run), None
     path = store or default_store()
-    if not path.exists():
-        raise JournalError(f"there is no file {run!r}, and no run store yet")
+    if not path.exists() or not SqliteRunStore(path).journal.load(run):
+        raise RunNotFound(run)
     return path, run

@@ -1,6 +1,5 @@
 """`agent-core demo`: a real workflow with real tools on real files, then the proof of what it did."""
 
-import asyncio
 import os
 import tempfile
 from importlib.resources import as_file, files
@@ -11,11 +10,13 @@ import typer
 
 from agent_core.journal.replay import replay
 from agent_core.journal.verify import verify
+from agent_core.node import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.audit import replayed
+from engine_shim.cli.live import drive
+from engine_shim.cli.output import Options
 from engine_shim.cli.run import AsJson, Store, with_model
-from engine_shim.cli.view import View
-from engine_shim.graph.definition import load_workflow
+from engine_shim.graph.definition import Workflow, load_workflow
 from engine_shim.runs.runner import LOOPS, Engine, RunResult, default_store
 from engine_shim.runs.store import SqliteRunStore
 from utools.context.store_sqlite import SqliteContextStore
@@ -33,32 +34,38 @@ def demo(
     """See an agent think, answer and prove itself."""
     has_model = any(os.environ.get(name) for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"))
     chosen = model or ("openai:gpt-4o-mini" if has_model else None)
-    path = store or default_store()
+    path, options = store or default_store(), Options(store, as_json=as_json)
     with as_file(files("engine_shim.cli").joinpath("demo_files")) as directory:
-        result = _run(directory, chosen, question, path, quiet=as_json)
+        workflow = load_workflow(directory / "workflow.yaml")
+        if chosen:
+            workflow = with_model(workflow, chosen)
+        if not as_json:
+            output.line(f"question: {question}")
+            output.line(f"model: {chosen or 'recorded replies (set OPENAI_API_KEY or --model for a real one)'}")
+        result = _run(workflow, directory, question, path)
     proof = verify(path, run_id=result.run_id, head=result.journal["head"], count=result.journal["count"])
     again = replay(path, run_id=result.run_id, loops=LOOPS)
     if as_json:
         told = {"verified": proof.ok, "replay_identical": again.identical, "journal_file": str(path)}
         output.document({**result.as_json(), **told})
     else:
-        output.summary(result)
+        output.line()
+        output.summary(result, workflow, options)
+        output.line()
         output.line(f"verified: {'ok' if proof.ok else proof.why}, {proof.count} records in {path}")
         output.line(f"replayed: {replayed(again)}")
-        output.line(f"look closer: agent-core show {result.run_id}")
+        output.line(f"look closer: {options.command('show', result.run_id)}")
     return output.exit_code(result) if proof.ok and again.identical else output.AUDIT
 
 
-def _run(directory: Path, model: str | None, question: str, store: Path, *, quiet: bool) -> RunResult:
-    workflow = load_workflow(directory / "workflow.yaml")
-    if model is not None:
-        workflow = with_model(workflow, model)
-    if not quiet:
-        output.line(f"question: {question}")
-        told = f"model: {model}" if model else "model: recorded replies (set OPENAI_API_KEY or --model for a real one)"
-        output.line(told)
+def _run(workflow: Workflow, directory: Path, question: str, store: Path) -> RunResult:
+    run_id = new_run_id()
     with tempfile.TemporaryDirectory() as memory:
         registry = default_registry(str(directory), context_store=SqliteContextStore(Path(memory, "context.db")))
         engine = Engine(registry, store=SqliteRunStore(store))
-        with View() as tell:
-            return asyncio.run(engine.run(workflow, external={"message": question}, on_event=tell))
+        return drive(
+            engine,
+            workflow,
+            lambda tell: engine.run(workflow, external={"message": question}, run_id=run_id, on_event=tell),
+            on_interrupt=lambda: output.error("interrupted", kind="interrupted", where=run_id, as_json=False),
+        )

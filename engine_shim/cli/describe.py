@@ -1,5 +1,6 @@
 """Commands that describe: tools, schema, validate."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +11,14 @@ from agent_core.node import CODE as AGENT
 from agent_core.prepare import prepare_agent
 from engine_shim.cli import output
 from engine_shim.cli.host import host_config, registry_of
-from engine_shim.cli.run import AsJson, Config
+from engine_shim.cli.run import AsJson, Config, Flow
 from engine_shim.graph.definition import Definition, load_workflow
+from engine_shim.graph.problem import Problem, problems_in
 from engine_shim.graph.validate import known_config
 from engine_shim.graph.validate import validate as find_problems
-from engine_shim.runs.runner import with_agent
+from utools.registry import ToolRegistry
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def tools(
@@ -24,7 +28,7 @@ def tools(
     as_json: AsJson = False,
 ) -> int:
     """List the tools of this host, or `show CODE` one with its schema."""
-    registry = with_agent(registry_of(*host_config(config)), None)
+    registry = registry_of(*host_config(config))
     if action == "show" and code:
         tool = registry.get(code)
         schema = registry.schema(code).schema
@@ -35,8 +39,9 @@ def tools(
     if as_json:
         output.document([{"code": tool.code, "description": tool.description} for tool in registry.all()])
         return output.OK
+    width = max(len(tool.code) for tool in registry.all())
     for tool in registry.all():
-        output.line(f"{tool.code:<18} {' '.join(tool.description.split())[:100]}")
+        output.line(f"{tool.code:<{width}}  {' '.join(tool.description.split())[:100]}")
     return output.OK
 
 
@@ -44,18 +49,17 @@ def schema(
     file: Annotated[Path | None, typer.Argument(metavar="[FLOW]")] = None,
     node: Annotated[str | None, typer.Option(help="The agent node whose legal next step is wanted.")] = None,
     config: Config = None,
+    as_json: AsJson = False,
 ) -> int:
     """Print the JSON Schema of definitions, or of the legal next step of FLOW's agent node."""
     if file is None:
-        output.document(Definition.model_json_schema(by_alias=True))
+        output.document({"$schema": DIALECT, **Definition.model_json_schema(by_alias=True)})
         return output.OK
     workflow = load_workflow(file)
     agents = [each.id for each in workflow.definition.nodes if each.tool == AGENT]
     name = node or (agents[0] if len(agents) == 1 else None)
     if name not in agents:
-        raise DefinitionError(
-            f"choose an agent node by --node; there are {', '.join(agents) or 'none'}", where=str(file)
-        )
+        raise typer.BadParameter(f"choose an agent node of {file} by --node; there are {', '.join(agents) or 'none'}")
     probe = {**known_config(workflow.nodes[name]), "response_format": "json_schema"}
     registry = registry_of(*host_config(config))
     body = prepare_agent("schema", "agent", probe, {}, registry=registry, at="", base=workflow.base)
@@ -63,14 +67,20 @@ def schema(
     return output.OK
 
 
-def validate(file: Path, config: Config = None, as_json: AsJson = False) -> int:
+def validate(file: Flow, config: Config = None, as_json: AsJson = False) -> int:
     """Find what is wrong with a definition without running it."""
-    registry = with_agent(registry_of(*host_config(config)), None)
-    problems = find_problems(load_workflow(file), registry)
+    problems = _problems(file, registry_of(*host_config(config)))
     if as_json:
         output.document({"ok": not problems, "problems": [{"where": p.where, "message": p.message} for p in problems]})
-    else:
-        for problem in problems:
-            output.line(str(problem))
-        output.line("ok" if not problems else f"{len(problems)} problems")
+        return output.DEFINITION if problems else output.OK
+    for problem in problems:
+        output.line(str(problem))
+    output.line(output.counted(len(problems), "problem") if problems else "ok")
     return output.DEFINITION if problems else output.OK
+
+
+def _problems(file: Path, registry: ToolRegistry) -> Sequence[Problem]:
+    try:
+        return find_problems(load_workflow(file), registry)
+    except DefinitionError as error:
+        return problems_in(error)

@@ -4,17 +4,17 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent_core.errors import DefinitionError
 from agent_core.secrets import Secrets
-from engine_shim.runs.runner import Engine, default_store
+from engine_shim.graph.document import read_document
+from engine_shim.graph.problem import Faulty, Problem, problems_of
+from engine_shim.runs.runner import Engine, default_store, with_agent
 from engine_shim.runs.store import SqliteRunStore
 from utools.defaults import default_registry
 from utools.registry import ToolRegistry
@@ -42,27 +42,26 @@ def host_config(path: Path | None) -> tuple[HostConfig, Path]:
     file = named or DEFAULT
     if named is None and not file.exists():
         return HostConfig(), Path()
+    data = read_document(file, "the host configuration")
     try:
-        data = yaml.safe_load(file.read_text("utf-8")) or {}
-        return HostConfig.model_validate(data), file.parent
-    except OSError as error:
-        raise DefinitionError(f"the host configuration cannot be read: {error.strerror}", where=str(file)) from None
-    except yaml.YAMLError as error:
-        raise DefinitionError(f"not valid YAML: {error}", where=str(file)) from None
+        return HostConfig.model_validate({} if data is None else data), file.parent
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = "/".join(str(part) for part in fault["loc"])
-        raise DefinitionError(fault["msg"], where=f"{file}: {place}", value=fault["input"]) from None
+        problems = problems_of(error, lambda _: HostConfig.model_fields)
+        raise Faulty([Problem(f"{file}: {each.where}".removesuffix(": "), each.message) for each in problems]) from None
 
 
 def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
-    """The built-in tools under the host's root, what installed packages offer, and what the file names."""
-    registry = default_registry(str(base / config.root))
+    """The tools of this host: built in below its root, offered by installed packages, named by the file, the agent."""
+    root = base / config.root
+    if not root.is_dir():
+        raise DefinitionError("there is no such directory", where="host configuration: root", value=str(root))
+    registry = default_registry(str(root))
     registry.discover()
     for index, reference in enumerate(config.tools):
-        for tool in _tools(reference, base, f"tools/{index}"):
-            registry.register(tool)
-    return registry
+        where = f"host configuration: tools/{index}"
+        for tool in _tools(reference, base, where):
+            _register(tool, registry, where)
+    return with_agent(registry, None)
 
 
 def engine_of(config_path: Path | None, store: Path | None) -> Engine:
@@ -77,33 +76,49 @@ def engine_of(config_path: Path | None, store: Path | None) -> Engine:
     )
 
 
-def _tools(reference: str, base: Path, where: str) -> Iterator[Tool]:
+def _tools(reference: str, base: Path, where: str) -> list[Tool]:
+    """The tools that `module:name` or `file.py:name` stands for."""
     module_name, colon, name = reference.rpartition(":")
     if not colon:
         raise DefinitionError("must be module:name or file.py:name", where=where, value=reference)
-    module = _module(module_name, base, where)
-    if not hasattr(module, name):
-        raise DefinitionError(f"there is no {name!r} in {module_name}", where=where, value=reference)
-    found: Any = getattr(module, name)
-    if callable(found) and not isinstance(found, Tool):
-        found = found()
-    for tool in [found] if isinstance(found, Tool) else found if isinstance(found, list | tuple) else [None]:
+    found = _loaded(module_name, name, base, where)
+    tools = list(found) if isinstance(found, list | tuple) else [found]
+    for tool in tools:
         if not isinstance(tool, Tool):
-            raise DefinitionError("is not a Tool, a list of Tools, or a function that returns either", where=where)
-        yield tool
+            told = "is not a Tool, a list of Tools, or a function without arguments that returns either"
+            raise DefinitionError(f"{told}; a function becomes a Tool by @tool", where=where, value=reference)
+    return tools
 
 
-def _module(name: str, base: Path, where: str) -> ModuleType:
+def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:
     try:
-        return _from_file(base / name) if name.endswith(".py") else importlib.import_module(name)
+        registry.register(tool)
+    except DefinitionError as error:
+        raise DefinitionError(error.message, where=f"{where}: {error.where}") from None
+
+
+def _loaded(module_name: str, name: str, base: Path, where: str) -> Any:
+    try:
+        module = _module(module_name, base)
+        if not hasattr(module, name):
+            raise DefinitionError(f"there is no {name!r} in {module_name}", where=where)
+        found = getattr(module, name)
+        return found() if callable(found) and not isinstance(found, Tool) else found
+    except DefinitionError:
+        raise
     except Exception as error:  # the author's own code runs here, and may fail in any way
-        raise DefinitionError(f"cannot be loaded: {type(error).__name__}: {error}", where=where, value=name) from error
+        told = f"cannot be loaded: {type(error).__name__}: {error}"
+        raise DefinitionError(told, where=where, value=f"{module_name}:{name}") from error
+
+
+def _module(name: str, base: Path) -> ModuleType:
+    return _from_file(base / name) if name.endswith(".py") else importlib.import_module(name)
 
 
 def _from_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"agent_core_host_{path.stem}", path)
     if spec is None or spec.loader is None or not path.exists():
-        raise FileNotFoundError(f"no such file: {path.name}")
+        raise FileNotFoundError(f"there is no file {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # so that annotations in it can be resolved
     spec.loader.exec_module(module)

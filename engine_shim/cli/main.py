@@ -1,14 +1,16 @@
 """The command `agent-core`."""
 
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 
 import typer
 
-from agent_core.errors import AgentCoreError, DecisionError, DefinitionError
+from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, JournalError
 from engine_shim.cli import audit, describe, output, run
 from engine_shim.cli.demo import demo
-from engine_shim.errors import EngineError
+from engine_shim.errors import EngineError, RunNotFound
+from engine_shim.graph.problem import told
 from utools.errors import UnknownTool
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -39,18 +41,31 @@ def _run(words: list[str], *, as_json: bool) -> int:
     try:
         code = app(words, standalone_mode=False)
         return code if isinstance(code, int) else output.OK
-    except typer.TyperException as error:
-        output.error(error.format_message(), kind="usage", where="", as_json=as_json)
-        return output.USAGE
-    except DefinitionError as error:
-        output.error(str(error), kind="definition", where=error.where, as_json=as_json)
-        return output.DEFINITION
-    except (DecisionError, UnknownTool) as error:
-        output.error(str(error), kind="usage", where="", as_json=as_json)
-        return output.USAGE
-    except (AgentCoreError, EngineError) as error:
-        output.error(str(error), kind=type(error).__name__, where="", as_json=as_json)
-        return output.FAILED
-    except (typer.Abort, KeyboardInterrupt):
-        output.error("interrupted; `agent-core resume RUN` goes on", kind="cancelled", where="", as_json=as_json)
-        return output.FAILED
+    except Exception as error:  # the outermost edge: whatever happens is told, and with --json as one document
+        code, kind, where, message = _told(error)
+        if kind == "internal":
+            traceback.print_exception(error)
+        if message:
+            output.error(message, kind=kind, where=where, as_json=as_json)
+        return code
+
+
+def _told(error: Exception) -> tuple[int, str, str, str]:
+    """The exit code, the kind, the place and the sentence of an error."""
+    match error:
+        case typer.TyperException():
+            return output.USAGE, "usage", "", error.format_message()
+        case DefinitionError():
+            return output.DEFINITION, "definition", error.where, told(error)
+        case DecisionError() | UnknownTool():
+            return output.USAGE, "usage", "", str(error)
+        case RunNotFound():
+            return output.USAGE, "run_not_found", "", f"{error}; `agent-core runs` lists what it holds"
+        case Damaged():
+            return output.AUDIT, "damaged", f"{error.path}:{error.n}", str(error)
+        case AgentCoreError() | EngineError():
+            return output.FAILED, "journal" if isinstance(error, JournalError) else "failed", "", str(error)
+        case typer.Abort():
+            return output.FAILED, "aborted", "", "aborted"
+        case _:
+            return output.FAILED, "internal", "", f"a mistake in agent-core itself: {type(error).__name__}: {error}"

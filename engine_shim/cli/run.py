@@ -1,30 +1,36 @@
 """Commands that drive runs: run, resume, decide."""
 
-import asyncio
 import getpass
 import json
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from agent_core.errors import DecisionError, DefinitionError
-from agent_core.journal.decide import waiting
+from agent_core.journal.decide import Decisions, waiting
 from agent_core.loop.effects import DECISIONS, Decision, Edit, decision_from
+from agent_core.node import CODE as AGENT
+from agent_core.node import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.host import engine_of
-from engine_shim.cli.view import View
+from engine_shim.cli.live import drive, interrupted, report
+from engine_shim.cli.output import Options
 from engine_shim.graph.definition import Workflow, load_workflow
-from engine_shim.runs.runner import RunResult
 
+Flow = Annotated[Path, typer.Argument(metavar="FLOW", help="A workflow definition, JSON or YAML.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]
 Store = Annotated[Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE")]
 Config = Annotated[Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG")]
 
+Decide = Callable[[list[dict[str, Any]]], Decisions]
+
 
 def run(
-    file: Annotated[Path, typer.Argument(help="A workflow definition, JSON or YAML.")],
+    file: Flow,
     given: Annotated[list[str] | None, typer.Option("--input", help="An input, name=value.")] = None,
     inputs: Annotated[str | None, typer.Option(help="A JSON file with all inputs, or - for stdin.")] = None,
     model: Annotated[str | None, typer.Option(help="Ask this model in every agent node instead.")] = None,
@@ -37,10 +43,14 @@ def run(
     external = read_inputs(workflow, given or [], inputs)
     if model:
         workflow = with_model(workflow, model)
-    engine = engine_of(config, store)
-    with View() as tell:
-        result = asyncio.run(engine.run(workflow, external=external, on_event=tell))
-    return report(result, as_json=as_json)
+    options, engine, run_id = Options(store, config, as_json), engine_of(config, store), new_run_id()
+    result = drive(
+        engine,
+        workflow,
+        lambda tell: engine.run(workflow, external=external, run_id=run_id, on_event=tell),
+        on_interrupt=interrupted(run_id, options),
+    )
+    return report(result, workflow, options)
 
 
 def resume(
@@ -50,10 +60,7 @@ def resume(
     as_json: AsJson = False,
 ) -> int:
     """Go on with a run whose process died."""
-    engine = engine_of(config, store)
-    with View() as tell:
-        result = asyncio.run(engine.resume(run_id, on_event=tell))
-    return report(result, as_json=as_json)
+    return _go_on(run_id, None, Options(store, config, as_json))
 
 
 def decide(
@@ -68,41 +75,59 @@ def decide(
 ) -> int:
     """Decide on a call that waits, and go on with the run."""
     decision = read_decision(word, message, args)
-    engine = engine_of(config, store)
-    place = _place(at, waiting(engine.store.journal.load(run_id)))
-    with View() as tell:
-        going_on = engine.resume(run_id, decisions={place: decision}, by=getpass.getuser(), on_event=tell)
-        result = asyncio.run(going_on)
-    return report(result, as_json=as_json)
+    return _go_on(run_id, lambda waits: {_place(at, waits): decision}, Options(store, config, as_json))
 
 
-def report(result: RunResult, *, as_json: bool) -> int:
-    """Tell the result; returns the exit code."""
-    if as_json:
-        output.document(result.as_json())
-    else:
-        output.summary(result)
-    return output.exit_code(result)
+def _go_on(run_id: str, decide: Decide | None, options: Options) -> int:
+    engine = engine_of(options.config, options.store)
+    workflow = engine.workflow(run_id)
+    decisions = decide(waiting(engine.store.journal.load(run_id))) if decide else None
+    result = drive(
+        engine,
+        workflow,
+        lambda tell: engine.resume(run_id, decisions=decisions, by=_user(), on_event=tell),
+        on_interrupt=interrupted(run_id, options),
+    )
+    return report(result, workflow, options)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a process without a name, as in some containers
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
 
 def read_inputs(workflow: Workflow, given: list[str], source: str | None) -> dict[str, Any]:
-    """The run's inputs. A value is text, unless the definition says that the input has another type."""
+    """The run's inputs: the file's, and those given one by one, which win."""
     external: dict[str, Any] = _read_json(source) if source else {}
     declared = (workflow.definition.inputs or {}).get("properties", {})
     for entry in given:
         name, equals, value = entry.partition("=")
         if not equals:
             raise typer.BadParameter(f"--input {entry!r}: write name=value")
-        kind = declared.get(name, {}).get("type", "string") if isinstance(declared.get(name, {}), dict) else "string"
-        external[name] = value if kind == "string" else _value(name, value)
+        external[name] = _input(name, value, declared.get(name))
     return external
+
+
+def _input(name: str, text: str, schema: Any) -> Any:
+    """An input from the command line: a text where the definition allows one, else JSON."""
+    kind = schema.get("type", "string") if isinstance(schema, dict) else "string"
+    if kind == "string":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        if "string" in kind:
+            return text
+        raise typer.BadParameter(f"--input {name}: {text!r} is not JSON of type {output.as_text(kind)}") from None
 
 
 def with_model(workflow: Workflow, model: str) -> Workflow:
     """The same workflow with another model in every agent node."""
     data = workflow.as_json()
     for node in data["nodes"]:
-        if node["tool"] == "agent_core":
+        if node["tool"] == AGENT:
             node["config"] = {**node.get("config", {}), "model": model}
     return load_workflow(data, base=workflow.base)
 
@@ -111,9 +136,9 @@ def read_decision(word: str, message: str, args: str | None) -> Decision:
     kind = DECISIONS.get(word)
     if kind is None:
         raise typer.BadParameter(f"{word!r} is no decision; there are {', '.join(DECISIONS)}")
-    edited = _value("--args", args) if args else None
-    if kind is Edit and not isinstance(edited, dict):
-        raise typer.BadParameter("edit needs --args with a JSON object")
+    edited = None if args is None else _object("--args", args)
+    if (kind is Edit) != (edited is not None):
+        raise typer.BadParameter("edit needs --args with a JSON object, and no other decision takes them")
     return decision_from({"decision": word, "message": message, "args": edited})
 
 
@@ -144,8 +169,11 @@ def _read_json(source: str) -> dict[str, Any]:
     return value
 
 
-def _value(name: str, text: str) -> Any:
+def _object(name: str, text: str) -> dict[str, Any]:
     try:
-        return json.loads(text)
-    except ValueError:
-        raise typer.BadParameter(f"{name}: {text!r} is not JSON") from None
+        value = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{name}: {text!r} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise typer.BadParameter(f"{name}: {text!r} is not a JSON object")
+    return value

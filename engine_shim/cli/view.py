@@ -1,72 +1,132 @@
-"""The live view of a run, on stderr: each step as it happens, with a spinner while something is awaited."""
+"""The live view of a run, on stderr: each node and each step as it happens, with a spinner while something is awaited.
+
+A node that is a plain tool has one line, when it is done. What an agent does stands indented under its name.
+"""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.status import Status
+from rich.text import Text
 
 from agent_core.events import Event
+from agent_core.journal.record import name_of
+from agent_core.node import CODE as AGENT
+from engine_shim.graph.definition import Workflow
+
+WIDTH = 110
+"""How long a line may be where there is no terminal to tell."""
 
 
 class View:
-    """Prints events as they come. Use it as a context manager, so that the spinner ends with the run."""
+    """Prints a run's events as they come. Use it as a context manager, so that the spinner ends with the run."""
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+    def __init__(self, workflow: Workflow) -> None:
+        nodes = workflow.nodes
+        self._plain = {name for name, node in nodes.items() if node.tool != AGENT}
+        self._column = min(max(len(name) for name in nodes), 24)
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._width = self._console.width if self._console.is_terminal else WIDTH
         self._status: Status | None = None
-        self._cut = False
+        self._agent: list[str] = []
+        self._cut = self._said = False
 
-    def __enter__(self) -> Callable[[Event], None]:
+    def __enter__(self) -> "View":
         if self._console.is_terminal:
             self._status = self._console.status("starting")
             self._status.start()
-        return self._tell
+        return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+        if self._cut:
+            self._line(Text("observation_max_len sets how much of an observation the model is shown", "dim"))
+        if self._said:
+            self._console.print()
+
+    def close(self) -> None:
+        """End the spinner."""
         if self._status is not None:
             self._status.stop()
-        if self._cut:
-            self._say("[dim]what the model saw was cut; observation_max_len sets how much it is shown[/]")
+            self._status = None
 
-    def _tell(self, event: Event) -> None:
-        node = escape(event["node"])
+    def tell(self, event: Event) -> None:
+        """Print one event."""
+        names = _names(event["strand"])
+        if names and names[0] in self._plain:
+            self._tell_of_node(names[0], event)
+        elif names:
+            self._tell_of_agent(names, event)
+
+    def _tell_of_node(self, name: str, event: Event) -> None:
         match event:
-            case {"event": "step_started", "step": step}:
-                self._wait(f"{node}: step {step}, asking {escape(event['model'])}")
+            case {"event": "observation", "success": True, "text": text}:
+                self._node("✓", "green", name, text)
+            case {"event": "observation", "text": text}:
+                self._node("✗", "red", name, text)
+            case {"event": "waiting", "reason": reason, "tool": tool}:
+                self._node("?", "yellow", name, f"{reason}: {tool} {_json(event['args'])}")
+
+    def _node(self, mark: str, style: str, name: str, text: str) -> None:
+        self._agent = []
+        flat = " ".join(text[: 4 * self._width].split())
+        self._line(Text.assemble((mark, style), " ", name.ljust(self._column), "  ", (flat, "dim")))
+
+    def _tell_of_agent(self, names: list[str], event: Event) -> None:
+        match event:
+            case {"event": "step_started", "step": step, "model": model}:
+                self._wait(f"{names[-1]}: step {step}, asking {model}")
             case {"event": "thought", "text": text}:
-                self._say(f"[dim]{node}: {escape(text)}[/]")
+                self._under(names, Text(f"  {text}", "dim italic"))
             case {"event": "action", "step": step, "tool": tool}:
-                self._say(f"{node} [bold]{step}[/] {escape(tool)} {escape(_short(event['args']))}")
-                self._wait(f"{node}: running {escape(tool)}")
+                self._under(names, Text.assemble((f"{step} ", "bold"), f"{tool} {_json(event['args'])}"))
+                self._wait(f"{names[-1]}: running {tool}")
             case {"event": "observation"}:
-                self._observation(event)
-            case {"event": "repair", "step": step, "kind": kind}:
-                self._say(f"{node} [bold]{step}[/] [yellow]{kind}[/] {escape(event['message'])}")
-            case {"event": "waiting", "tool": tool}:
-                self._say(f"{node} [yellow]{event['reason']}[/] {escape(tool)} {escape(_short(event['args']))}")
+                self._observation(names, event)
+            case {"event": "repair", "step": step, "kind": kind, "message": message}:
+                self._under(names, Text.assemble((f"{step} ", "bold"), (f"{kind} ", "yellow"), message))
+            case {"event": "waiting", "reason": reason, "tool": tool}:
+                self._under(names, Text.assemble((f"? {reason} ", "yellow"), f"{tool} {_json(event['args'])}"))
             case {"event": "finished", "finish_reason": reason}:
-                colour = "green" if reason == "final" else "red"
-                self._say(f"{node} [{colour}]{reason}[/]")
+                self._finished(names, reason, event.get("error"))
 
-    def _observation(self, event: Event) -> None:
-        shown = event["text"] if len(event["text"]) <= 160 else f"{event['text'][:159]}…"
-        cut = event["characters"] > len(event["text"])
-        self._cut = self._cut or cut
-        told = f" [dim](cut from {event['characters']} to {len(event['text'])} characters)[/]" if cut else ""
-        colour = "dim" if event["success"] else "red"
-        self._say(f"  [{colour}]{escape(shown)}[/]{told}")
+    def _observation(self, names: list[str], event: Event) -> None:
+        shown, whole = len(event["text"]), event["characters"]
+        self._cut = self._cut or whole > shown
+        line = Text(f"  {event['text']}", "dim" if event["success"] else "red")
+        self._under(names, line, f" (cut from {whole} to {shown} characters)" if whole > shown else "")
 
-    def _say(self, markup: str) -> None:
-        self._console.print(markup, soft_wrap=True)
+    def _finished(self, names: list[str], reason: str, error: Any) -> None:
+        mark, style = ("✓ ", "green") if reason == "final" else ("✗ ", "red")
+        told = f"{reason}: {error['message']}" if error else reason
+        self._under(names, Text.assemble((mark, style), told))
 
-    def _wait(self, markup: str) -> None:
+    def _under(self, names: list[str], line: Text, tail: str = "") -> None:
+        """A line under its agent's name, which is said again when another one's lines came between."""
+        if names != self._agent:
+            self._agent = names
+            self._line(Text.assemble(("● ", "cyan"), " › ".join(names)))
+        self._line(Text.assemble("    ", line), tail)
+
+    def _line(self, line: Text, tail: str = "") -> None:
+        room = self._width - 1 - len(tail)
+        flat = Text(" ").join(line.split("\n"))
+        flat.truncate(room, overflow="ellipsis")
+        self._console.print(Text.assemble(flat, (tail, "dim")))
+        self._said = True
+
+    def _wait(self, text: str) -> None:
         if self._status is not None:
-            self._status.update(markup)
+            self._status.update(Text(text))
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 120 else f"{text[:119]}…"
+def _names(strand: str) -> list[str]:
+    """The nodes and nested agents that a strand stands under, from the outside in; items of a batch are no names."""
+    visit, *below = strand.split("/")[1:] or [""]
+    nested = [name_of(segment) for segment in below if not segment.partition(".")[0].isdecimal()]
+    return [name_of(visit), *nested] if visit else []
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

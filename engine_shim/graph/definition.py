@@ -1,6 +1,6 @@
 """A workflow definition: JSON or YAML, checked, every fault with its path."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,6 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from engine_shim.errors import DefinitionError
+from engine_shim.graph.document import read_document
+from engine_shim.graph.problem import Faulty, Place, Problem, hint, problems_of, refuse
+from utools.jsonvalue import NotJson, as_json
 
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
 Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
@@ -24,6 +27,10 @@ def _later(what: str, usual: Any = None) -> AfterValidator:
     return AfterValidator(refuse)
 
 
+def _without_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -38,7 +45,7 @@ class EnvName(_Strict):
 class Node(_Strict):
     """One use of a tool; without an `id` it takes its tool's code."""
 
-    id: Identifier
+    id: Identifier = Field(default="", description="Absent: its tool's code", json_schema_extra=_without_default)
     tool: str = Field(min_length=1)
     config: dict[str, Any] = {}
     retry: Annotated[dict[str, Any] | None, _later("retry")] = None
@@ -75,8 +82,8 @@ class Definition(_Strict):
     nodes: list[Node] = Field(min_length=1)
     edges: list[Edge] | None = None
     outputs: dict[str, Any] = {}
-    entry: list[str] | None = None
-    ends: list[str] | None = None
+    entry: Annotated[list[str] | None, _later("entry")] = None
+    ends: Annotated[list[str] | None, _later("ends")] = None
     model: str | None = None
     max_iterations: int = Field(default=50, ge=1)
     timeout: Annotated[float | None, _later("a run's timeout")] = None
@@ -99,69 +106,46 @@ class Workflow:
 
 
 def load_workflow(source: str | Path | Mapping[str, Any], *, base: Path | None = None) -> Workflow:
-    """A workflow from a JSON or YAML file, or from its parsed form. DefinitionError names the place at fault."""
+    """A workflow from a JSON or YAML file, or from its parsed form. DefinitionError names each place at fault."""
     if isinstance(source, Mapping):
-        return Workflow(_read(source), base or Path())
+        return Workflow(_read(source, ""), base or Path())
     path = Path(source)
-    return Workflow(_read(_parsed(path)), base or path.parent)
+    return Workflow(_read(read_document(path, "the definition"), str(path)), base or path.parent)
 
 
-def _parsed(path: Path) -> Any:
-    import yaml
-
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise DefinitionError(f"the definition cannot be read: {reason}", where=str(path)) from None
-    try:
-        return yaml.safe_load(text)  # JSON is YAML
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        raise DefinitionError(f"not valid JSON or YAML: {error.problem or error.context}", where=place) from None
-    except yaml.YAMLError as error:
-        raise DefinitionError(f"not valid JSON or YAML: {error}", where=str(path)) from None
-
-
-def _read(data: Any) -> Definition:
+def _read(data: Any, where: str) -> Definition:
     if not isinstance(data, Mapping):
-        raise DefinitionError("a definition is an object with id and nodes", value=data)
+        raise DefinitionError("a definition is an object with id and nodes", where=where, value=data)
     try:
-        definition = Definition.model_validate(dict(data))
+        definition = Definition.model_validate(as_json(dict(data)))
+    except NotJson as error:
+        raise DefinitionError(f"a value is not JSON: {error}", where=where) from None
     except ValidationError as error:
-        raise _definition_error(error) from None
-    _check_names(definition)
+        raise Faulty(problems_of(error, _keys)) from None
+    refuse(_names(definition))
     return definition
 
 
-def _definition_error(error: ValidationError) -> DefinitionError:
-    first, *others = error.errors(include_url=False, include_context=False)
-    place = "/".join(str(part) for part in first["loc"] if part not in ("str", "EnvName"))
-    more = f" (and {len(others)} more)" if others else ""
-    match first["type"]:
-        case "extra_forbidden":
-            return DefinitionError(f"unknown key{more}", where=place)
-        case "missing":
-            return DefinitionError(f"this key is required{more}", where=place)
-        case _:
-            return DefinitionError(first["msg"].removeprefix("Value error, ") + more, where=place, value=first["input"])
+def _keys(place: Place) -> list[str]:
+    """The keys that there are where `place` is one."""
+    kinds: Mapping[Any, type[BaseModel]] = {"nodes": Node, "edges": Edge, "env": EnvName}
+    kind = kinds.get(place[0], Definition) if len(place) > 1 else Definition
+    return [field.alias or name for name, field in kind.model_fields.items()]
 
 
-def _check_names(definition: Definition) -> None:
-    """Ids are unique, and edges, entry and ends name nodes; an output hides no node's."""
-    known: set[str] = set()
+def _names(definition: Definition) -> Iterator[Problem]:
+    """Ids are unique, edges name nodes, and an output hides no node's."""
+    known: dict[str, None] = {}
     for index, node in enumerate(definition.nodes):
         if node.id in known:
-            raise DefinitionError("another node already has this id", where=f"nodes/{index}/id", value=node.id)
-        known.add(node.id)
-    named = [(f"entry/{i}", name) for i, name in enumerate(definition.entry or ())]
-    named += [(f"ends/{i}", name) for i, name in enumerate(definition.ends or ())]
+            yield Problem(
+                f"nodes/{index}/id", f"another node is called {node.id!r} already; give one of them another id"
+            )
+        known[node.id] = None
     for index, edge in enumerate(definition.edges or ()):
-        named += [(f"edges/{index}/from", edge.source), (f"edges/{index}/to", edge.target)]
-    for where, name in named:
-        if name not in known:
-            raise DefinitionError(f"no such node; there are {', '.join(sorted(known))}", where=where, value=name)
+        for key, name in (("from", edge.source), ("to", edge.target)):
+            if name not in known:
+                yield Problem(f"edges/{index}/{key}", f"there is no node {name!r}; {hint(name, known)}")
     for name in definition.outputs:
         if name in known:
-            raise DefinitionError("a node has this name already; an output may hide none", where=f"outputs/{name}")
+            yield Problem(f"outputs/{name}", "a node has this name, and its outputs would be hidden; choose another")

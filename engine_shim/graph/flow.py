@@ -23,6 +23,7 @@ from agent_core.loop.effects import (
 from agent_core.loop.judge import compiled_schema, effect_of
 from engine_shim.errors import DefinitionError
 from engine_shim.graph.definition import Definition
+from engine_shim.graph.problem import told
 from engine_shim.graph.schedule import Graph, graph_of, schedule
 from engine_shim.graph.template import render
 
@@ -110,11 +111,11 @@ def _call(progress: _Progress, name: str) -> ToolCall | None:
     try:
         config = render(node.config, progress.names(), where=where)
     except DefinitionError as error:
-        progress.errors[name] = {"kind": "definition", "message": str(error), "where": where}
+        progress.errors[name] = _definition_error(error)
         return None
     if faults := compiled_schema(tool["schema"]).faults(config):
-        told = "; ".join(f"{fault.pointer}: {fault.message}" for fault in faults)
-        progress.errors[name] = {"kind": "definition", "message": told, "where": where}
+        message = " ".join(fault.message for fault in faults)
+        progress.errors[name] = {"kind": "definition", "message": message, "where": where}
         return None
     effect = effect_of({**tool, "preset": {}}, config) or "write"
     return ToolCall(name, node.tool, config, config, effect, tool["within"], tool["idempotent"])
@@ -165,7 +166,8 @@ def _nested(progress: _Progress, name: str, outcome: Any, journal: Json | None) 
     elif answer.success:
         progress.finished.add(name)
     else:
-        progress.errors[name] = {"kind": outcome.finish_reason, "message": answer.error, "where": name}
+        message = (outcome.output.get("error") or {}).get("message", answer.error)
+        progress.errors[name] = {"kind": outcome.finish_reason, "message": message, "where": name}
 
 
 def _outcome(progress: _Progress) -> FlowOutcome:
@@ -178,7 +180,7 @@ def _outcome(progress: _Progress) -> FlowOutcome:
         try:
             outputs |= render(progress.definition.outputs, progress.names(), where="outputs")
         except DefinitionError as error:
-            errors = [{"kind": "definition", "message": str(error), "where": error.where}]
+            errors = [_definition_error(error)]
     status = _status(progress, bool(errors), bool(waiting))
     result = {
         "run_id": progress.started["run"],
@@ -189,6 +191,10 @@ def _outcome(progress: _Progress) -> FlowOutcome:
         "error": errors[0] if errors else None,
     }
     return FlowOutcome(result, progress.at, 0.0, {}, waiting if status == "waiting" else ())
+
+
+def _definition_error(error: DefinitionError) -> Json:
+    return {"kind": "definition", "message": told(error), "where": error.where}
 
 
 def _status(progress: _Progress, failed: bool, waiting: bool) -> str:

@@ -1,6 +1,6 @@
 """schedule(): which nodes may start, from the definition and the set of finished ones, and nothing else. Pure."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from engine_shim.errors import DefinitionError
@@ -31,47 +31,51 @@ def schedule(graph: Graph, finished: Set[str]) -> list[str]:
 
 
 def graph_of(definition: Definition) -> Graph:
-    """The graph of a definition; DefinitionError for a placeholder to an unknown node, or a circle."""
+    """The graph of a definition; DefinitionError for a circle, or a placeholder to a node that need not run before."""
     order = tuple(node.id for node in definition.nodes)
-    referenced = {node.id: _references(node, index, set(order)) for index, node in enumerate(definition.nodes)}
+    nodes = enumerate(definition.nodes)
+    referenced = {node.id: _references(node, f"nodes/{index}/config", order) for index, node in nodes}
     if definition.edges is None:
-        before = {name: frozenset(names) for name, names in referenced.items()}
+        graph = Graph(order, referenced)
     else:
-        before = {name: frozenset(e.source for e in definition.edges if e.target == name) for name in order}
-    graph = Graph(order, before)
+        edges = definition.edges
+        graph = Graph(order, {name: frozenset(edge.source for edge in edges if edge.target == name) for name in order})
     _refuse_circles(graph)
     if definition.edges is not None:
-        _refuse_early_references(graph, referenced, order)
+        _refuse_early_references(graph, referenced)
     return graph
 
 
-def _references(node: Node, index: int, known: Set[str]) -> set[str]:
-    """The nodes whose outputs a node's config names."""
-    names = set()
-    for where, path in placeholders(node.config, f"nodes/{index}/config"):
-        if path[0] != "nodes":
-            continue
-        if path[1] not in known or path[1] == node.id:
-            told = f"no such node before this one; there are {', '.join(sorted(known - {node.id})) or 'none'}"
-            raise DefinitionError(told, where=where, value=f"{{{{{'.'.join(path)}}}}}")
-        names.add(path[1])
-    return names
+def _references(node: Node, where: str, known: Sequence[str]) -> frozenset[str]:
+    """The other nodes whose outputs a node's config names."""
+    named = {path[1] for _, path in placeholders(node.config, where) if path[0] == "nodes"}
+    return frozenset(named.intersection(known) - {node.id})
 
 
 def _refuse_circles(graph: Graph) -> None:
     finished: set[str] = set()
     while ready := schedule(graph, finished):
         finished.update(ready)
-    if stuck := [name for name in graph.order if name not in finished]:
-        raise DefinitionError(f"these nodes wait for one another: {', '.join(stuck)}", where="nodes")
+    stuck = [name for name in graph.order if name not in finished]
+    if stuck:
+        told = " → ".join(_circle(graph, stuck))
+        raise DefinitionError(f"these nodes wait for one another, and loops are not built yet: {told}", where="nodes")
 
 
-def _refuse_early_references(graph: Graph, referenced: Mapping[str, set[str]], order: tuple[str, ...]) -> None:
+def _circle(graph: Graph, stuck: Sequence[str]) -> list[str]:
+    """One circle, in the direction of the run: each stuck node waits for another one."""
+    walked = [stuck[0]]
+    while walked.count(walked[-1]) == 1:
+        walked.append(next(name for name in stuck if name in graph.before[walked[-1]]))
+    return walked[walked.index(walked[-1]) :][::-1]
+
+
+def _refuse_early_references(graph: Graph, referenced: Mapping[str, Set[str]]) -> None:
     """With edges given, a placeholder may only name a node that has run by then."""
-    for index, name in enumerate(order):
+    for index, name in enumerate(graph.order):
         missing = sorted(referenced[name] - _ancestors(graph, name))
         if missing:
-            told = f"the node {missing[0]!r} need not have run before {name!r}: no path of edges leads there"
+            told = f"takes the output of {missing[0]!r}, but no path of edges leads from there to {name!r}; add an edge"
             raise DefinitionError(told, where=f"nodes/{index}/config")
 
 

@@ -1,14 +1,13 @@
 """What can be found wrong with a workflow without running it: every fault with its place."""
 
-from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Set
 from typing import Any
 
 from agent_core.errors import DefinitionError
 from agent_core.node import CODE as AGENT
 from agent_core.prepare import prepare_agent
 from engine_shim.graph.definition import Definition, Node, Workflow
+from engine_shim.graph.problem import Problem, problem_of, problems_in, refuse, told
 from engine_shim.graph.schedule import graph_of
 from engine_shim.graph.template import placeholders
 from utools.errors import UnknownTool
@@ -16,72 +15,89 @@ from utools.registry import ToolRegistry
 from utools.schema import ConfigSchema
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One fault of a definition: where it stands, and what to do about it."""
-
-    where: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.message}" if self.where else self.message
-
-
 def validate(workflow: Workflow, registry: ToolRegistry) -> list[Problem]:
     """Every fault that can be found without running; empty when there is none."""
-    return list(_problems(workflow, registry))
+    return list(dict.fromkeys(_problems(workflow, registry)))
 
 
 def check(workflow: Workflow, registry: ToolRegistry) -> None:
     """Raise DefinitionError with all that `validate` finds, if it finds anything."""
-    problems = validate(workflow, registry)
-    if problems:
-        more = "".join(f"\n{problem}" for problem in problems[1:])
-        raise DefinitionError(problems[0].message + more, where=problems[0].where)
-
-
-def check_inputs(definition: Definition, external: Mapping[str, Any]) -> None:
-    """The run's inputs against `inputs`; DefinitionError says which is missing or wrong."""
-    if definition.inputs is None:
-        return
-    faults = ConfigSchema(definition.inputs, foreign=True, where="inputs").faults(dict(external))
-    if faults:
-        told = "; ".join(fault.message for fault in faults)
-        raise DefinitionError(told, where=f"external{faults[0].pointer}")
+    refuse(validate(workflow, registry))
 
 
 def _problems(workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:
     definition = workflow.definition
-    checks: list[Callable[[], object]] = [partial(graph_of, definition), partial(_inputs, definition)]
-    checks += [partial(_node, index, workflow, registry) for index in range(len(definition.nodes))]
-    checks += [partial(_outputs, definition)]
-    for one in checks:
-        try:
-            one()
-        except DefinitionError as error:
-            yield Problem(error.where, str(error).removeprefix(f"{error.where}: "))
+    yield from _inputs(definition)
+    for index, node in enumerate(definition.nodes):
+        yield from _node(node, f"nodes/{index}", workflow, registry)
+    yield from _taken(definition.outputs, "outputs", definition, frozenset(workflow.nodes))
+    try:
+        graph_of(definition)
+    except DefinitionError as error:
+        yield from problems_in(error)
 
 
-def _inputs(definition: Definition) -> None:
-    if definition.inputs is not None:
-        ConfigSchema(definition.inputs, foreign=True, where="inputs")
+def _inputs(definition: Definition) -> Iterator[Problem]:
+    try:
+        ConfigSchema(definition.inputs or {}, foreign=True, where="inputs")
+    except DefinitionError as error:
+        yield from problems_in(error)
 
 
-def _node(index: int, workflow: Workflow, registry: ToolRegistry) -> None:
-    node, where = workflow.definition.nodes[index], f"nodes/{index}"
+def _node(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:
     try:
         registry.get(node.tool)
     except UnknownTool as error:
-        raise DefinitionError(str(error), where=f"{where}/tool") from None
-    filled = list(placeholders(node.config, f"{where}/config"))
-    for place, path in filled:
-        _known(path, workflow.definition, place)
-    late = {place for place, _ in filled}
+        yield Problem(f"{where}/tool", str(error))
+        return
+    place = f"{where}/config"
+    unreadable = list(_taken(node.config, place, workflow.definition, workflow.nodes.keys() - {node.id}))
+    if unreadable:
+        yield from unreadable
+        return
+    faults = list(_faults(node, place, registry))
+    yield from faults
+    if node.tool == AGENT and not faults:
+        yield from _agent(node, place, workflow, registry)
+
+
+def _taken(value: Any, where: str, definition: Definition, nodes: Set[str]) -> Iterator[Problem]:
+    """What is wrong with the placeholders in a value, as far as the definition lists what there is."""
+    try:
+        for place, path in placeholders(value, where):
+            known = _known(path[0], definition, nodes)
+            if known is not None and path[1] not in known:
+                names = ", ".join(sorted(known)) or "none"
+                message = f"{{{{{'.'.join(path)}}}}}: there is no {path[1]!r} in {path[0]} here; there are {names}"
+                yield Problem(place, message)
+    except DefinitionError as error:
+        yield from problems_in(error)
+
+
+def _known(root: str, definition: Definition, nodes: Set[str]) -> Set[str] | None:
+    """The names below a placeholder's root; None where they are not known before a run."""
+    inputs = definition.inputs or {}
+    match root:
+        case "nodes":
+            return nodes
+        case "env":
+            return {entry if isinstance(entry, str) else entry.name for entry in definition.env}
+        case "external":
+            return set(inputs.get("properties", ())) if inputs.get("additionalProperties") is False else None
+        case _:
+            return {"id"}
+
+
+def _faults(node: Node, where: str, registry: ToolRegistry) -> Iterator[Problem]:
+    """What the tool's schema refuses, but for values that placeholders fill only when the node runs."""
+    late = {place for place, _ in placeholders(node.config, where)}
+    schema = registry.schema(node.tool).schema
+    closed = schema.get("properties", {}).keys() if schema.get("additionalProperties") is False else None
     for fault in registry.validate(node.tool, node.config):
-        if not _below(f"{where}/config{fault.pointer}", late):
-            raise DefinitionError(fault.message, where=f"{where}/config{fault.pointer}")
-    if node.tool == AGENT:
-        _agent(node, f"{where}/config", workflow, registry)
+        name, place = fault.pointer[1:].partition("/")[0], f"{where}{fault.pointer}"
+        unknown = bool(name) and closed is not None and name not in closed
+        if unknown or not _below(place, late):
+            yield problem_of(fault, where)
 
 
 def _below(place: str, late: Set[str]) -> bool:
@@ -89,28 +105,14 @@ def _below(place: str, late: Set[str]) -> bool:
     return any(place == other or other.startswith(f"{place}/") or place.startswith(f"{other}/") for other in late)
 
 
-def _known(path: tuple[str, ...], definition: Definition, where: str) -> None:
-    """A placeholder's name, as far as the definition lists what there is."""
-    inputs = definition.inputs or {}
-    known = {
-        "env": {entry if isinstance(entry, str) else entry.name for entry in definition.env},
-        "external": set(inputs.get("properties", ())) if inputs.get("additionalProperties") is False else None,
-        "run": {"id"},
-    }.get(path[0])
-    if known is not None and path[1] not in known:
-        told = f"there is no such name; there are {', '.join(sorted(known)) or 'none'}"
-        raise DefinitionError(told, where=where, value=f"{{{{{'.'.join(path)}}}}}")
-
-
-def _agent(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -> None:
+def _agent(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:
     """All of an agent's config that is known before it runs, prepared as if it ran."""
     try:
         prepare_agent("probe", "agent", known_config(node), {}, registry=registry, at="", base=workflow.base)
         _trust(node, workflow.definition)
     except DefinitionError as error:
         place = error.where.removeprefix("config").lstrip("/")
-        told = str(error).removeprefix(f"{error.where}: ")
-        raise DefinitionError(told, where=f"{where}/{place}" if place else where) from None
+        yield Problem(f"{where}/{place}" if place else where, told(error))
 
 
 def known_config(node: Node) -> dict[str, Any]:
@@ -130,13 +132,5 @@ def _trust(node: Node, definition: Definition) -> None:
     for key in ("messages_json", "prompt", "system_prompt", "developer_prompt"):
         for where, path in placeholders(node.config.get(key), key):
             if path[0] == "nodes" and tools.get(path[1]) != "context_manager":
-                told = f"takes the output of {path[1]!r}, so say in trusted_text what provenance may rest on"
-                raise DefinitionError(told, where=where)
-
-
-def _outputs(definition: Definition) -> None:
-    known = {node.id for node in definition.nodes}
-    for where, path in placeholders(definition.outputs, "outputs"):
-        if path[0] == "nodes" and path[1] not in known:
-            raise DefinitionError(f"no such node; there are {', '.join(sorted(known))}", where=where, value=path[1])
-        _known(path, definition, where)
+                message = f"takes the output of {path[1]!r}, so say in trusted_text what provenance may rest on"
+                raise DefinitionError(message, where=where)

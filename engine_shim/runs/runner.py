@@ -1,5 +1,6 @@
 """Engine: runs workflows, and goes on with those that were interrupted or waited."""
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,9 @@ from agent_core.secrets import Secrets
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.graph.definition import Definition, EnvName, Workflow, load_workflow
 from engine_shim.graph.flow import FlowOutcome, flow
-from engine_shim.graph.validate import check, check_inputs
+from engine_shim.graph.inputs import external_of
+from engine_shim.graph.problem import told
+from engine_shim.graph.validate import check, known_config
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore
 from utools.defaults import default_registry
 from utools.guards.redaction import Redactor
@@ -73,6 +76,7 @@ class Engine:
         self.store = store or SqliteRunStore(default_store())
         self._model, self._secrets = model, secrets or Secrets()
         self._base_urls, self._default_provider = base_urls or {}, default_provider
+        self._providers: dict[Path, Providers] = {}
 
     async def run(
         self,
@@ -82,19 +86,20 @@ class Engine:
         run_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> RunResult:
-        """Run a workflow from its inputs. DefinitionError, with nothing written, when it cannot be run."""
+        """Run a workflow from its inputs. DefinitionError, with nothing written, when it cannot be run.
+
+        The `default`s that the definition's `inputs` declare stand in for what `external` lacks. A `run_id` that the
+        store holds already goes on, or, when it is finished, gives its result again.
+        """
         check(workflow, self.registry)
-        check_inputs(workflow.definition, external or {})
+        self._check_models(workflow)
+        given = external_of(workflow.definition, external or {})
         run = run_id or new_run_id()
-        spec = Spec(ROOT, {"definition": workflow.as_json(), "external": dict(external or {})})
+        spec = Spec(ROOT, {"definition": workflow.as_json(), "external": given})
         body = self._prepare(run, ROOT, spec.config, {})
-        held = self.store.journal.load(run).get(ROOT)
-        if held and held[0].record()["definition"] != body["definition"]:
-            raise DefinitionError(f"run {run!r} began with another definition", where="run_id")
-        definition = workflow.definition
-        self.store.save(
-            RunEntry(run, definition.id, definition.version, "running", body["at"], str(workflow.base.resolve()))
-        )
+        if not self._begun(run, body):
+            definition, base = workflow.definition, str(workflow.base.resolve())
+            self.store.save(RunEntry(run, definition.id, definition.version, "running", body["at"], base))
         return await self._drive(run, spec, workflow.base, on_event)
 
     async def resume(
@@ -106,26 +111,56 @@ class Engine:
         on_event: Callable[[Event], None] | None = None,
     ) -> RunResult:
         """Go on with a run: where its process died, or where it waited. A finished run gives its result again."""
-        tape = self.store.journal.load(run_id)
-        entry = self.store.entry(run_id)
-        if ROOT not in tape or entry is None:
-            raise RunNotFound(run_id)
+        started, base = self._held(run_id)
         if decisions:
+            tape = self.store.journal.load(run_id)
             self.store.journal.append(run_id, decided(tape, decisions, by=by, at=now()))
-        started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
-        return await self._drive(run_id, spec, Path(entry.base), on_event)
+        return await self._drive(run_id, spec, base, on_event)
 
     def run_sync(self, workflow: Workflow, **options: Any) -> RunResult:
         """`run` for a caller without an event loop."""
         return in_own_loop(lambda: self.run(workflow, **options))
+
+    def workflow(self, run_id: str) -> Workflow:
+        """The workflow as the run began with it. RunNotFound when the store holds no such run."""
+        started, base = self._held(run_id)
+        return load_workflow(started["definition"], base=base)
+
+    async def close(self) -> None:
+        """Let go of the models' connections and of the store; a later run opens them anew."""
+        for providers in self._providers.values():
+            await providers.close()
+        self.store.close()
+
+    def _held(self, run: str) -> tuple[Json, Path]:
+        """A run's first record, and the directory that its relative paths start from."""
+        rows, entry = self.store.journal.load(run).get(ROOT), self.store.entry(run)
+        if not rows or entry is None:
+            raise RunNotFound(run)
+        return rows[0].record(), Path(entry.base)
+
+    def _begun(self, run: str, body: Json) -> bool:
+        """Whether the store holds this run already. DefinitionError when it began with something else."""
+        rows = self.store.journal.load(run).get(ROOT)
+        if not rows:
+            return False
+        started = rows[0].record()
+        for key in ("definition", "external"):
+            if started[key] != body[key]:
+                raise DefinitionError(f"run {run!r} began with another {key}; choose another id", where="run_id")
+        return True
 
     async def _drive(self, run: str, spec: Spec, base: Path, on_event: Callable[[Event], None] | None) -> RunResult:
         redactor = self._secrets.redactor()
         prepare = {AGENT: agent_preparer(self.registry, redactor, base), ROOT: self._prepare}
         door = Door(run, self.registry, self._models(base), prepare, self._secrets, redactor)
         listener = Events(on_event) if on_event else None
-        ended = await drive(run, ROOT, spec, journal=self.store.journal, door=door, loops=LOOPS, listener=listener)
+        try:
+            ended = await drive(run, ROOT, spec, journal=self.store.journal, door=door, loops=LOOPS, listener=listener)
+        except asyncio.CancelledError:
+            self._index(run, "cancelled")
+            raise
         assert isinstance(ended.outcome, FlowOutcome)
         result = RunResult(**ended.outcome.result, journal={k: ended.journal[k] for k in ("head", "count")})
         self._index(run, result.status)
@@ -140,7 +175,21 @@ class Engine:
         model = self._model
         if model is not None:
             return lambda *_: model
-        return Providers(base, self._base_urls, self._default_provider)
+        if base not in self._providers:
+            self._providers[base] = Providers(base, self._base_urls, self._default_provider)
+        return self._providers[base]
+
+    def _check_models(self, workflow: Workflow) -> None:
+        """A model that cannot be asked at all is the definition's fault: told before anything starts."""
+        models = self._models(workflow.base)
+        for index, node in enumerate(workflow.definition.nodes):
+            config = known_config(node)
+            if node.tool != AGENT or config["model"] != node.config.get("model"):
+                continue
+            try:
+                models(config["model"], config)
+            except DefinitionError as error:
+                raise DefinitionError(told(error), where=f"nodes/{index}/config/model") from None
 
     def _prepare(self, run: str, path: str, config: Any, inherited: Json) -> Json:
         """The `run_started` body of a workflow run."""

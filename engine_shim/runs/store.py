@@ -1,11 +1,13 @@
 """Where workflow runs are kept: their journal, and an index of them for listing."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from agent_core.errors import JournalError
 from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
@@ -70,16 +72,18 @@ class MemoryRunStore:
 
 
 class SqliteRunStore:
-    """Runs in one SQLite file, which any number of processes may share."""
+    """Runs in one SQLite file, which any number of processes may share; it is made with the first run.
+
+    Raises JournalError when the file cannot be used.
+    """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self.journal: Journal = SqliteJournal(path)
 
     def save(self, entry: RunEntry) -> None:
         values = (entry.run, entry.workflow, entry.version, entry.status, entry.started_at, entry.base)
-        with closing(self._open()) as db, db:
+        with self._opened() as db, db:
             db.execute(f"INSERT OR REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def entry(self, run: str) -> RunEntry | None:
@@ -93,10 +97,21 @@ class SqliteRunStore:
         self.journal.close()
 
     def _select(self, clause: str, values: tuple[Any, ...]) -> list[RunEntry]:
-        with closing(self._open()) as db:
+        if not self.path.exists():
+            return []
+        with self._opened() as db:
             return [RunEntry(*row) for row in db.execute(f"SELECT {_COLUMNS} FROM workflow_runs {clause}", values)]
 
-    def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=5)
-        db.execute(_TABLE)
-        return db
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists():
+                self.path.touch(0o600)
+            with closing(sqlite3.connect(self.path, timeout=5)) as db:
+                db.execute(_TABLE)
+                yield db
+        except (sqlite3.Error, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            told = f"{self.path} cannot be used as a run store: {reason}; choose another by --store or AGENT_CORE_STORE"
+            raise JournalError(told) from error

@@ -1,0 +1,47 @@
+"""What a run is started with: checked against `inputs`, with its defaults, and enough for every placeholder. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine_shim.errors import DefinitionError
+from engine_shim.graph.definition import Definition
+from engine_shim.graph.problem import problem_of, refuse
+from engine_shim.graph.template import look_up, placeholders
+from utools.jsonvalue import NotJson, as_json
+from utools.schema import ConfigSchema
+
+
+def external_of(definition: Definition, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The run's `external`: what was given, and the `default` of each declared input that was not.
+
+    DefinitionError for what is not JSON, does not fit `inputs`, or lacks a name that a placeholder takes.
+    """
+    try:
+        external = as_json(dict(given))
+    except NotJson as error:
+        raise DefinitionError(f"an input is not JSON: {error}", where="external") from None
+    declared = (definition.inputs or {}).get("properties", {})
+    defaults = {
+        name: each["default"] for name, each in declared.items() if isinstance(each, dict) and "default" in each
+    }
+    external = {**as_json(defaults), **external}
+    _check_schema(definition, external, sorted(declared))
+    _check_taken(definition, external)
+    return external
+
+
+def _check_schema(definition: Definition, external: Mapping[str, Any], declared: list[str]) -> None:
+    if definition.inputs is None:
+        return
+    schema = ConfigSchema(definition.inputs, foreign=True, where="inputs")
+    known = f"; the inputs are {', '.join(declared)}" if declared else ""
+    refuse(problem_of(fault, "external", known) for fault in schema.faults(external))
+
+
+def _check_taken(definition: Definition, external: Mapping[str, Any]) -> None:
+    """Nothing starts that would fail later for an input that nobody gave."""
+    configs = [(f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
+    for start, value in (*configs, ("outputs", definition.outputs)):
+        for where, path in placeholders(value, start):
+            if path[0] == "external":
+                look_up(path, {"external": external}, where)
