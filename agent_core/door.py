@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import perf_counter
@@ -106,7 +106,7 @@ class Door:
     async def _call(self, call: ToolCall, op: Act) -> Did | Failed | Doubt:
         start = perf_counter()
         try:
-            result = await bounded(self._attempts(call, op), call.within)
+            result = await _bounded(self._attempts(call, op), call.within)
         except TimeoutError:
             told = f"{call.tool} gave no result within {call.within:g} seconds"
             seconds = max(perf_counter() - start, call.within or 0.0)
@@ -157,18 +157,18 @@ def _usage(effect: CallModel, completion: Completion) -> Json:
     return {"input_tokens": given, "output_tokens": got, "cost": completion.cost, "estimated": estimated}
 
 
-async def bounded(work: Awaitable[Any], seconds: float | None) -> Any:
+async def _bounded(work: Coroutine[Any, Any, ToolResult], seconds: float | None) -> ToolResult:
     """What `work` gives within `seconds`. One that does not heed its cancellation is left behind, not waited for."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.create_task(work)
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
         _abandon(task)
         raise
-    if done:
-        return task.result()
-    _abandon(task)
-    raise TimeoutError
+    if not done:
+        _abandon(task)
+        raise TimeoutError
+    return ToolResult(False, error="the tool cancelled itself") if task.cancelled() else task.result()
 
 
 def _abandon(task: "asyncio.Future[Any]") -> None:

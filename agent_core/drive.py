@@ -51,7 +51,7 @@ class Live:
 
     def __init__(self, journal: Journal, door: Door, listener: Listener | None) -> None:
         self.cancelled = False
-        self._aborted = False
+        self._acting: set[asyncio.Task[Any] | None] = set()
         self._journal, self._door, self._listener = journal, door, listener
 
     async def run(self, operations: Operations) -> Any:
@@ -78,16 +78,20 @@ class Live:
                 return await self._fork(operation)
 
     async def _act(self, act: Act) -> Any:
-        self._append(act.rows)
+        claimed = self._append(act.rows)
+        if act.doubtful and not claimed:  # another driver wrote this very `asked`: the write is its own
+            raise Lost(act.slot.path, act.slot.n - 1)
         if self.cancelled:
             return Cancelled(now())
+        task = asyncio.current_task()
+        self._acting.add(task)
         try:
             reply = await self._door.act(act)
         except asyncio.CancelledError:
-            if self._aborted:
-                raise
-            self.cancelled = True
+            self._cancel()
             return Cancelled(now())
+        finally:
+            self._acting.discard(task)
         if act.doubtful and not isinstance(reply, Doubt | Cancelled):
             self._answer(act, reply)
         return reply
@@ -110,46 +114,46 @@ class Live:
             told = {"kind": "resolved", "decision": "late", "by": act.key, "at": reply.at, "answer": answer}
             self._journal.append(self._door.run, [Slot(act.slot.path, last.n + 1, last.hash).row(told)])
 
-    def _append(self, rows: Sequence[Row]) -> None:
-        self._journal.append(self._door.run, rows)
+    def _append(self, rows: Sequence[Row]) -> bool:
+        new = self._journal.append(self._door.run, rows)
         if self._listener is not None:
             for row in rows:
                 self._listener(row)
+        return new
 
     async def _fork(self, fork: Fork) -> list[Any]:
-        """Drive branches side by side, with those that the ended ones let start, until none is left."""
-        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(self.run(branch)) for branch in fork.branches]
-        waiting = set(tasks)
+        """Drive branches side by side, with those that the ended ones let start, until none is left.
+
+        When one of them breaks, the others still come to their end, so that nothing they do is left in doubt.
+        """
+        tasks = [asyncio.create_task(self.run(branch)) for branch in fork.branches]
+        waiting, broken = list(tasks), None
         while waiting:
             done = await self._first(waiting)
-            waiting -= done
+            waiting = [task for task in waiting if task not in done]
             for task in [task for task in tasks if task in done]:
-                if error := task.exception():
-                    await self._abort(waiting)
-                    raise error
-                more = fork.more(task.result()) if fork.more else ()
-                started = [asyncio.create_task(self.run(branch)) for branch in more]
-                tasks += started
-                waiting |= set(started)
+                broken = broken or task.exception()
+                if broken is None and fork.more is not None:
+                    started = [asyncio.create_task(self.run(branch)) for branch in fork.more(task.result())]
+                    tasks += started
+                    waiting += started
+        if broken is not None:
+            raise broken
         return [task.result() for task in tasks]
 
-    async def _first(self, waiting: set["asyncio.Task[Any]"]) -> set["asyncio.Task[Any]"]:
-        """The branches that ended first; a cancellation is handed to all, and each still writes its last record."""
-        try:
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            self.cancelled = not self._aborted
-            for task in waiting:
-                task.cancel()
-            done, _ = await asyncio.wait(waiting)
-            if self._aborted:
-                raise
-        return done
+    async def _first(self, waiting: Sequence["asyncio.Task[Any]"]) -> set["asyncio.Task[Any]"]:
+        """The branches that ended first; a cancellation is handed to all that act, and each writes its last record."""
+        while True:
+            try:
+                done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                return done
+            except asyncio.CancelledError:
+                self._cancel()
 
-    async def _abort(self, tasks: set["asyncio.Task[Any]"]) -> None:
-        """Stop the siblings of a branch that broke; nothing is written, since nobody cancelled the run."""
-        self._aborted = True
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+    def _cancel(self) -> None:
+        """The caller has cancelled: what is under way stops, and nothing more is begun."""
+        if not self.cancelled:
+            self.cancelled = True
+            for task in self._acting - {asyncio.current_task(), None}:
+                if task is not None:
+                    task.cancel()

@@ -12,7 +12,7 @@ from typing import Final
 from agent_core.errors import JournalError
 from agent_core.journal import lines
 from agent_core.journal.record import Row, Tape, by_path
-from agent_core.journal.slots import fresh
+from agent_core.journal.slots import End, claims, fresh
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 
@@ -32,20 +32,21 @@ class JsonlJournal:
     def load(self, run: str) -> Tape:
         return by_path(row for of, row in self._rows() if of == run)
 
-    def append(self, run: str, rows: Sequence[Row]) -> None:
+    def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
-            return
+            return False
         with self._lock, _opened(self.path, _APPEND, fcntl.LOCK_EX) as fd:
             # Whatever fails from here on, the next call reads the file anew.
             seen, self._seen = self._seen, _Seen(self.path)
             seen = seen.caught_up(fd)
             if seen.run not in (None, run):
                 raise JournalError(f"{self.path} holds run {seen.run!r}: give run {run!r} a file of its own")
-            new = fresh(rows, seen.count, seen.holds)
+            new = fresh(run, rows, seen.last, seen.holds)
             if new:
                 seen.size += _write(fd, b"".join(lines.write(run, row) for row in new), seen.size)
                 seen.add(run, new)
             self._seen = seen
+        return claims(rows, new)
 
     def runs(self) -> list[str]:
         return list(dict.fromkeys(run for run, _ in self._rows()))
@@ -78,6 +79,10 @@ class _Seen:
 
     def count(self, path: str) -> int:
         return len(self.hashes.get(path, ()))
+
+    def last(self, path: str) -> End | None:
+        hashes = self.hashes.get(path)
+        return (len(hashes), hashes[-1]) if hashes else None
 
     def holds(self, row: Row) -> bool:
         return self.hashes.get(row.path, [])[row.n : row.n + 1] == [row.hash]

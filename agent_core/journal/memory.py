@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from threading import Lock
 
 from agent_core.journal.record import Row, Tape
-from agent_core.journal.slots import fresh
+from agent_core.journal.slots import End, claims, fresh
 
 
 class MemoryJournal:
@@ -18,11 +18,13 @@ class MemoryJournal:
         with self._lock:
             return {path: list(rows) for path, rows in self._runs.get(run, {}).items()}
 
-    def append(self, run: str, rows: Sequence[Row]) -> None:
+    def append(self, run: str, rows: Sequence[Row]) -> bool:
         with self._lock:
             tape = self._runs.get(run, {})
-            for row in fresh(rows, lambda path: len(tape.get(path, ())), lambda row: _holds(tape, row)):
+            new = fresh(run, rows, lambda path: _last(tape, path), lambda row: _holds(tape, row))
+            for row in new:
                 self._runs.setdefault(run, tape).setdefault(row.path, []).append(row)
+        return claims(rows, new)
 
     def runs(self) -> list[str]:
         with self._lock:
@@ -30,6 +32,11 @@ class MemoryJournal:
 
     def close(self) -> None:
         """Nothing is held open; the rows stay for as long as the object."""
+
+
+def _last(tape: Tape, path: str) -> End | None:
+    rows = tape.get(path)
+    return (len(rows), rows[-1].hash) if rows else None
 
 
 def _holds(tape: Tape, row: Row) -> bool:

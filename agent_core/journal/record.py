@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 import orjson
 
-FORMAT: Final = 0
+FORMAT: Final = 1
 Kind = Literal["run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "run_finished"]
 Record = dict[str, Any]
 

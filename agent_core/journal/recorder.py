@@ -12,7 +12,7 @@ from agent_core.errors import Divergence
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Spec
 from agent_core.journal.record import Record, Row, child, item
 from agent_core.journal.strand import Run, Strand
-from agent_core.journal.waiting import doubt, resolved, settled, wait
+from agent_core.journal.waiting import DIED, doubt, resolved, settled, wait
 from agent_core.loop.effects import (
     CallModel,
     CallTools,
@@ -139,7 +139,7 @@ def _once(
                 return (yield from _answered(strand, reply, doubtful))
             doubt(strand, effect, reply.message)
         else:
-            doubt(strand, effect, "the process ended before the call was answered")
+            doubt(strand, effect, DIED)
         word = resolved(strand, effect, "in_doubt")
         if not isinstance(word, dict):
             return word

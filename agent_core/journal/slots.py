@@ -3,25 +3,31 @@
 from collections.abc import Callable, Sequence
 
 from agent_core.errors import Lost
-from agent_core.journal.record import Row
+from agent_core.journal.record import Row, genesis, link
+
+End = tuple[int, bytes]
+"""Where a strand ends: how many rows it has, and the hash that the next one is chained to."""
 
 
-def fresh(rows: Sequence[Row], count: Callable[[str], int], holds: Callable[[Row], bool]) -> list[Row]:
+def fresh(run: str, rows: Sequence[Row], last: Callable[[str], End | None], holds: Callable[[Row], bool]) -> list[Row]:
     """The rows still to be written; those that stand in their place already are left out.
 
-    `count` tells how many rows a strand has, `holds` whether the very row stands in its place. Raises
-    `Lost` when another row stands there, or when a row would leave a gap.
+    `last` tells where a strand ends, None when it has no row; `holds` whether the very row stands in its place.
+    Raises `Lost` when another row stands there, or when a row would leave a gap or break its strand's chain.
     """
     new: list[Row] = []
-    ends: dict[str, int] = {}
+    ends: dict[str, End] = {}
     for row in rows:
-        end = ends.get(row.path)
-        if end is None:
-            end = count(row.path)
-        if row.n == end:
+        count, head = ends.get(row.path) or last(row.path) or (0, genesis(run, row.path))
+        if row.n == count and link(head, row.data) == row.hash:
             new.append(row)
-            end += 1
+            count, head = count + 1, row.hash
         elif row not in new and not holds(row):
             raise Lost(row.path, row.n)
-        ends[row.path] = end
+        ends[row.path] = count, head
     return new
+
+
+def claims(rows: Sequence[Row], new: Sequence[Row]) -> bool:
+    """Whether the last of these rows is a new one."""
+    return bool(new) and new[-1] is rows[-1]

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row, Tape, by_path
-from agent_core.journal.slots import fresh
+from agent_core.journal.slots import End, claims, fresh
 
 LAYOUT: Final = 1
 _PATIENCE_S: Final = 5.0
@@ -47,19 +47,20 @@ class SqliteJournal:
             raise JournalError(f"{self.path} holds values in run {run!r} that no journal wrote")
         return by_path(Row(*row) for row in rows)
 
-    def append(self, run: str, rows: Sequence[Row]) -> None:
+    def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
-            return
+            return False
         with self._opened("write to") as db:
             if not self._laid_out:
                 _lay_out(db, self.path)
                 self._laid_out = True
             with _transaction(db):
-                new = fresh(rows, lambda path: _count(db, run, path), lambda row: _holds(db, run, row))
+                new = fresh(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
                 db.executemany(
                     "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
                     [(run, row.path, row.n, row.hash, row.data) for row in new],
                 )
+        return claims(rows, new)
 
     def runs(self) -> list[str]:
         return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
@@ -167,10 +168,10 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _count(db: sqlite3.Connection, run: str, path: str) -> int:
-    query = "SELECT coalesce(max(n) + 1, 0) FROM rows WHERE run = ? AND strand = ?"
-    (count,) = db.execute(query, (run, path)).fetchone()
-    return int(count)
+def _last(db: sqlite3.Connection, run: str, path: str) -> End | None:
+    query = "SELECT n + 1, hash FROM rows WHERE run = ? AND strand = ? ORDER BY n DESC LIMIT 1"
+    end: End | None = db.execute(query, (run, path)).fetchone()
+    return end
 
 
 def _holds(db: sqlite3.Connection, run: str, row: Row) -> bool:

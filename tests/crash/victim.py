@@ -18,6 +18,7 @@ from agent_core.drive import drive
 from agent_core.journal.decide import decided, waiting
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.operations import Spec
+from agent_core.journal.record import FORMAT
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.strand import Loops
 from agent_core.journal.verify import verify
@@ -97,10 +98,11 @@ class KillableJournal:
     def load(self, run: str) -> Any:
         return self.inner.load(run)
 
-    def append(self, run: str, rows: Any) -> None:
+    def append(self, run: str, rows: Any) -> bool:
         self.killer()
-        self.inner.append(run, rows)
+        new = self.inner.append(run, rows)
         self.killer()
+        return new
 
     def runs(self) -> list[str]:
         return self.inner.runs()
@@ -147,7 +149,7 @@ def go_on(path: Path, counter: Path, killer: Killer) -> str:
 
 
 def started(run: str) -> dict[str, Any]:
-    return {"loop": "spike", "format": 0, "run": run, "at": now()}
+    return {"loop": "spike", "format": FORMAT, "run": run, "at": now()}
 
 
 def decision(entry: dict[str, Any], counter: Path) -> Any:
