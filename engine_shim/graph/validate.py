@@ -14,6 +14,14 @@ from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 from utools.schema import ConfigSchema
 
+STAND_INS: dict[str, Any] = {
+    "model": "probe",
+    "max_steps": 1,
+    "allowed_tools": [],
+    "prompt": "probe",
+    "messages_json": [{"role": "user", "content": "probe"}],
+}
+
 
 def validate(workflow: Workflow, registry: ToolRegistry) -> list[Problem]:
     """Every fault that can be found without running; empty when there is none."""
@@ -118,7 +126,7 @@ def _agent(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -
 def known_config(node: Node) -> dict[str, Any]:
     """What an agent's config says before it runs, with stand-ins for what placeholders fill later."""
     known = {key: value for key, value in node.config.items() if not any(True for _ in placeholders(value))}
-    return {"model": "probe", "max_steps": 1, "allowed_tools": [], "prompt": "probe", **known}
+    return {**{key: value for key, value in STAND_INS.items() if key in node.config}, **known}
 
 
 def _trust(node: Node, definition: Definition) -> None:

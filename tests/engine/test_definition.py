@@ -1,0 +1,358 @@
+"""Definitions: what is read from a file, what is refused, and what the published schema says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Cli, Write
+from jsonschema import Draft202012Validator
+
+from agent_core.models import ScriptedModel
+from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
+from engine_shim.graph.validate import check, validate
+from engine_shim.runs.runner import with_agent
+from utools import default_registry
+
+ROOT = Path(__file__).parents[2]
+DEFINITIONS = {
+    path.name: path
+    for path in [*(ROOT / "fixtures/workflows").iterdir(), ROOT / "engine_shim/cli/demo_files/workflow.yaml"]
+    if path.suffix in (".yaml", ".json") and not path.name.endswith(".replies.json")
+}
+ECHO = {"tool": "echo", "config": {"text": "x"}}
+
+
+def agent(**config: Any) -> dict[str, Any]:
+    usual = {"model": "m", "max_steps": 1, "allowed_tools": [], "prompt": "p"}
+    return {"tool": "agent_core", "config": {**usual, **config}}
+
+
+def echoes(*texts: str) -> list[dict[str, Any]]:
+    """Echo nodes with the ids a, b, c, …"""
+    return [{"id": chr(97 + i), "tool": "echo", "config": {"text": text}} for i, text in enumerate(texts)]
+
+
+def problems(**definition: Any) -> list[str]:
+    """What is found wrong with a definition, as lines."""
+    data = {"id": "w", "nodes": [ECHO], **definition}
+    registry = with_agent(default_registry(), None)
+    try:
+        return [str(problem) for problem in validate(load_workflow(data), registry)]
+    except DefinitionError as error:
+        return str(error).splitlines()
+
+
+FORM = {
+    "unknown key": ({"nodez": []}, "nodez: unknown key; did you mean nodes?"),
+    "unknown key far from all": ({"zzz": 1}, "zzz: unknown key; there are id, version, name"),
+    "unknown key of a node": ({"nodes": [{**ECHO, "confg": {}}]}, "nodes/0/confg: unknown key; did you mean config?"),
+    "unknown key of an edge": (
+        {"edges": [{"from": "echo", "too": "echo"}]},
+        "edges/0/too: unknown key; did you mean to?",
+    ),
+    "missing key": ({"nodes": [{"id": "a"}]}, "nodes/0/tool: this key is required"),
+    "id of another form": ({"id": "a b"}, "id: must be letters, digits, _ and -, not starting with - (got 'a b')"),
+    "node id with a dot": ({"nodes": [{**ECHO, "id": "a.b"}]}, "nodes/0/id: must be letters"),
+    "number for a text": ({"version": 1.2}, "version: must be a text; put it in quotes (got 1.2)"),
+    "no nodes": ({"nodes": []}, "nodes: must not be empty"),
+    "nodes of another type": ({"nodes": {"a": 1}}, "nodes: must be a list"),
+    "same id twice": ({"nodes": [ECHO, ECHO]}, "nodes/1/id: another node is called 'echo' already"),
+    "edge to nowhere": ({"edges": [{"from": "echo", "to": "eco"}]}, "edges/0/to: there is no node 'eco'; did you mean"),
+    "edge from nowhere": (
+        {"edges": [{"from": "x", "to": "echo"}]},
+        "edges/0/from: there is no node 'x'; there are echo",
+    ),
+    "output that hides a node's": ({"outputs": {"echo": 1}}, "outputs/echo: a node has this name"),
+    "variable of another form": ({"env": [{"nam": "A"}]}, "env/0/nam: unknown key; did you mean name?"),
+    "not built: when": (
+        {"edges": [{"from": "echo", "to": "echo", "when": "x"}]},
+        "edges/0/when: when is not built yet",
+    ),
+    "not built: retry": ({"nodes": [{**ECHO, "retry": {}}]}, "nodes/0/retry: retry is not built yet; leave it out"),
+    "not built: on_error": (
+        {"nodes": [{**ECHO, "on_error": "continue"}]},
+        "nodes/0/on_error: on_error: continue is not",
+    ),
+    "not built: entry": ({"entry": ["echo"]}, "entry: entry is not built yet"),
+    "not built: timeout": ({"timeout": 5}, "timeout: a run's timeout is not built yet"),
+    "not JSON": ({"name": {1, 2}}, "a value is not JSON: /name is of type set"),
+}
+
+MEANING = {
+    "unknown tool": ({"nodes": [{"tool": "ecko"}]}, ["nodes/0/tool: no tool is called 'ecko'; did you mean echo?"]),
+    "missing config": ({"nodes": [{"tool": "echo"}]}, ["nodes/0/config/text: is required but missing"]),
+    "unknown config key": (
+        {"nodes": [{"tool": "echo", "config": {"text": "x", "txt": "y"}}]},
+        ['nodes/0/config/txt: is not a known property (known: text), got "y"'],
+    ),
+    "unknown config key with a placeholder": (
+        {"nodes": [{"tool": "echo", "config": {"text": "x", "txt": "{{external.y}}"}}]},
+        ['nodes/0/config/txt: is not a known property (known: text), got "{{external.y}}"'],
+    ),
+    "config of another type": (
+        {"nodes": [{"tool": "echo", "config": {"text": 5}}]},
+        ["nodes/0/config/text: must be a string, got 5"],
+    ),
+    "a placeholder may become any type": (
+        {"nodes": [{"tool": "calculator", "config": {"operation": "sum", "numbers": "{{external.n}}"}}]},
+        [],
+    ),
+    "unreadable placeholder is told once": (
+        {"nodes": echoes("{{inputs.message}}")},
+        ["nodes/0/config/text: a placeholder starts with one of external, env, nodes, run (got '{{inputs.message}}')"],
+    ),
+    "placeholder to no node": (
+        {"nodes": echoes("x", "{{nodes.z}}")},
+        ["nodes/1/config/text: {{nodes.z}}: there is no 'z' in nodes here; there are a"],
+    ),
+    "placeholder to itself": (
+        {"nodes": echoes("x", "{{nodes.b}}")},
+        ["nodes/1/config/text: {{nodes.b}}: there is no 'b' in nodes here; there are a"],
+    ),
+    "placeholder in outputs to no node": (
+        {"outputs": {"o": "{{nodes.z}}"}},
+        ["outputs/o: {{nodes.z}}: there is no 'z' in nodes here; there are echo"],
+    ),
+    "variable that is not listed": (
+        {"nodes": echoes("{{env.HOME}}")},
+        ["nodes/0/config/text: {{env.HOME}}: there is no 'HOME' in env here; there are none"],
+    ),
+    "input that a closed schema lacks": (
+        {"inputs": {"properties": {"n": {}}, "additionalProperties": False}, "nodes": echoes("{{external.m}}")},
+        ["nodes/0/config/text: {{external.m}}: there is no 'm' in external here; there are n"],
+    ),
+    "run has only an id": (
+        {"nodes": echoes("{{run.at}}")},
+        ["nodes/0/config/text: {{run.at}}: there is no 'at' in run here; there are id"],
+    ),
+    "inputs that are no schema": (
+        {"inputs": {"type": "objekt"}},
+        ["inputs/type: not a valid JSON Schema: 'objekt' is not valid under any of the given schemas"],
+    ),
+    "a circle": (
+        {"nodes": echoes("{{nodes.b}}", "{{nodes.a}}")},
+        ["nodes: these nodes wait for one another, and loops are not built yet: a → b → a"],
+    ),
+    "agent with an unknown tool": (
+        {"nodes": [agent(allowed_tools=["ecko"])]},
+        ["nodes/0/config/allowed_tools/0: no tool is called 'ecko'; did you mean echo?"],
+    ),
+    "agent that a tool's preset does not fit": (
+        {"nodes": [agent(allowed_tools=[{"tool": "echo", "preset": {"text": 5}}])]},
+        ["nodes/0/config/allowed_tools/0/preset/text: /text must be a string, got 5."],
+    ),
+    "agent without a prompt": (
+        {"nodes": [{"tool": "agent_core", "config": {"model": "m", "max_steps": 1, "allowed_tools": []}}]},
+        ["nodes/0/config: give messages_json or prompt: the agent has nothing to answer"],
+    ),
+    "agent whose conversation a node prepares": (
+        {"nodes": [*echoes("x"), agent(prompt="{{nodes.a}}")]},
+        [],
+    ),
+    "provenance resting on a node's output": (
+        {
+            "nodes": [
+                *echoes("x"),
+                agent(prompt="{{nodes.a}}", allowed_tools=[{"tool": "echo", "provenance": {"text": "trusted"}}]),
+            ]
+        },
+        ["nodes/1/config/prompt: takes the output of 'a', so say in trusted_text what provenance may rest on"],
+    ),
+    "several at once": (
+        {"nodes": [{"tool": "ecko"}, {"id": "b", "tool": "echo"}], "outputs": {"o": "{{nodes.z}}"}},
+        [
+            "nodes/0/tool: no tool is called 'ecko'; did you mean echo?",
+            "nodes/1/config/text: is required but missing",
+            "outputs/o: {{nodes.z}}: there is no 'z' in nodes here; there are b, ecko",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("definition", "told"), FORM.values(), ids=FORM)
+def test_fault_of_form_names_its_path_and_the_way_out(definition: dict[str, Any], told: str) -> None:
+    assert [line for line in problems(**definition) if line.startswith(told)]
+
+
+@pytest.mark.parametrize(("definition", "told"), MEANING.values(), ids=MEANING)
+def test_fault_of_meaning_names_its_path_and_the_way_out(definition: dict[str, Any], told: list[str]) -> None:
+    assert problems(**definition) == told
+
+
+TEXTS = {
+    "broken YAML": ("w.yaml", "id: w\nnodes:\n  - tool: echo\n   config: {}", "w.yaml:4:4: not valid YAML:"),
+    "broken JSON": (
+        "w.json",
+        '{"id": "w",\n "nodes": [{} {}]}',
+        "w.json:2:15: not valid JSON: Expecting ',' delimiter",
+    ),
+    "tab in YAML": ("w.yaml", "id: w\n\tnodes: []", "w.yaml:2:1: not valid YAML:"),
+    "empty": ("w.yaml", "", "w.yaml: a definition is an object with id and nodes (got None)"),
+    "a list": ("w.yaml", "- a", "w.yaml: a definition is an object with id and nodes"),
+    "a key twice": ("w.yaml", "id: w\nid: v", "w.yaml:2:1: not valid YAML: the key 'id' stands twice"),
+    "a key twice in JSON": ("w.json", '{"id": "w", "id": "v"}', "w.json: not valid JSON: the key 'id' stands twice"),
+    "a key that is no text": ("w.yaml", "id: w\n1: x", "w.yaml: a value is not JSON: it has a key of type int"),
+    "half an emoji": ("w.json", '{"id": "\\ud83d"}', "w.json: a value is not JSON: /id holds a lone surrogate"),
+    "no number": ("w.json", '{"id": NaN}', "w.json: a value is not JSON: /id is not a finite number"),
+    "an endless alias": ("w.yaml", "id: w\nnodes: &a [*a]", "w.yaml: its aliases stand for more than 100000 values"),
+    "two documents": ("w.yaml", "id: w\n---\nid: v", "w.yaml:2:1: not valid YAML:"),
+    "a Python object": ("w.yaml", "id: !!python/object:os.system x", "w.yaml:1:5: not valid YAML:"),
+    "nested without end": ("w.yaml", "[" * 5000, "w.yaml: nested too deeply"),
+    "nested without end in JSON": ("w.json", "[" * 100_000, "w.json: nested too deeply"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "told"), TEXTS.values(), ids=TEXTS)
+def test_text_that_cannot_be_read_is_told_with_its_line(write: Write, name: str, text: str, told: str) -> None:
+    write(name, text)
+    with pytest.raises(DefinitionError) as refused:
+        load_workflow(name)
+    assert str(refused.value).startswith(told)
+
+
+def test_aliases_that_multiply_are_refused_before_they_are_written_out(write: Write) -> None:
+    levels = "".join(f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]\n" for i in range(1, 12))
+    write("bomb.yaml", f"id: w\nl0: &l0 x\n{levels}")
+    with pytest.raises(DefinitionError, match="more than 100000 values"):
+        load_workflow("bomb.yaml")
+
+
+def test_yaml_means_what_the_same_json_means(write: Write) -> None:
+    write("w.yaml", "id: w\nname: no\nversion: 2024-01-01\nnodes: [{tool: echo, config: {a: 12:30, b: 010, c: on}}]\n")
+    definition = load_workflow("w.yaml").definition
+    assert (definition.name, definition.version) == ("no", "2024-01-01")
+    assert definition.nodes[0].config == {"a": "12:30", "b": "010", "c": "on"}
+
+
+def test_yaml_keeps_numbers_booleans_null_aliases_and_merges(write: Write) -> None:
+    write("w.yaml", "id: w\nnodes: [{tool: t, config: {a: &a {n: -1, f: 1.5e3}, b: {<<: *a, t: true, z: ~, e: }}}]\n")
+    config = load_workflow("w.yaml").definition.nodes[0].config
+    assert config["b"] == {"n": -1, "f": 1500.0, "t": True, "z": None, "e": None}
+
+
+def test_byte_order_mark_and_escaped_emoji_are_read(write: Write) -> None:
+    write("w.json", '\ufeff{"id": "w", "name": "\\ud83d\\ude00", "nodes": [{"tool": "echo"}]}')
+    assert load_workflow("w.json").definition.name == "😀"
+
+
+def test_file_that_is_not_there_is_named(home: Path) -> None:
+    with pytest.raises(DefinitionError, match=r"nix\.yaml: the definition cannot be read: No such file"):
+        load_workflow("nix.yaml")
+
+
+def test_node_takes_its_tools_code_as_id() -> None:
+    nodes = [{"tool": "echo"}, {"tool": "mcp.files.read"}, {"id": "mine", "tool": "echo"}]
+    assert list(load_workflow({"id": "w", "nodes": nodes}).nodes) == ["echo", "mcp_files_read", "mine"]
+
+
+def test_all_problems_are_raised_together() -> None:
+    workflow = load_workflow({"id": "w", "nodes": [{"tool": "ecko"}, {"id": "b", "tool": "echo"}]})
+    with pytest.raises(DefinitionError) as refused:
+        check(workflow, default_registry())
+    assert [line.partition(":")[0] for line in str(refused.value).splitlines()] == [
+        "nodes/0/tool",
+        "nodes/1/config/text",
+    ]
+
+
+# ── the published schema ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def published(cli: Cli) -> dict[str, Any]:
+    schema: dict[str, Any] = cli("schema").json
+    return schema
+
+
+def test_published_schema_is_valid(published: dict[str, Any]) -> None:
+    Draft202012Validator.check_schema(published)
+
+
+@pytest.mark.parametrize("path", DEFINITIONS.values(), ids=DEFINITIONS)
+def test_shipped_definition_fits_the_published_schema_and_has_no_fault(path: Path, published: dict[str, Any]) -> None:
+    workflow = load_workflow(path)
+    Draft202012Validator(published).validate(workflow.as_json())
+    assert validate(workflow, with_agent(default_registry(), None)) == []
+
+
+@pytest.mark.parametrize(
+    ("definition", "fits"),
+    {
+        "smallest": ({"id": "w", "nodes": [ECHO]}, True),
+        "variables in both forms": ({"id": "w", "nodes": [ECHO], "env": ["A", {"name": "B", "plain": True}]}, True),
+        "unknown key": ({"id": "w", "nodes": [ECHO], "nodez": 1}, False),
+        "no id": ({"nodes": [ECHO]}, False),
+        "node without a tool": ({"id": "w", "nodes": [{"id": "a"}]}, False),
+        "edge without an end": ({"id": "w", "nodes": [ECHO], "edges": [{"from": "echo"}]}, False),
+    }.values(),
+)
+def test_published_schema_tells_right_from_wrong(
+    published: dict[str, Any], definition: dict[str, Any], fits: bool
+) -> None:
+    assert Draft202012Validator(published).is_valid(definition) is fits
+
+
+# ── inputs ───────────────────────────────────────────────────────────────────────────────────────
+
+SUM = {
+    "id": "w",
+    "inputs": {
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "tail": {"type": "string", "default": "!"}},
+        "required": ["text", "tail"],
+        "additionalProperties": False,
+    },
+    "nodes": [{"tool": "echo", "config": {"text": "{{external.text}}{{external.tail}}"}}],
+}
+NO_INPUT = {
+    "missing": ({}, "external/text: is required but missing; the inputs are tail, text"),
+    "of another type": ({"text": 5}, "external/text: must be a string, got 5"),
+    "unknown": ({"text": "a", "txt": "b"}, "external/txt: is not a known property"),
+    "not JSON": ({"text": {"a": object()}}, "external: an input is not JSON: /text/a is of type object"),
+    "not a number": ({"text": float("nan")}, "external: an input is not JSON: /text is not a finite number"),
+}
+
+
+def engine() -> Engine:
+    return Engine(store=MemoryRunStore(), model=ScriptedModel([]))
+
+
+def test_declared_defaults_stand_in_for_missing_inputs() -> None:
+    assert engine().run_sync(load_workflow(SUM), external={"text": "a"}).outputs == {"echo": "a!"}
+    assert engine().run_sync(load_workflow(SUM), external={"text": "a", "tail": "?"}).outputs == {"echo": "a?"}
+
+
+@pytest.mark.parametrize(("external", "told"), NO_INPUT.values(), ids=NO_INPUT)
+def test_bad_input_is_refused_with_nothing_written(external: dict[str, Any], told: str) -> None:
+    host = engine()
+    with pytest.raises(DefinitionError) as refused:
+        host.run_sync(load_workflow(SUM), external=external)
+    assert str(refused.value).startswith(told)
+    assert (host.store.entries(), host.store.journal.runs()) == ([], [])
+
+
+def test_input_that_a_placeholder_takes_is_missed_before_the_run_starts() -> None:
+    host = engine()
+    with pytest.raises(DefinitionError, match=r"nodes/0/config/text: there is no 'x' in external; it is empty"):
+        host.run_sync(load_workflow({"id": "w", "nodes": echoes("{{external.x}}")}))
+    assert host.store.entries() == []
+
+
+def test_plain_variable_is_filled_in_and_an_absent_one_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = {"id": "w", "env": [{"name": "STAGE", "plain": True}], "nodes": echoes("{{env.STAGE}}")}
+    monkeypatch.setenv("STAGE", "test")
+    assert engine().run_sync(load_workflow(definition)).outputs == {"a": "test"}
+    monkeypatch.delenv("STAGE")
+    with pytest.raises(DefinitionError, match=r"env/0: this variable is not set \(got 'STAGE'\)"):
+        engine().run_sync(load_workflow(definition))
+
+
+def test_secret_variable_is_refused_until_it_is_built() -> None:
+    with pytest.raises(DefinitionError, match="env/0: secret variables are not built yet"):
+        engine().run_sync(load_workflow({"id": "w", "env": ["HOME"], "nodes": echoes("x")}))
+
+
+def test_definition_goes_through_json_unchanged() -> None:
+    data = {"id": "w", "nodes": echoes("{{external.a}}"), "edges": [], "outputs": {"o": [1, {"p": None}]}}
+    assert load_workflow(json.loads(json.dumps(load_workflow(data).as_json()))).as_json() == data

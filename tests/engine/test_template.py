@@ -1,0 +1,114 @@
+"""Placeholders: what they become, and what is said when they cannot."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine_shim.errors import DefinitionError
+from engine_shim.graph.template import placeholders, render
+
+NAMES: dict[str, Any] = {
+    "external": {"name": "Zoë", "n": 7, "flag": True, "none": None, "list": [1, {"x": "y"}], "fünf": 5},
+    "env": {"STAGE": "test"},
+    "nodes": {"a": {"text": "hi", "items": [{"id": 1}, {"id": 2}], "7": "seven"}, "plain": "just text"},
+    "run": {"id": "run-1"},
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+FILLED = {
+    "text in a text": ("Dear {{external.name}}!", "Dear Zoë!"),
+    "several in a text": ("{{external.name}}{{external.n}}{{run.id}}", "Zoë7run-1"),
+    "white space inside": ("{{ external.name }}", "Zoë"),
+    "a number keeps its type": ("{{external.n}}", 7),
+    "a boolean keeps its type": ("{{external.flag}}", True),
+    "null keeps its type": ("{{external.none}}", None),
+    "a list keeps its type": ("{{external.list}}", [1, {"x": "y"}]),
+    "a whole node": ("{{nodes.plain}}", "just text"),
+    "a number in a text": ("n={{external.n}}", "n=7"),
+    "a boolean in a text is JSON": ("{{external.flag}}!", "true!"),
+    "a list in a text is JSON": ("got {{external.list}}", 'got [1,{"x":"y"}]'),
+    "white space around makes a text": (" {{external.n}}", " 7"),
+    "an index of a list": ("{{nodes.a.items.1.id}}", 2),
+    "a key made of digits": ("{{nodes.a.7}}", "seven"),
+    "a name that is not ASCII": ("{{external.fünf}}", 5),
+    "an environment variable": ("{{env.STAGE}}", "test"),
+    "inside of lists and objects": ({"a": ["{{external.n}}", {"b": "{{run.id}}"}]}, {"a": [7, {"b": "run-1"}]}),
+    "never in a key": ({"{{external.n}}": 1}, {"{{external.n}}": 1}),
+    "braces of JSON around one": ('{"n":{"m":{{external.n}}}}', '{"n":{"m":7}}'),
+    "a brace on each side": ("{{{external.n}}}", "{7}"),
+    "two braces alone": ("a {{ b", "a {{ b"),
+    "closing braces alone": ('{"a":{"b":1}}', '{"a":{"b":1}}'),
+    "no text at all": (3.5, 3.5),
+}
+
+REFUSED = {
+    "missing input": ("{{external.nam}}", "there is no 'nam' in external; there are flag, fünf, list, n, name, none"),
+    "missing node": ("{{nodes.b.x}}", "there is no 'b' in nodes; there are a, plain"),
+    "missing key below": ("{{nodes.a.items.0.x}}", "there is no 'x' in nodes.a.items.0; there are id"),
+    "index past the end": ("{{nodes.a.items.2}}", "there is no '2' in nodes.a.items; it has 2 items, counted from 0"),
+    "negative index": ("{{nodes.a.items.-1}}", "it has 2 items"),
+    "index that is no number": ("{{nodes.a.items.x}}", "it has 2 items"),
+    "absurd index": ("{{nodes.a.items." + "9" * 5000 + "}}", "it has 2 items"),
+    "below a plain value": ("{{nodes.plain.x}}", "there is no 'x' in nodes.plain; it is a plain value"),
+    "unknown root": ("{{inputs.x}}", "starts with one of external, env, nodes, run"),
+    "root alone": ("{{external}}", "write {{external.NAME}}"),
+    "empty": ("{{}}", "write {{external.NAME}}"),
+    "a space inside": ("{{external.a b}}", "write {{external.NAME}}"),
+    "a filter": ("{{external.n|upper}}", "there is no 'n|upper' in external"),
+    "two dots": ("{{external..n}}", "write {{external.NAME}}"),
+    "not closed": ("Dear {{external.name}!", "is not closed by }}"),
+    "not closed before another": ("{{external.n and {{external.n}}", "is not closed by }}"),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), FILLED.values(), ids=FILLED)
+def test_placeholder_becomes(value: Any, expected: Any) -> None:
+    assert render(value, NAMES) == expected
+    assert type(render(value, NAMES)) is type(expected)
+
+
+@pytest.mark.parametrize(("text", "told"), REFUSED.values(), ids=REFUSED)
+def test_placeholder_that_cannot_be_filled_says_where_what_and_which_names_there_are(text: str, told: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        render({"a": ["fine", text]}, NAMES, where="nodes/0/config")
+    assert refused.value.where == "nodes/0/config/a/1"
+    assert told in str(refused.value)
+    assert len(str(refused.value)) < 6000
+
+
+@given(st.text().filter(lambda text: "{{" not in text))
+def test_text_without_placeholders_stays_as_it_is(text: str) -> None:
+    assert render(text, NAMES) == text
+    assert list(placeholders(text)) == []
+
+
+@given(JSON)
+def test_whole_placeholder_keeps_its_value_whatever_it_is(value: Any) -> None:
+    assert render("{{external.x}}", {"external": {"x": value}}) == value
+
+
+@given(st.sampled_from(["{{run.id}}", "{{external.x}}", "{{", "}}", "{{nodes.a"]), st.text(), st.text())
+def test_what_is_filled_in_is_never_evaluated_again(inner: str, before: str, after: str) -> None:
+    value = f"{before}{inner}{after}"
+    assert render("{{external.x}}", {"external": {"x": value}}) == value
+    assert render("<{{external.x}}>", {"external": {"x": value}}) == f"<{value}>"
+    assert render("{{external.x}}{{external.x}}", {"external": {"x": value}}) == value + value
+
+
+def test_two_values_that_make_a_placeholder_together_are_not_evaluated() -> None:
+    assert render("{{external.a}}{{external.b}}", {"external": {"a": "{{run", "b": ".id}}"}}) == "{{run.id}}"
+
+
+def test_all_placeholders_are_found_with_their_places() -> None:
+    found = list(placeholders({"a": ["{{run.id}} {{env.X}}"], "b": {"c": "{{nodes.n.0}}"}}, "config"))
+    assert found == [
+        ("config/a/0", ("run", "id")),
+        ("config/a/0", ("env", "X")),
+        ("config/b/c", ("nodes", "n", "0")),
+    ]
