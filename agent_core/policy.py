@@ -1,6 +1,7 @@
 """A run's policy: the whitelist with everything judge has to know of each tool, fixed when the run starts."""
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from agent_core.config import AgentConfig, AllowedTool
@@ -15,53 +16,67 @@ from utools.tool import Tool
 def tool_policies(config: AgentConfig, registry: ToolRegistry) -> dict[str, Json]:
     """The whitelisted tools by code, in the config's order. An exact code outweighs a glob; deny wins.
 
+    A glob does not reach a tool that cannot run without what its author presets, such as `agent_core`.
     DefinitionError for a tool that there is not, a glob that fits none, a preset that the tool refuses.
     """
-    denied = set(registry.matching(config.deny_tools))
-    chosen = _chosen(config.allowed_tools, registry)
+    codes = [tool.code for tool in registry.all()]
     return {
         code: _policy(registry, code, allowed, config, where)
-        for code, (allowed, where) in chosen.items()
-        if code not in denied
+        for code, (allowed, where) in whitelisted(config, codes).items()
+        if code == allowed.tool or not _unset(registry.schema(code).schema, allowed)
     }
 
 
-def _chosen(entries: Sequence[str | AllowedTool], registry: ToolRegistry) -> dict[str, tuple[AllowedTool, str]]:
+def whitelisted(config: AgentConfig, codes: Sequence[str]) -> dict[str, tuple[AllowedTool, str]]:
+    """Which of these codes a config allows, each with the entry that binds it and where that stands."""
     chosen: dict[str, tuple[AllowedTool, str]] = {}
     exact: set[str] = set()
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(config.allowed_tools):
         where = f"allowed_tools/{index}"
         allowed = AllowedTool(tool=entry) if isinstance(entry, str) else entry
         is_glob = any(char in allowed.tool for char in "*?[")
-        codes = _codes(allowed.tool, registry, where) if is_glob else [_known(allowed.tool, registry, where)]
-        for code in codes:
+        fitting = [code for code in codes if fnmatchcase(code, allowed.tool)] if is_glob else [allowed.tool]
+        _check_known(fitting, allowed.tool, codes, where)
+        for code in fitting:
             if not is_glob and code in exact:
                 raise DefinitionError("this tool is listed twice", where=where, value=code)
             if not is_glob or code not in exact:
                 chosen[code] = (allowed, where)
-        exact.update(() if is_glob else codes)
-    return chosen
+        exact.update(() if is_glob else fitting)
+    return {code: bound for code, bound in chosen.items() if not _denied(code, config)}
 
 
-def _codes(glob: str, registry: ToolRegistry, where: str) -> list[str]:
-    codes = registry.matching([glob])
-    if not codes:
-        raise DefinitionError("no tool fits this pattern", where=where, value=glob)
-    return codes
+def _denied(code: str, config: AgentConfig) -> bool:
+    return any(fnmatchcase(code, glob) for glob in config.deny_tools)
 
 
-def _known(code: str, registry: ToolRegistry, where: str) -> str:
-    try:
-        return registry.get(code).code
-    except UnknownTool as error:
-        raise DefinitionError(str(error), where=where) from None
+def _check_known(fitting: Sequence[str], name: str, codes: Sequence[str], where: str) -> None:
+    if not fitting:
+        raise DefinitionError("no tool fits this pattern", where=where, value=name)
+    for code in fitting:
+        if code not in codes:
+            raise DefinitionError(str(UnknownTool(code, codes)), where=where)
+
+
+def bound_by(allowed: AllowedTool, config: AgentConfig) -> Json:
+    """What a whitelist's entry, and the node's default, say of a tool, beside what the tool is by itself."""
+    return {
+        "approval": allowed.approval or config.approval,
+        "max_calls": allowed.max_calls,
+        "timeout": allowed.timeout or None,
+        "trusted": allowed.trusted,
+        "args": allowed.args,
+        "provenance": allowed.provenance,
+    }
 
 
 def _policy(registry: ToolRegistry, code: str, allowed: AllowedTool, config: AgentConfig, where: str) -> Json:
     tool, schema = registry.get(code), registry.schema(code).schema
     hidden = sorted(author_keys(schema) | set(allowed.preset))
     _check_preset(registry, code, allowed, where)
-    _check_required(schema, hidden, allowed, where)
+    if missing := _unset(schema, allowed):
+        told = f"the author must set {', '.join(missing)}: no model can"
+        raise DefinitionError(told, where=f"{where}/preset", value=allowed.preset)
     _check_narrowing(schema, allowed, where)
     return {
         "description": tool.description,
@@ -71,12 +86,7 @@ def _policy(registry: ToolRegistry, code: str, allowed: AllowedTool, config: Age
         "preset": allowed.preset,
         "effect": effect_as_data(tool),
         "idempotent": tool.idempotent,
-        "approval": allowed.approval or config.approval,
-        "max_calls": allowed.max_calls,
-        "timeout": allowed.timeout or None,
-        "trusted": allowed.trusted,
-        "args": allowed.args,
-        "provenance": allowed.provenance,
+        **bound_by(allowed, config),
     }
 
 
@@ -94,12 +104,10 @@ def _check_preset(registry: ToolRegistry, code: str, allowed: AllowedTool, where
             raise DefinitionError(fault.message, where=f"{where}/preset{fault.pointer}")
 
 
-def _check_required(schema: Json, hidden: Sequence[str], allowed: AllowedTool, where: str) -> None:
-    """What only the author can set, and must, is set."""
-    missing = [name for name in schema.get("required", ()) if name in hidden and name not in allowed.preset]
-    if missing:
-        told = f"the author must set {', '.join(missing)}: no model can"
-        raise DefinitionError(told, where=f"{where}/preset", value=allowed.preset)
+def _unset(schema: Json, allowed: AllowedTool) -> list[str]:
+    """What only the author can set, and must, and has not."""
+    authored = author_keys(schema)
+    return [name for name in schema.get("required", ()) if name in authored and name not in allowed.preset]
 
 
 def _check_narrowing(schema: Json, allowed: AllowedTool, where: str) -> None:

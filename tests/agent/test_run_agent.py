@@ -335,6 +335,15 @@ async def test_a_model_that_calls_an_agent_sends_it_a_prompt_and_nothing_else() 
         await run_agent({**CONFIG, "allowed_tools": ["agent_core"]}, registry=calls.registry, model=ScriptedModel([]))
 
 
+async def test_a_glob_does_not_reach_an_agent_that_nobody_has_bound() -> None:
+    calls, seen = Calls(), []
+    calls.registry.register(agent_tool(calls.registry))
+    model = ScriptedModel(lambda messages: seen.append(messages) or final())
+    await run_agent({**CONFIG, "allowed_tools": ["*"]}, registry=calls.registry, model=model)
+    assert "- look(" in seen[0][0]["content"]
+    assert "agent_core" not in seen[0][0]["content"]
+
+
 async def test_what_an_agent_tells_its_child_is_not_trusted_text() -> None:
     guarded = [{"tool": "look", "provenance": {"q": "trusted"}}]
     for word, calls_made in (("evil", 0), ("Go", 1)):
