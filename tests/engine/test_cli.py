@@ -1,0 +1,551 @@
+"""The command line as a user meets it: what it prints, what it says when something is wrong, how it exits."""
+
+import io
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import action, final
+from command import Cli, Ran, Write
+
+from engine_shim import SqliteRunStore
+
+COMMAND = str(Path(sys.executable).with_name("agent-core"))
+FIXTURES = Path(__file__).parents[2] / "fixtures/workflows"
+APPROVAL, PARALLEL = str(FIXTURES / "approval.yaml"), str(FIXTURES / "parallel.yaml")
+ECHO = {"id": "w", "nodes": [{"tool": "echo", "config": {"text": "{{external.text}}"}}]}
+NODE = {"tool": "echo", "config": {"text": "x"}}
+RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
+
+
+def run_id(ran: Ran) -> str:
+    found = RUN_ID.search(ran.out)
+    assert found, ran
+    return found[0]
+
+
+def agent(**config: Any) -> dict[str, Any]:
+    usual = {"model": "scripted:replies.json", "max_steps": 3, "allowed_tools": ["echo"], "prompt": "Go."}
+    return {"id": "w", "nodes": [{"tool": "agent_core", "config": {**usual, **config}}]}
+
+
+@pytest.fixture
+def waiting(cli: Cli) -> str:
+    """The id of a run that waits for approval."""
+    return run_id(cli("run", APPROVAL))
+
+
+# ── a run ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_run_shows_what_it_gave_then_what_became_of_it(cli: Cli) -> None:
+    ran = cli("run", PARALLEL)
+    assert ran.code == 0
+    assert ran.out == f"told: sum 15, mean 5\nfirst: 3\n\ncompleted  sum → mean → report\nrun        {run_id(ran)}\n"
+
+
+def test_live_view_has_one_line_for_each_plain_node(cli: Cli) -> None:
+    assert cli("run", PARALLEL).err.splitlines() == ["✓ sum     15", "✓ mean    5", "✓ report  sum 15, mean 5", ""]
+
+
+def test_live_view_shows_an_agents_steps_under_its_name(cli: Cli, write: Write) -> None:
+    write("replies.json", [action("echo", txt=1), action("echo", text="long " * 100), final()])
+    write("w.json", agent(max_repairs=1))
+    lines = cli("run", "w.json").err.splitlines()
+    assert lines[0] == "● agent_core"
+    assert lines[1].startswith("    1 invalid_action The arguments of echo were refused")
+    assert lines[2].startswith('    2 echo {"text": "long long')
+    assert lines[3].endswith(" (cut from 500 to 256 characters)")
+    assert lines[4:] == ["    ✓ final", "observation_max_len sets how much of an observation the model is shown", ""]
+    assert max(map(len, lines)) <= 110
+
+
+def test_live_view_names_a_nested_agent_behind_its_parent(cli: Cli) -> None:
+    lines = cli("run", str(FIXTURES / "nested.yaml")).err.splitlines()
+    assert [line for line in lines if line.startswith("●")] == [
+        "● agent_core",
+        "● agent_core › agent_core",
+        "● agent_core",
+    ]
+
+
+def test_json_is_one_document_with_the_whole_result(cli: Cli) -> None:
+    ran = cli("run", PARALLEL, "--json")
+    assert ran.json.keys() == {"run_id", "status", "outputs", "path", "waiting", "journal", "error"}
+    assert ran.json["outputs"] == {
+        "sum": 15,
+        "mean": 5,
+        "report": "sum 15, mean 5",
+        "told": "sum 15, mean 5",
+        "first": 3,
+    }
+    assert ran.json["journal"].keys() == {"head", "count"}
+
+
+def test_output_that_nobody_chose_is_shortened_and_json_gives_all(cli: Cli, write: Write) -> None:
+    write("w.json", ECHO)
+    write("in.json", {"text": "x" * 100_000})
+    assert "… (100,000 characters, --json gives all)" in cli("run", "w.json", "--inputs", "in.json").out
+    assert len(cli("run", "w.json", "--inputs", "in.json", "--json").json["outputs"]["echo"]) == 100_000
+
+
+def test_text_of_any_script_passes_through(cli: Cli, write: Write) -> None:
+    write("w.json", ECHO)
+    text = "Grüße 中文 🙂 [bold] {x}"
+    ran = cli("run", "w.json", "--input", f"text={text}")
+    assert f"echo: {text}\n" in ran.out
+    assert text in ran.err
+
+
+def test_relative_script_is_found_from_another_directory(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("flows/replies.json", [final("Found.")])
+    flow = write("flows/w.json", agent())
+    (flow.parent.parent / "elsewhere").mkdir()
+    monkeypatch.chdir(flow.parent.parent / "elsewhere")
+    ran = cli("run", "../flows/w.json")
+    assert ran.out.startswith("agent_core: Found.\n")
+    assert cli("resume", run_id(ran)).code == 0
+
+
+def test_other_model_can_be_asked_in_every_agent_node(cli: Cli, write: Write) -> None:
+    write("other.json", [final("The other one.")])
+    write("w.json", agent(model="scripted:nix.json"))
+    assert "The other one." in cli("run", "w.json", "--model", "scripted:other.json").out
+
+
+INPUTS = {
+    "a text stays a text": (["--input", "s=5"], {"s": "5", "n": 1}),
+    "a number is read where one is declared": (["--input", "n=7"], {"n": 7}),
+    "an equals sign in the value": (["--input", "s=a=b"], {"s": "a=b", "n": 1}),
+    "an empty text": (["--input", "s="], {"s": "", "n": 1}),
+    "either type, JSON first": (["--input", "e=5"], {"e": 5, "n": 1}),
+    "either type, else a text": (["--input", "e=five"], {"e": "five", "n": 1}),
+    "an object": (["--input", 'o={"a":[1]}'], {"o": {"a": [1]}, "n": 1}),
+    "a file": (["--inputs", "in.json"], {"s": "file", "n": 2}),
+    "one by one wins over the file": (["--inputs", "in.json", "--input", "s=own"], {"s": "own", "n": 2}),
+    "stdin": (["--inputs", "-"], {"s": "stdin", "n": 1}),
+    "undeclared is a text": (["--input", "z=1"], {"z": "1", "n": 1}),
+}
+DECLARED = {
+    "type": "object",
+    "properties": {
+        "s": {"type": "string"},
+        "n": {"type": "integer", "default": 1},
+        "e": {"type": ["string", "integer"]},
+        "o": {"type": "object"},
+    },
+}
+
+
+@pytest.mark.parametrize(("words", "expected"), INPUTS.values(), ids=INPUTS)
+def test_inputs_come_as(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch, words: list[str], expected: dict[str, Any]
+) -> None:
+    write("in.json", {"s": "file", "n": 2})
+    write("w.json", {"id": "w", "inputs": DECLARED, "nodes": [NODE]})
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"s": "stdin"}'))
+    records = cli("show", cli("run", "w.json", *words, "--json").json["run_id"], "--json").json["records"]
+    assert records[0]["external"] == expected
+
+
+# ── what is wrong with a definition ──────────────────────────────────────────────────────────────
+
+REFUSED = {
+    "missing input": (ECHO, "nodes/0/config/text: there is no 'text' in external; it is empty"),
+    "unknown tool": ({"id": "w", "nodes": [{"tool": "ecko"}]}, "nodes/0/tool: no tool is called 'ecko'; did you mean"),
+    "bad placeholder": (
+        {"id": "w", "nodes": [{"tool": "echo", "config": {"text": "{{x}}"}}]},
+        "nodes/0/config/text: no placeholder: write {{external.NAME}}",
+    ),
+    "broken YAML": ("id: w\nnodes: [", "w.yaml:2:9: not valid YAML: expected the node content"),
+    "bad config key": (agent(max_stepz=1), "nodes/0/config/max_stepz: is not a known property"),
+    "unknown allowed tool": (agent(allowed_tools=["ecko"]), "nodes/0/config/allowed_tools/0: no tool is called 'ecko'"),
+    "same id twice": ({"id": "w", "nodes": [{"tool": "echo"}, {"tool": "echo"}]}, "nodes/1/id: another node is called"),
+    "edge to nowhere": (
+        {"id": "w", "nodes": [NODE], "edges": [{"from": "echo", "to": "x"}]},
+        "edges/0/to: there is no node 'x'; there are echo",
+    ),
+    "circle": (
+        {"id": "w", "nodes": [NODE], "edges": [{"from": "echo", "to": "echo"}]},
+        "nodes: these nodes wait for one another, and loops are not built yet: echo → echo",
+    ),
+    "script that is not there": (agent(), "nodes/0/config/model: the script cannot be read: No such file"),
+    "no definition at all": ("", "w.yaml: a definition is an object with id and nodes"),
+}
+
+
+@pytest.mark.parametrize(("definition", "told"), REFUSED.values(), ids=REFUSED)
+def test_definition_that_cannot_run_says_what_and_where_and_writes_nothing(
+    cli: Cli, write: Write, home: Path, definition: Any, told: str
+) -> None:
+    write("w.yaml", definition)
+    ran = cli("run", "w.yaml", "--store", "made/runs.db")
+    assert (ran.code, ran.out) == (3, "")
+    assert told in ran.err
+    assert not (home / "made").exists()
+    where, _, message = told.partition(": ")
+    error = cli("run", "w.yaml", "--json").json["error"]
+    assert (error["kind"], error["where"]) == ("definition", where)
+    assert error["message"].startswith(message)
+
+
+def test_validate_finds_the_same_and_more_at_once(cli: Cli, write: Write) -> None:
+    write("w.json", {"id": "w", "nodes": [{"tool": "ecko"}, {"id": "b", "tool": "echo"}]})
+    ran = cli("validate", "w.json")
+    assert (ran.code, ran.out.splitlines()[-1]) == (3, "2 problems")
+    told = cli("validate", "w.json", "--json").json
+    assert [problem["where"] for problem in told["problems"]] == ["nodes/0/tool", "nodes/1/config/text"]
+    assert cli("validate", PARALLEL).out == "ok\n"
+    assert cli("validate", PARALLEL, "--json").json == {"ok": True, "problems": []}
+
+
+def test_validate_tells_faults_of_form_in_the_same_shape(cli: Cli, write: Write) -> None:
+    write("w.json", {"id": "w", "nodez": [], "nodes": [{"tool": "echo"}]})
+    told = cli("validate", "w.json", "--json")
+    assert (told.code, told.json["problems"][0]["where"]) == (3, "nodez")
+
+
+# ── how runs end ─────────────────────────────────────────────────────────────────────────────────
+
+ENDINGS: dict[str, tuple[list[Any], dict[str, Any], int, str]] = {
+    "limit": ([action("echo", text="x")] * 2, {"max_steps": 1}, 4, "agent_core: max_steps: the model still asked"),
+    "policy": ([action("calculator", expression="1")] * 2, {}, 3, "agent_core: policy_denied: "),
+    "refused arguments": ([action("echo", txt=1)] * 2, {}, 3, "agent_core: invalid_action: "),
+    "model": ([], {}, 1, "agent_core: model_error: the script has no reply 1"),
+}
+
+
+@pytest.mark.parametrize(("replies", "config", "code", "told"), ENDINGS.values(), ids=ENDINGS)
+def test_run_that_failed_exits_by_its_reason_and_says_it_once(
+    cli: Cli, write: Write, replies: list[Any], config: dict[str, Any], code: int, told: str
+) -> None:
+    write("replies.json", replies)
+    write("w.json", agent(**config))
+    ran = cli("run", "w.json")
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("error")]
+    assert (ran.code, line.removeprefix("error").strip()[: len(told)]) == (code, told)
+    result = cli("run", "w.json", "--json")
+    assert (result.code, result.json["status"]) == (code, "failed")
+    assert "trace" in result.json["outputs"]["agent_core"]
+
+
+def test_tool_of_ones_own_that_raises_fails_the_run_and_is_quoted(cli: Cli, write: Write) -> None:
+    write(
+        "own.py",
+        "from utools import tool\n@tool\ndef boom(x: int) -> int:\n    'Raise.'\n    raise ValueError(f'no {x}')\n",
+    )
+    write("agent-core.yaml", {"tools": ["own.py:boom"]})
+    write("w.json", {"id": "w", "nodes": [{"tool": "boom", "config": {"x": 3}}]})
+    ran = cli("run", "w.json")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "✗ boom  ValueError: no 3")
+    assert "error   boom: tool_error: ValueError: no 3" in ran.out
+
+
+# ── waiting and deciding ─────────────────────────────────────────────────────────────────────────
+
+
+def test_waiting_run_exits_6_and_gives_the_command_to_copy(cli: Cli) -> None:
+    ran = cli("run", APPROVAL, "--store", "my runs.db")
+    assert ran.code == 6
+    assert 'waiting     calculator {"operation": "sum", "numbers": [2, 3]} needs your word' in ran.out
+    assert f"agent-core decide {run_id(ran)} approve --store 'my runs.db'   (or deny, edit)" in ran.out
+
+
+DECISIONS = {
+    "approve": (["approve"], "5"),
+    "edit": (["edit", "--args", '{"operation": "sum", "numbers": [20, 30]}'], "50"),
+    "deny": (["deny", "--message", "Not today."], "Not today."),
+}
+
+
+@pytest.mark.parametrize(("words", "heard"), DECISIONS.values(), ids=DECISIONS)
+def test_person_decides_from_another_process(home: Path, words: list[str], heard: str) -> None:
+    env = {**os.environ, "AGENT_CORE_STORE": "runs.db"}
+    waits = subprocess.run([COMMAND, "run", APPROVAL, "--json"], capture_output=True, text=True, env=env)
+    assert waits.returncode == 6
+    decide = [COMMAND, "decide", json.loads(waits.stdout)["run_id"], *words, "--json"]
+    done = subprocess.run(decide, capture_output=True, text=True, env=env)
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["outputs"]["answer"]) == (0, "Done.")
+    (step,) = [step for step in result["outputs"]["agent_core"]["trace"] if step["action"]]
+    assert heard in f"{step['observation']} {step['error']}"
+
+
+def test_edited_arguments_are_judged_again(cli: Cli, waiting: str) -> None:
+    ran = cli("decide", waiting, "edit", "--args", '{"operation": "add"}')
+    assert "invalid_action" in ran.err
+
+
+MISUSES = {
+    "unknown run": (["nope", "approve"], "there is no run 'nope' in this store; `agent-core runs` lists"),
+    "unknown word": (["RUN", "maybe"], "'maybe' is no decision; there are approve, deny, edit, retry, skip, fail"),
+    "word that does not fit": (["RUN", "skip"], "flow/agent_core.1:4 waits for approve, deny or edit, not skip"),
+    "edit without arguments": (["RUN", "edit"], "edit needs --args with a JSON object, and no other decision"),
+    "approval with arguments": (["RUN", "approve", "--args", "{}"], "edit needs --args with a JSON object, and no"),
+    "arguments that are not JSON": (["RUN", "edit", "--args", "{a}"], "--args: '{a}' is not JSON"),
+    "arguments that are a list": (["RUN", "edit", "--args", "[]"], "--args: '[]' is not a JSON object"),
+    "place of another form": (["RUN", "approve", "--at", "x"], "--at 'x': write STRAND:N"),
+    "place where nothing waits": (
+        ["RUN", "approve", "--at", "flow:0"],
+        "nothing waits at flow:0; waiting: flow/agent_",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "told"), MISUSES.values(), ids=MISUSES)
+def test_decision_that_cannot_be_taken_says_why_and_changes_nothing(
+    cli: Cli, waiting: str, words: list[str], told: str
+) -> None:
+    named = [waiting if word == "RUN" else word for word in words]
+    ran = cli("decide", *named)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+    assert told in cli("decide", *named, "--json").json["error"]["message"]
+    assert cli("decide", waiting, "approve").code == 0
+
+
+def test_run_that_does_not_wait_cannot_be_decided(cli: Cli) -> None:
+    ran = cli("decide", run_id(cli("run", PARALLEL)), "approve")
+    assert (ran.code, ran.err) == (2, "agent-core: nothing waits in this run\n")
+
+
+# ── looking at runs ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_runs_are_listed_newest_first(cli: Cli, waiting: str) -> None:
+    last = run_id(cli("run", PARALLEL))
+    lines = cli("runs").out.splitlines()
+    assert lines[0].startswith(f"{last}  completed  ")
+    assert lines[0].endswith("  parallel 1")
+    assert lines[1].startswith(f"{waiting}  waiting    ")
+    assert lines[1].endswith("  approval 1")
+    assert [entry["run"] for entry in cli("runs", "--json").json] == [last, waiting]
+
+
+def test_empty_store_lists_nothing_and_is_not_made(cli: Cli, home: Path) -> None:
+    assert (cli("runs").out, cli("runs", "--json").json, list(home.iterdir())) == ("", [], [])
+
+
+def test_show_tells_each_record_in_a_line_under_its_strand(cli: Cli, waiting: str) -> None:
+    cli("decide", waiting, "deny", "--message", "Not\ntoday.")
+    lines = cli("show", waiting).out.splitlines()
+    assert lines[0] == "flow"
+    assert lines[3] == "flow/agent_core.1"
+    assert "    4  waiting       awaiting_approval calculator" in "\n".join(lines)
+    assert '    5  resolved      {"decision": "deny", "message": "Not\\ntoday."' in "\n".join(lines)
+    assert lines[-1] == "    9  run_finished  final"
+    assert max(map(len, lines)) <= 190
+
+
+def test_finished_run_verifies_and_replays(cli: Cli) -> None:
+    run = cli("run", str(FIXTURES / "nested.yaml"), "--json").json
+    told = cli("verify", run["run_id"], "--head", run["journal"]["head"], "--count", str(run["journal"]["count"]))
+    assert (told.code, told.out) == (0, f"ok: {run['journal']['count']} records, head {run['journal']['head']}\n")
+    assert cli("verify", run["run_id"], "--head", "0" * 64).code == 5
+    replayed = cli("replay", run["run_id"])
+    assert (replayed.code, replayed.out.partition(":")[0]) == (0, "identical")
+    assert cli("replay", run["run_id"], "--json").json["identical"] is True
+
+
+def test_waiting_run_is_proven_by_the_head_that_it_gave(cli: Cli) -> None:
+    waits = cli("run", APPROVAL, "--json").json
+    assert (cli("verify", waits["run_id"]).code, cli("replay", waits["run_id"]).code) == (5, 0)
+    assert cli("verify", waits["run_id"], "--head", waits["journal"]["head"]).code == 0
+
+
+def damage(run: str) -> None:
+    """Change a letter of what the model said in its first step."""
+    with sqlite3.connect(os.environ["AGENT_CORE_STORE"]) as db:
+        where = "run = ? AND strand = 'flow/agent_core.1' AND n = 2"
+        (data,) = db.execute(f"SELECT data FROM rows WHERE {where}", (run,)).fetchone()
+        db.execute(f"UPDATE rows SET data = ? WHERE {where}", (data.replace(b"sum", b"min"), run))
+    db.close()
+
+
+def test_damaged_journal_is_named_record_by_record_and_exits_5(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_CORE_STORE", "runs.db")
+    run = run_id(cli("run", APPROVAL))
+    damage(run)
+    told = cli("verify", run)
+    assert (told.code, told.out.partition(": ")[0]) == (5, "NOT ok at flow/agent_core.1:2")
+    assert cli("verify", run, "--json").json["first_bad"] == {"strand": "flow/agent_core.1", "n": 2, "line": None}
+    for words in (["replay", run], ["resume", run], ["decide", run, "approve"]):
+        refused = cli(*words)
+        assert refused.code == 5, words
+        assert "record 2 of strand 'flow/agent_core.1' is damaged" in refused.err
+    error = cli("replay", run, "--json").json["error"]
+    assert (error["kind"], error["where"]) == ("damaged", "flow/agent_core.1:2")
+
+
+@pytest.mark.parametrize("command", ["show", "verify", "replay", "resume"])
+def test_run_that_is_not_there_is_a_mistake_in_usage(cli: Cli, home: Path, command: str) -> None:
+    ran = cli(command, "nope")
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no run 'nope' in this store; `agent-core runs` lists what it holds" in ran.err
+    assert cli(command, "nope", "--json").json["error"]["kind"] == "run_not_found"
+    assert list(home.iterdir()) == []
+
+
+# ── usage ────────────────────────────────────────────────────────────────────────────────────────
+
+USAGE = {
+    "no command": [],
+    "unknown command": ["rum"],
+    "unknown option": ["run", "w.json", "--fast"],
+    "no file": ["run"],
+    "input without a value": ["run", "w.json", "--input", "text"],
+    "input of another type": ["run", "w.json", "--input", "n=x"],
+    "unknown agent node": ["schema", "w.json", "--node", "x"],
+    "tools of another word": ["tools", "shoo", "x"],
+    "unknown tool": ["tools", "show", "ecko"],
+}
+
+
+@pytest.mark.parametrize("words", USAGE.values(), ids=USAGE)
+def test_mistake_in_usage_exits_2_in_a_sentence_or_a_document(cli: Cli, write: Write, words: list[str]) -> None:
+    write("w.json", {"id": "w", "inputs": DECLARED, "nodes": [NODE]})
+    ran = cli(*words)
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) == (1 if words else 0)
+    if words:
+        told = cli(*words, "--json")
+        assert told.json["error"].keys() == {"kind", "message", "where"}
+        assert (told.json["error"]["kind"], told.err) == ("usage", "")
+
+
+BAD_INPUTS = {
+    "no file": ("nix.json", "nix.json: the inputs cannot be read: No such file"),
+    "not JSON": ("bad.json", "bad.json: the inputs are not JSON: Expecting"),
+    "no object": ("list.json", "list.json: the inputs must be a JSON object"),
+}
+
+
+@pytest.mark.parametrize(("name", "told"), BAD_INPUTS.values(), ids=BAD_INPUTS)
+def test_file_of_inputs_that_cannot_be_used_is_named(cli: Cli, write: Write, name: str, told: str) -> None:
+    write("bad.json", '{"a": 1')
+    write("list.json", [1])
+    write("w.json", ECHO)
+    ran = cli("run", "w.json", "--inputs", name)
+    assert (ran.code, told in ran.err) == (3, True)
+
+
+BAD_STORES = {
+    "a directory": ("folder", "cannot read journal folder: unable to open"),
+    "another file": ("w.json", "cannot read journal w.json: file is not a database"),
+    "below a file": ("w.json/runs.db", "w.json/runs.db cannot be used as a run store: "),
+}
+
+
+@pytest.mark.parametrize(("store", "told"), BAD_STORES.values(), ids=BAD_STORES)
+def test_store_that_cannot_be_used_is_told_without_a_traceback(cli: Cli, write: Write, store: str, told: str) -> None:
+    flow = write("w.json", {"id": "w", "nodes": [NODE]})
+    (flow.parent / "folder").mkdir()
+    ran = cli("run", "w.json", "--store", store)
+    assert (ran.code, len(ran.err.splitlines())) == (1, 1)
+    assert told in ran.err
+    assert cli("run", "w.json", "--store", store, "--json").json["error"]["kind"] == "journal"
+
+
+def test_store_in_a_missing_directory_is_made_for_its_owner_alone(cli: Cli, home: Path) -> None:
+    assert cli("run", PARALLEL, "--store", "deep/er/runs.db").code == 0
+    assert (home / "deep/er/runs.db").stat().st_mode & 0o077 == 0
+    assert len(SqliteRunStore(home / "deep/er/runs.db").entries()) == 1
+
+
+def test_two_workflows_share_a_store(cli: Cli) -> None:
+    for flow in (PARALLEL, APPROVAL):
+        cli("run", flow, "--store", "runs.db")
+    assert [entry["workflow"] for entry in cli("runs", "--store", "runs.db", "--json").json] == ["approval", "parallel"]
+
+
+def test_output_piped_to_head_ends_without_a_word() -> None:
+    piped = f"{COMMAND} tools show agent_core | head -n 1"
+    done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("{\n", "")
+
+
+# ── host configuration ───────────────────────────────────────────────────────────────────────────
+
+HOSTS = {
+    "unknown key": ({"toolz": []}, "agent-core.yaml: toolz: unknown key; did you mean tools?"),
+    "another type": ({"tools": "x"}, "agent-core.yaml: tools: must be a list (got 'x')"),
+    "no object": (["x"], "agent-core.yaml: must be an object"),
+    "broken": ("tools: [", "agent-core.yaml:1:9: not valid YAML"),
+    "no such root": ({"root": "nix"}, "host configuration: root: there is no such directory (got 'nix')"),
+    "reference without a name": ({"tools": ["own.py"]}, "tools/0: must be module:name or file.py:name (got 'own.py')"),
+    "no such file": ({"tools": ["nix.py:x"]}, "tools/0: cannot be loaded: FileNotFoundError: there is no file nix.py"),
+    "no such module": ({"tools": ["nix:x"]}, "tools/0: cannot be loaded: ModuleNotFoundError: No module named 'nix'"),
+    "no such name": ({"tools": ["own.py:nix"]}, "tools/0: there is no 'nix' in own.py"),
+    "no tool": ({"tools": ["own.py:plain"]}, "a function becomes a Tool by @tool (got 'own.py:plain')"),
+    "module that raises": (
+        {"tools": ["raises.py:x"]},
+        "tools/0: cannot be loaded: ZeroDivisionError: division by zero",
+    ),
+    "tool with a bad schema": ({"tools": ["own.py:bad"]}, "tools/0: tools.bad.config_schema/type: not a valid JSON"),
+    "tool twice": ({"tools": ["own.py:mine"] * 2}, "tools/1: tools.mine: another tool already has this code"),
+}
+OWN = """
+from utools import Tool, tool
+
+@tool(effect="read")
+def mine(n: int) -> int:
+    "Double."
+    return 2 * n
+
+def several():
+    return [Tool(code, "d", {}, lambda args, context: code) for code in ("one", "two")]
+
+plain = 5
+bad = Tool("bad", "d", {"type": "objekt"}, lambda args, context: None)
+"""
+
+
+@pytest.mark.parametrize(("config", "told"), HOSTS.values(), ids=HOSTS)
+def test_host_configuration_that_cannot_be_used_says_where(cli: Cli, write: Write, config: Any, told: str) -> None:
+    write("own.py", OWN)
+    write("raises.py", "1 / 0")
+    write("agent-core.yaml", config)
+    ran = cli("tools")
+    assert (ran.code, ran.out) == (3, "")
+    assert told in ran.err
+
+
+def test_host_offers_tools_from_files_and_modules_alone_or_several_at_once(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("own.py", OWN)
+    write("package_of_mine.py", OWN.replace("mine", "theirs"))
+    write("agent-core.yaml", {"tools": ["own.py:mine", "own.py:several", "package_of_mine:theirs"]})
+    monkeypatch.syspath_prepend(".")
+    codes = {tool["code"] for tool in cli("tools", "--json").json}
+    assert {"mine", "one", "two", "theirs", "agent_core", "echo"} <= codes
+    assert cli("tools", "show", "mine").json["config_schema"]["required"] == ["n"]
+
+
+def test_root_of_the_host_bounds_what_file_tools_see(cli: Cli, write: Write) -> None:
+    write("docs/a.txt", "inside")
+    write("secret.txt", "outside")
+    write("agent-core.yaml", {"root": "docs"})
+    for path, code in (("a.txt", 0), ("../secret.txt", 1)):
+        write("w.json", {"id": "w", "nodes": [{"tool": "read_file", "config": {"path": path}}]})
+        assert cli("run", "w.json").code == code
+
+
+def test_schema_of_a_node_tells_its_legal_next_step(cli: Cli) -> None:
+    legal = json.dumps(cli("schema", APPROVAL).json)
+    assert '"calculator"' in legal
+    assert '"final"' in legal
+    assert cli("schema", APPROVAL, "--node", "agent_core").code == 0
+
+
+def test_demo_tells_a_program_in_one_document(cli: Cli) -> None:
+    told = cli("demo", "--json").json
+    assert (told["status"], told["verified"], told["replay_identical"]) == ("completed", True, True)

@@ -1,0 +1,140 @@
+"""A run whose process was killed or interrupted goes on in another process."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import action, final
+from command import Cli, Write
+
+from agent_core import Fail, Retry, Skip
+from agent_core.journal.verify import verify
+from engine_shim import Engine, RunResult, SqliteRunStore
+from engine_shim.cli.host import HostConfig, registry_of
+
+COMMAND = str(Path(sys.executable).with_name("agent-core"))
+TOOLS = Path(__file__).with_name("victim_tools.py")
+
+
+@pytest.fixture
+def host(write: Write) -> Any:
+    """Writes a workflow with a plain node, an agent, and a node after it, and a host with tools that can be killed."""
+    write("agent-core.yaml", {"tools": [f"{TOOLS}:tools"]})
+
+    def workflow(*replies: str) -> str:
+        write("replies.json", list(replies))
+        config = {"model": "scripted:replies.json", "max_steps": 4, "allowed_tools": ["look", "pay"], "prompt": "Go."}
+        nodes = [
+            {"id": "before", "tool": "echo", "config": {"text": "b"}},
+            {"tool": "agent_core", "config": config},
+            {"id": "after", "tool": "echo", "config": {"text": "{{nodes.before}}{{nodes.agent_core.final_answer}}"}},
+        ]
+        edges = [{"from": "before", "to": "agent_core"}, {"from": "agent_core", "to": "after"}]
+        return str(write("flow.json", {"id": "w", "nodes": nodes, "edges": edges}))
+
+    return workflow
+
+
+def go_on(run_id: str, **options: Any) -> RunResult:
+    engine = Engine(registry_of(HostConfig(tools=[f"{TOOLS}:tools"]), Path()), store=SqliteRunStore(Path("runs.db")))
+    return asyncio.run(engine.resume(run_id, **options))
+
+
+def killed(flow: str) -> str:
+    """The id of a run whose process a tool has killed."""
+    Path("die").touch()
+    done = subprocess.run([COMMAND, "run", flow, "--store", "runs.db"], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return SqliteRunStore(Path("runs.db")).entries()[0].run
+
+
+def ledger() -> list[str]:
+    return Path("ledger").read_text().split()
+
+
+def test_killed_run_goes_on_in_another_process_and_a_read_is_done_again(host: Any) -> None:
+    run = killed(host(action("look"), final("Seen.")))
+    result = go_on(run)
+    assert (result.status, result.outputs["after"]) == ("completed", "bSeen.")
+    assert ledger() == ["look", "look"]
+    assert verify("runs.db", run_id=run, **result.journal).ok
+
+
+DECIDED: dict[str, tuple[Any, str, list[str]]] = {
+    "skip": (Skip(), "completed", ["pay"]),
+    "retry": (Retry(), "completed", ["pay", "pay"]),
+    "fail": (Fail(), "failed", ["pay"]),
+}
+
+
+@pytest.mark.parametrize(("decision", "status", "did"), DECIDED.values(), ids=DECIDED)
+def test_write_whose_answer_was_lost_waits_for_a_person(host: Any, decision: Any, status: str, did: list[str]) -> None:
+    run = killed(host(action("pay"), final("Paid.")))
+    waits = go_on(run)
+    assert (waits.status, ledger()) == ("waiting", ["pay"])
+    (entry,) = waits.waiting
+    assert (entry["tool"], entry["reason"]) == ("pay", "in_doubt")
+    result = go_on(run, decisions={(entry["strand"], entry["n"]): decision})
+    assert (result.status, ledger()) == (status, did)
+
+
+def test_plain_node_that_writes_waits_as_well(host: Any, write: Write) -> None:
+    run = killed(str(write("plain.json", {"id": "w", "nodes": [{"tool": "pay"}]})))
+    waits = go_on(run)
+    assert [(entry["strand"], entry["reason"]) for entry in waits.waiting] == [("flow/pay.1", "in_doubt")]
+    result = go_on(run, decisions={("flow/pay.1", waits.waiting[0]["n"]): Retry()})
+    assert (result.status, result.outputs["pay"]) == ("completed", "pay done")
+
+
+def test_killed_run_goes_on_from_the_command_line(host: Any, cli: Cli) -> None:
+    run = killed(host(action("pay"), final("Paid.")))
+    waits = cli("resume", run, "--store", "runs.db")
+    assert waits.code == 6
+    assert f"agent-core decide {run} retry --store runs.db   (or skip, fail)" in waits.out
+    skipped = cli("decide", run, "skip", "--store", "runs.db", "--json")
+    assert (skipped.code, skipped.json["outputs"]["after"]) == (0, "bPaid.")
+    assert ledger() == ["pay"]
+
+
+def interrupted(*words: str) -> tuple[int, str, str]:
+    """What a command left that was interrupted while its tool hung."""
+    Path("hang").touch()
+    process = subprocess.Popen(
+        [COMMAND, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        env={**os.environ, "AGENT_CORE_STORE": "runs.db"},
+    )
+    while not Path("acting").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    Path("hang").unlink()
+    return process.returncode, out, err
+
+
+def test_interrupted_run_says_how_to_go_on_and_does(host: Any, cli: Cli) -> None:
+    code, out, err = interrupted("run", host(action("look"), final("Seen.")))
+    run = SqliteRunStore(Path("runs.db")).entries()[0].run
+    assert (code, out) == (130, "")
+    assert err.splitlines()[-1] == f"agent-core: interrupted; to go on: agent-core resume {run} --store runs.db"
+    resumed = cli("resume", run, "--store", "runs.db")
+    assert (resumed.code, ledger()) == (0, ["look", "look"])
+    assert resumed.out.startswith("agent_core: Seen.\n")
+
+
+def test_interrupted_run_tells_a_program_in_one_document(host: Any) -> None:
+    code, out, _ = interrupted("run", host(action("look"), final("Seen.")), "--json")
+    error = json.loads(out)["error"]
+    assert (code, error["kind"]) == (130, "interrupted")
+    assert error["where"] in error["message"]
