@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_core.journal.chain import checked
 from agent_core.journal.replay import Replay
 from agent_core.journal.replay import replay as replay_run
 from agent_core.journal.source import load
@@ -38,6 +39,7 @@ def runs(store: Store = None, as_json: AsJson = False) -> int:
 def show(run: Run, store: Store = None, as_json: AsJson = False) -> int:
     """Show a run, record by record."""
     run_id, tape = load(*_source(run, store))
+    checked(run_id, tape)
     records = [{"strand": path, "n": row.n, **row.record()} for path in sorted(tape) for row in tape[path]]
     if as_json:
         output.document({"run_id": run_id, "records": records})

@@ -146,10 +146,10 @@ def _place(at: str | None, waits: list[dict[str, Any]]) -> tuple[str, int]:
     if at is None:
         if len(waits) == 1:
             return waits[0]["strand"], waits[0]["n"]
+        if not waits:
+            raise DecisionError("nothing waits in this run; if it stopped in the middle, `agent-core resume` goes on")
         places = ", ".join(f"{entry['strand']}:{entry['n']}" for entry in waits)
-        raise DecisionError(
-            f"several calls wait, choose one by --at: {places}" if waits else "nothing waits in this run"
-        )
+        raise DecisionError(f"several calls wait, choose one by --at: {places}")
     strand, colon, n = at.rpartition(":")
     if not colon or not n.isdecimal():
         raise typer.BadParameter(f"--at {at!r}: write STRAND:N")

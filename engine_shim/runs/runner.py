@@ -10,9 +10,10 @@ from typing import Any
 from agent_core.door import Door, now
 from agent_core.drive import drive
 from agent_core.events import Event, Events
+from agent_core.journal.chain import checked, complete
 from agent_core.journal.decide import Decisions, decided
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import FORMAT
+from agent_core.journal.record import FORMAT, Tape
 from agent_core.journal.replay import AGENT_LOOPS
 from agent_core.loop.effects import Json
 from agent_core.models.client import ModelClient, Models
@@ -110,11 +111,16 @@ class Engine:
         by: str = "caller",
         on_event: Callable[[Event], None] | None = None,
     ) -> RunResult:
-        """Go on with a run: where its process died, or where it waited. A finished run gives its result again."""
-        started, base = self._held(run_id)
+        """Go on with a run: where its process died, or where it waited. A finished run gives its result again.
+
+        RunNotFound when the store holds no such run, DefinitionError when this host lacks a tool that it needs, and
+        DecisionError for a decision that fits nothing that waits; with nothing written.
+        """
+        tape, base = self._held(run_id)
+        self._check_tools(tape)
         if decisions:
-            tape = self.store.journal.load(run_id)
             self.store.journal.append(run_id, decided(tape, decisions, by=by, at=now()))
+        started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
         return await self._drive(run_id, spec, base, on_event)
 
@@ -124,8 +130,8 @@ class Engine:
 
     def workflow(self, run_id: str) -> Workflow:
         """The workflow as the run began with it. RunNotFound when the store holds no such run."""
-        started, base = self._held(run_id)
-        return load_workflow(started["definition"], base=base)
+        tape, base = self._held(run_id)
+        return load_workflow(tape[ROOT][0].record()["definition"], base=base)
 
     async def close(self) -> None:
         """Let go of the models' connections and of the store; a later run opens them anew."""
@@ -133,19 +139,31 @@ class Engine:
             await providers.close()
         self.store.close()
 
-    def _held(self, run: str) -> tuple[Json, Path]:
-        """A run's first record, and the directory that its relative paths start from."""
-        rows, entry = self.store.journal.load(run).get(ROOT), self.store.entry(run)
-        if not rows or entry is None:
+    def _held(self, run: str) -> tuple[Tape, Path]:
+        """A run's tape, whole, and the directory that its relative paths start from."""
+        tape, entry = self.store.journal.load(run), self.store.entry(run)
+        if ROOT not in tape or entry is None:
             raise RunNotFound(run)
-        return rows[0].record(), Path(entry.base)
+        return checked(run, tape), Path(entry.base)
+
+    def _check_tools(self, tape: Tape) -> None:
+        """A run that is not finished needs the tools that it began with; another host may not have them."""
+        if complete(tape, ROOT):
+            return
+        records = [rows[0].record() for rows in tape.values()]
+        needed = {code for record in records if record["kind"] == "run_started" for code in record["tools"]}
+        if missing := sorted(needed - {tool.code for tool in self.registry.all()}):
+            told = (
+                f"this host has no tool {missing[0]!r}, which the run needs; was it started with another configuration?"
+            )
+            raise DefinitionError(told, where="host configuration")
 
     def _begun(self, run: str, body: Json) -> bool:
         """Whether the store holds this run already. DefinitionError when it began with something else."""
-        rows = self.store.journal.load(run).get(ROOT)
-        if not rows:
+        tape = checked(run, self.store.journal.load(run))
+        if ROOT not in tape:
             return False
-        started = rows[0].record()
+        started = tape[ROOT][0].record()
         for key in ("definition", "external"):
             if started[key] != body[key]:
                 raise DefinitionError(f"run {run!r} began with another {key}; choose another id", where="run_id")

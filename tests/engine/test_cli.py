@@ -7,6 +7,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -314,7 +315,33 @@ def test_decision_that_cannot_be_taken_says_why_and_changes_nothing(
 
 def test_run_that_does_not_wait_cannot_be_decided(cli: Cli) -> None:
     ran = cli("decide", run_id(cli("run", PARALLEL)), "approve")
-    assert (ran.code, ran.err) == (2, "agent-core: nothing waits in this run\n")
+    assert ran.code == 2
+    assert ran.err.startswith("agent-core: nothing waits in this run; if it stopped in the middle")
+
+
+def test_host_that_lacks_a_tool_refuses_the_decision_and_does_not_use_it_up(cli: Cli, write: Write) -> None:
+    write("own.py", OWN)
+    write("agent-core.yaml", {"tools": ["own.py:mine"]})
+    write("replies.json", [action("mine", n=3), final()])
+    write("w.json", agent(allowed_tools=[{"tool": "mine", "approval": "always"}]))
+    run = run_id(cli("run", "w.json"))
+    write("bare.yaml", {})
+    refused = cli("decide", run, "approve", "--config", "bare.yaml")
+    assert (refused.code, "this host has no tool 'mine', which the run needs" in refused.err) == (3, True)
+    assert cli("decide", run, "approve").code == 0
+    assert cli("resume", run, "--config", "bare.yaml").code == 0
+
+
+def test_of_several_that_wait_one_must_be_chosen(cli: Cli, write: Write) -> None:
+    write("replies.json", [action("echo", text="x"), final()])
+    (one,) = agent(allowed_tools=[{"tool": "echo", "approval": "always"}])["nodes"]
+    write("w.json", {"id": "w", "nodes": [{**one, "id": "one"}, {**one, "id": "two"}]})
+    ran = cli("run", "w.json")
+    run = run_id(ran)
+    assert f"agent-core decide {run} approve --at flow/two.1:4   (or deny, edit)" in ran.out
+    assert "choose one by --at: flow/one.1:4, flow/two.1:4" in cli("decide", run, "approve").err
+    assert cli("decide", run, "approve", "--at", "flow/two.1:4").code == 6
+    assert cli("decide", run, "approve").code == 0
 
 
 # ── looking at runs ──────────────────────────────────────────────────────────────────────────────
@@ -361,28 +388,38 @@ def test_waiting_run_is_proven_by_the_head_that_it_gave(cli: Cli) -> None:
     assert cli("verify", waits["run_id"], "--head", waits["journal"]["head"]).code == 0
 
 
-def damage(run: str) -> None:
-    """Change a letter of what the model said in its first step."""
-    with sqlite3.connect(os.environ["AGENT_CORE_STORE"]) as db:
-        where = "run = ? AND strand = 'flow/agent_core.1' AND n = 2"
-        (data,) = db.execute(f"SELECT data FROM rows WHERE {where}", (run,)).fetchone()
-        db.execute(f"UPDATE rows SET data = ? WHERE {where}", (data.replace(b"sum", b"min"), run))
-    db.close()
+def damage(run: str, strand: str, n: int, old: bytes, new: bytes) -> None:
+    """Change what one record of the run says, behind the journal's back."""
+    place = (run, strand, n)
+    with closing(sqlite3.connect(os.environ["AGENT_CORE_STORE"])) as db, db:
+        (data,) = db.execute("SELECT data FROM rows WHERE run = ? AND strand = ? AND n = ?", place).fetchone()
+        assert old in data
+        changed = (data.replace(old, new), *place)
+        db.execute("UPDATE rows SET data = ? WHERE run = ? AND strand = ? AND n = ?", changed)
 
 
-def test_damaged_journal_is_named_record_by_record_and_exits_5(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+DAMAGES = {
+    "a word in a reply": ("flow/agent_core.1", 2, b"sum", b"min"),
+    "a brace of the first record": ("flow", 0, b"{", b"["),
+}
+
+
+@pytest.mark.parametrize(("strand", "n", "old", "new"), DAMAGES.values(), ids=DAMAGES)
+def test_damaged_record_is_named_and_nothing_goes_on_from_it(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, strand: str, n: int, old: bytes, new: bytes
+) -> None:
     monkeypatch.setenv("AGENT_CORE_STORE", "runs.db")
     run = run_id(cli("run", APPROVAL))
-    damage(run)
+    damage(run, strand, n, old, new)
     told = cli("verify", run)
-    assert (told.code, told.out.partition(": ")[0]) == (5, "NOT ok at flow/agent_core.1:2")
-    assert cli("verify", run, "--json").json["first_bad"] == {"strand": "flow/agent_core.1", "n": 2, "line": None}
-    for words in (["replay", run], ["resume", run], ["decide", run, "approve"]):
+    assert (told.code, told.out.partition(": ")[0]) == (5, f"NOT ok at {strand}:{n}")
+    assert cli("verify", run, "--json").json["first_bad"] == {"strand": strand, "n": n, "line": None}
+    for words in (["show", run], ["replay", run], ["resume", run], ["decide", run, "approve"]):
         refused = cli(*words)
         assert refused.code == 5, words
-        assert "record 2 of strand 'flow/agent_core.1' is damaged" in refused.err
+        assert f"record {n} of strand '{strand}' is damaged" in refused.err
     error = cli("replay", run, "--json").json["error"]
-    assert (error["kind"], error["where"]) == ("damaged", "flow/agent_core.1:2")
+    assert (error["kind"], error["where"]) == ("damaged", f"{strand}:{n}")
 
 
 @pytest.mark.parametrize("command", ["show", "verify", "replay", "resume"])
