@@ -22,13 +22,13 @@ from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended
-from agent_core.journal.replay import AGENT_LOOPS
 from agent_core.journal.store import Journal
 from agent_core.loop.effects import Json
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.models.client import ModelClient, Models
 from agent_core.models.providers import Providers
 from agent_core.prepare import Prepare, prepare_agent
+from agent_core.replayer import AGENT_LOOPS
 from agent_core.secrets import Secrets
 from utools.guards.redaction import Redactor
 from utools.registry import ToolRegistry

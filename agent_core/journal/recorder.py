@@ -65,6 +65,8 @@ def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Opera
             return body
         started = {"kind": "run_started", **body}
         strand.write(started)
+    elif run.variation is not None:
+        started = run.variation.vary(started, spec.inherited)
     outcome = yield from _pump(strand, run.loops[started["loop"]](started))
     journal = run.journal(path)
     if not outcome.waiting:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from agent_core.errors import Divergence
 from agent_core.journal.operations import Slot
@@ -13,13 +13,26 @@ Loops = Mapping[str, Callable[[Record], Loop]]
 """The loops that can be run, by the name that `run_started` gives."""
 
 
+class Variation(Protocol):
+    """Another policy to walk a tape under."""
+
+    def vary(self, started: Record, inherited: Json) -> Record:
+        """A `run_started` record as it would have been."""
+        ...
+
+    def compare(self, strand: str, n: int, recorded: Record, now: Record) -> None:
+        """Raise Divergence when what is decided now is not what was recorded."""
+        ...
+
+
 @dataclass(slots=True)
 class Run:
-    """What all strands of a run share."""
+    """What all strands of a run share. Without a `variation` the tape must be matched exactly."""
 
     id: str
     tape: Tape
     loops: Loops
+    variation: Variation | None = None
     strands: dict[str, "Strand"] = field(default_factory=dict)
 
     def open(self, path: str, pending: list[Row]) -> "Strand":
@@ -69,7 +82,9 @@ class Strand:
         """Compare with the tape, or write where it has ended. True when it stood there already."""
         if self.n < len(self.rows):
             row = self.rows[self.n]
-            if row.data != encode(record) and row.record() != record:
+            if self.run.variation is not None:
+                self.run.variation.compare(self.path, self.n, row.record(), record)
+            elif row.data != encode(record) and row.record() != record:
                 raise Divergence(self.path, self.n, row.record(), record)
             self._pass(row)
             return True

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from agent_core.journal.replay import replay
+from agent_core.replayer import replay
 from agent_core.journal.verify import verify
 from agent_core.node import new_run_id
 from engine_shim.cli import output

@@ -14,7 +14,7 @@ from agent_core.journal.chain import checked, complete
 from agent_core.journal.decide import Decisions, decided
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import FORMAT, Tape
-from agent_core.journal.replay import AGENT_LOOPS
+from agent_core.replayer import AGENT_LOOPS
 from agent_core.loop.effects import Json
 from agent_core.models.client import ModelClient, Models
 from agent_core.models.providers import Providers

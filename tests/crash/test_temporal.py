@@ -44,9 +44,9 @@ from agent_core.drive import drive
 from agent_core.journal.decide import decided, waiting
 from agent_core.journal.operations import Act, Slot, Spec
 from agent_core.journal.record import Record, Tape, genesis
-from agent_core.journal.replay import replay
 from agent_core.journal.verify import verify
 from agent_core.loop.effects import Approve, Decision, Retry, Skip, ToolCall, decision_record
+from agent_core.replayer import replay
 
 TEMPORAL = str(shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"))
 WORKER = Path(__file__).with_name("temporal_driver.py")

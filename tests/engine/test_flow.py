@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_core import Approve, Deny, Edit
 from agent_core.errors import DecisionError
-from agent_core.journal.replay import replay
+from agent_core.replayer import replay
 from agent_core.journal.verify import verify
 from agent_core.loop.effects import Cancelled, Did, Failed, Suspended, Visits
 from agent_core.models import ScriptedModel

@@ -1,5 +1,6 @@
 """Replay: the real loop on a recorded tape, with no way to the outside, to prove that it decides the same again."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from agent_core.journal.source import Source, load
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.effects import Classify, Json
 from agent_core.loop.react import react
+from agent_core.whatif import WhatIf, outlived
 
 AGENT_LOOPS: Loops = {"agent": react}
 
@@ -20,9 +22,11 @@ AGENT_LOOPS: Loops = {"agent": react}
 class Replay:
     """What came of a replay.
 
-    `identical` when every decision, the finish reason and the output came out byte for byte. `divergence` is
-    {strand, n, recorded, now} of the first difference; `tape_ended` names the strand where an unfinished run's
-    tape ends; `outputs` are the replayed outcomes by strand; `steps` counts model replies.
+    `identical` when every decision, the finish reason and the output came out byte for byte; under another policy,
+    when no decision changed. `divergence` is {strand, n, recorded, now} of the first difference; `tape_ended` names
+    the strand whose tape ends before the run does; `outputs` are the replayed outcomes by strand; `steps` counts
+    model replies. `decisions`, under another policy, are {strand, n, tool, recorded, now, counterfactual} of each
+    call: counterfactual are those after the first that changed, since the run would not have come there.
     """
 
     identical: bool
@@ -30,6 +34,7 @@ class Replay:
     tape_ended: str | None
     outputs: dict[str, Any]
     steps: int
+    decisions: tuple[Json, ...] = ()
 
 
 class _TapeEnded(Exception):
@@ -37,24 +42,45 @@ class _TapeEnded(Exception):
         self.path = path
 
 
-def replay(source: Source, *, run_id: str | None = None, loops: Loops = AGENT_LOOPS) -> Replay:
+def replay(
+    source: Source,
+    *,
+    run_id: str | None = None,
+    policy: Mapping[str, Any] | None = None,
+    loops: Loops = AGENT_LOOPS,
+) -> Replay:
     """Replay a recorded run: a path, a journal, or rows. Needs no registry: the schemas are in the journal.
 
+    With a `policy` the run is judged as if it had been in force, up to the first decision that comes out otherwise.
     `loops` says which kinds of run can be replayed; of a workflow, the agents in it. Raises JournalError for a
-    source that cannot be read, or that is damaged.
+    source that cannot be read, or that is damaged, and DefinitionError for a policy that no run can have.
     """
     run, tape = load(source, run_id)
     checked(run, tape)
+    whatif = None if policy is None else WhatIf(policy)
     outputs: dict[str, Any] = {}
+
+    def ended(identical: bool, divergence: Divergence | None = None, tape_ended: str | None = None) -> Replay:
+        decisions = tuple(whatif.decisions) if whatif else ()
+        told = None if divergence is None else _told(divergence)
+        return Replay(identical, told, tape_ended, outputs, _steps(tape), decisions)
+
     try:
         for path in _roots(tape, loops):
-            outputs[path] = _replayed(run, tape, loops, path)
+            outputs[path] = _replayed(Run(run, tape, loops, whatif), path)
     except Divergence as found:
-        divergence = {"strand": found.strand, "n": found.n, "recorded": found.recorded, "now": found.now}
-        return Replay(False, divergence, None, outputs, _steps(tape))
-    except _TapeEnded as ended:
-        return Replay(False, None, ended.path, outputs, _steps(tape))
-    return Replay(True, None, None, outputs, _steps(tape))
+        if whatif is not None and outlived(found):
+            return ended(False, tape_ended=found.strand)
+        if whatif is not None:
+            whatif.go_on(tape, found)
+        return ended(False, found)
+    except _TapeEnded as unfinished:
+        return ended(False, tape_ended=unfinished.path)
+    return ended(True)
+
+
+def _told(found: Divergence) -> Json:
+    return {"strand": found.strand, "n": found.n, "recorded": found.recorded, "now": found.now}
 
 
 def _roots(tape: Tape, loops: Loops) -> list[str]:
@@ -65,8 +91,7 @@ def _roots(tape: Tape, loops: Loops) -> list[str]:
     return [path for path in known if not any(path.startswith(f"{other}/") for other in known)]
 
 
-def _replayed(run: str, tape: Tape, loops: Loops, path: str) -> Any:
-    walk = Run(run, tape, loops)
+def _replayed(walk: Run, path: str) -> Any:
     ended = perform(recorded(walk, path, Spec("", {})))
     if not isinstance(ended, Ended):
         raise _TapeEnded(path)
