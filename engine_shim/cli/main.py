@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import typer
 
-from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, JournalError
+from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, Divergence, JournalError
 from engine_shim.cli import audit, describe, output, run
 from engine_shim.cli.demo import demo
 from engine_shim.errors import EngineError, RunNotFound
@@ -63,6 +63,8 @@ def _told(error: Exception) -> tuple[int, str, str, str]:
             return output.USAGE, "run_not_found", "", f"{error}; `agent-core runs` lists what it holds"
         case Damaged():
             return output.AUDIT, "damaged", f"{error.path}:{error.n}", str(error)
+        case Divergence():
+            return output.AUDIT, "diverged", f"{error.strand}:{error.n}", str(error)
         case AgentCoreError() | EngineError():
             return output.FAILED, "journal" if isinstance(error, JournalError) else "failed", "", str(error)
         case typer.Abort():

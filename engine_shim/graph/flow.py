@@ -90,10 +90,12 @@ def flow(started: Json) -> Generator[Effect, Any, Outcome]:
 
 
 def _start(progress: _Progress) -> list[Visit]:
-    """The visits that may start now; after a failure none."""
+    """The visits that may start now.
+
+    A branch that failed, waits or was cancelled stops; the others go on. If they stopped as well, what had started
+    by then would depend on time, and a replay would find another path.
+    """
     visits: list[Visit] = []
-    if progress.errors or progress.cancelled:
-        return visits
     for name in schedule(progress.graph, progress.finished):
         if name not in progress.begun:
             progress.begun.add(name)
