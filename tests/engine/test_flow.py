@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from agent_core import Approve, Deny, Edit
 from agent_core.errors import DecisionError
-from agent_core.replayer import replay
 from agent_core.journal.verify import verify
 from agent_core.loop.effects import Cancelled, Did, Failed, Suspended, Visits
 from agent_core.models import ScriptedModel
+from agent_core.replayer import replay
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, RunResult, load_workflow
 from engine_shim.cli.output import exit_code
 from engine_shim.graph.flow import flow
@@ -60,12 +60,19 @@ def by_hand(nodes: list[Any], replies: dict[str, Any] | None = None, *, pick: Pi
     return ended.value.value
 
 
-@given(st.data())
-def test_result_is_the_same_whichever_branch_ends_first(data: st.DataObject) -> None:
+STOPS = (
+    Did(False, None, "it broke", AT, 0.0),
+    Cancelled(AT),
+    Suspended("in_doubt", ({"strand": "s", "n": 1, "tool": "work", "args": {}, "reason": "in_doubt"},)),
+)
+
+
+@given(st.data(), st.dictionaries(st.sampled_from([each["id"] for each in DIAMOND]), st.sampled_from(STOPS)))
+def test_result_is_the_same_whichever_branch_ends_first(data: st.DataObject, stops: dict[str, Any]) -> None:
     def pick(under_way: list[Any]) -> int:
         return data.draw(st.integers(0, len(under_way) - 1))
 
-    assert by_hand(DIAMOND, pick=pick).result == by_hand(DIAMOND).result
+    assert by_hand(DIAMOND, stops, pick=pick).result == by_hand(DIAMOND, stops).result
 
 
 def test_path_is_in_the_order_of_depth_and_then_of_the_definition() -> None:
@@ -89,7 +96,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("reply", "kind", "message", "output"), BROKEN.values(), ids=BROKEN)
-def test_failing_node_fails_the_run_and_nothing_after_it_starts(
+def test_failing_node_fails_the_run_and_nothing_that_waits_for_it_starts(
     reply: Any, kind: str, message: str, output: Any
 ) -> None:
     result = by_hand(DIAMOND, {"left": reply}).result
@@ -100,10 +107,11 @@ def test_failing_node_fails_the_run_and_nothing_after_it_starts(
     assert result["outputs"]["left"] == {"error": message, "output": output}
 
 
-def test_branch_that_is_under_way_when_another_fails_keeps_its_output() -> None:
-    broken = {"left": Did(False, None, "it broke", AT, 0.0)}
-    result = by_hand(DIAMOND, broken, pick=lambda under_way: min(1, len(under_way) - 1)).result
-    assert result["outputs"]["alone"] == "alone done"
+def test_other_branches_go_on_when_one_has_failed() -> None:
+    nodes = [node("a"), node("b"), node("after_a", "a"), node("after_b", "b")]
+    result = by_hand(nodes, {"a": Did(False, None, "it broke", AT, 0.0)}).result
+    assert (result["status"], result["path"]) == ("failed", ["a", "b", "after_b"])
+    assert result["outputs"]["after_b"] == "after_b done"
 
 
 def test_of_two_failures_the_first_on_the_path_is_told() -> None:
@@ -157,6 +165,8 @@ class Host:
     async def _work(self, args: dict[str, Any], context: Any) -> Any:
         name = args["name"]
         await asyncio.sleep(self.seconds.get(name, 0))
+        if "fail" in args:
+            raise ValueError("it broke")
         self.did.append(name)
         return {"did": name}
 
@@ -205,6 +215,15 @@ def test_finished_run_verifies_and_replays() -> None:
     result = host.run([*DIAMOND, agent("work")])
     assert verify(host.store.journal, run_id=result.run_id, **result.journal).ok
     assert replay(host.store.journal, run_id=result.run_id, loops=LOOPS).identical
+
+
+def test_run_in_which_a_slow_branch_failed_replays_and_gives_its_result_again() -> None:
+    host = Host(slow=0.02)
+    slow = {"id": "slow", "tool": "work", "config": {"name": "slow", "fail": True}}
+    result = host.run([slow, node("b"), node("after_b", "b")])
+    assert (result.status, result.path) == ("failed", ["slow", "b", "after_b"])
+    assert replay(host.store.journal, run_id=result.run_id, loops=LOOPS).identical
+    assert host.go_on(result.run_id) == result
 
 
 def test_answer_of_an_agent_is_where_callers_read_it() -> None:
@@ -315,11 +334,12 @@ def test_runs_side_by_side_in_one_engine_do_not_meet() -> None:
 
 
 def test_cancelled_caller_cancels_the_run_and_the_store_says_so() -> None:
-    host = Host(slow=5)
+    host = Host(slow=5, slower=9)
+    nodes = [node("slow"), node("fast"), node("slower", "fast")]
 
     async def cancelled() -> None:
-        run = asyncio.create_task(host.engine.run(load_workflow({"id": "w", "nodes": [node("slow")]}), run_id="r"))
-        await asyncio.sleep(0.02)
+        run = asyncio.create_task(host.engine.run(load_workflow({"id": "w", "nodes": nodes}), run_id="r"))
+        await asyncio.sleep(0.04)
         run.cancel()
         await run
 
@@ -327,7 +347,9 @@ def test_cancelled_caller_cancels_the_run_and_the_store_says_so() -> None:
         asyncio.run(cancelled())
     assert host.records("r")["flow"][-1]["status"] == "cancelled"
     assert [entry.status for entry in host.store.entries()] == ["cancelled"]
-    assert host.go_on("r").status == "cancelled"
+    again = host.go_on("r")
+    assert (again.status, again.path) == ("cancelled", ["slow", "fast", "slower"])
+    assert replay(host.store.journal, run_id="r", loops=LOOPS).identical
 
 
 # ── what the store knows ─────────────────────────────────────────────────────────────────────────
