@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from agent_core.door import Door, now
@@ -11,6 +12,7 @@ from agent_core.journal.chain import checked
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Slot, Spec
 from agent_core.journal.record import Row
 from agent_core.journal.recorder import Ended, recorded
+from agent_core.journal.seal import Keys, sealed
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.effects import Cancelled, Classify, Doubt, answer_record
@@ -22,9 +24,17 @@ ATTEMPTS = 10
 
 
 async def drive(
-    run: str, path: str, spec: Spec, *, journal: Journal, door: Door, loops: Loops, listener: Listener | None = None
+    run: str,
+    path: str,
+    spec: Spec,
+    *,
+    journal: Journal,
+    door: Door,
+    loops: Loops,
+    listener: Listener | None = None,
+    keys: Keys | None = None,
 ) -> Ended:
-    """Drive a run from its tape, and live where that ends, to its outcome.
+    """Drive a run from its tape, and live where that ends, to its outcome. With `keys` it is sealed then.
 
     A cancelled driver still writes the run's last record before the cancellation goes on. Raises DefinitionError
     for a run that cannot be started and JournalError when the journal cannot be read or written.
@@ -39,11 +49,21 @@ async def drive(
                 raise
             log.info("run %s: another driver wrote first; driving anew from the tape", run)
             continue
+        if keys is not None:
+            _seal(journal, run, keys)
         if live.cancelled:
             raise asyncio.CancelledError
         assert isinstance(ended, Ended)
         return ended
     raise AssertionError
+
+
+def _seal(journal: Journal, run: str, keys: Keys) -> None:
+    """Seal the run as it stands; a driver that does so at the same time says the same, or has gone further."""
+    row = sealed(run, journal.load(run), keys)
+    if row is not None:
+        with suppress(Lost):
+            journal.append(run, [row])
 
 
 class Live:

@@ -1,6 +1,7 @@
 """The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
 
 import asyncio
+import os
 import re
 import threading
 from collections.abc import Callable, Coroutine, Mapping
@@ -22,6 +23,7 @@ from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended
+from agent_core.journal.seal import VARIABLE, Keys
 from agent_core.journal.store import Journal
 from agent_core.loop.effects import Json
 from agent_core.loop.outcome import AgentOutcome
@@ -91,8 +93,11 @@ async def run_agent(
         journal.append(run, decided(journal.load(run), decisions, by="caller", at=now()))
     listener = Events(on_event) if on_event else None
     spec = Spec(CODE, dict_of(config))
+    keys = Keys.read(os.environ.get(VARIABLE, ""))
     try:
-        ended = await drive(run, ROOT, spec, journal=journal, door=door, loops=AGENT_LOOPS, listener=listener)
+        ended = await drive(
+            run, ROOT, spec, journal=journal, door=door, loops=AGENT_LOOPS, listener=listener, keys=keys
+        )
     finally:
         await providers.close()
     return _output(ended)

@@ -18,7 +18,9 @@ from urllib.parse import quote, unquote
 import orjson
 
 FORMAT: Final = 1
-Kind = Literal["run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "run_finished"]
+Kind = Literal[
+    "run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "run_finished", "sealed"
+]
 Record = dict[str, Any]
 
 

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_core.journal.chain import complete, flaws
-from agent_core.journal.record import Tape, run_head, within
+from agent_core.journal.record import Row, Tape, within
+from agent_core.journal.seal import STRAND, Keys, end_of, parted, unsealed
 from agent_core.journal.source import Contents, Fault, Source, open_source
 
-Seal = tuple[str, int]
+End = tuple[str, int]
 """A head and the number of rows under it."""
 
 
@@ -36,41 +37,47 @@ def verify(
     strand: str | None = None,
     head: str | None = None,
     count: int | None = None,
+    keys: Keys | None = None,
 ) -> Verification:
     """Whether a run is intact, and finished or at the `head` that a node or a workflow emitted.
 
-    `strand` narrows it to that strand and those below. Damage is told, never raised; `JournalError` is raised
+    `strand` narrows it to that strand and those below. With `keys` the whole run must be sealed by one of them,
+    as it stands. Damage is told, never raised; `JournalError` is raised
     when there is no such source or run, or when `run_id` must say which of several runs is meant.
     """
     contents = open_source(source, run_id)
-    root = strand if strand is not None else next((path for path in contents.tape if "/" not in path), "")
-    tape = {path: rows for path, rows in contents.tape.items() if strand is None or within(path, root)}
+    own, seals = parted(contents.tape)
+    root = strand if strand is not None else next((path for path in own if "/" not in path), "")
+    tape = {path: rows for path, rows in own.items() if strand is None or within(path, root)}
     finished = complete(tape, root)
-    seals = _seals(tape, root, finished)[:: 1 if strand is None else -1]
-    matching = [seal for seal in seals if head in (None, seal[0]) and count in (None, seal[1])]
-    first = _first_fault(contents, tape, root)
+    ends = _ends(tape, root, finished)[:: 1 if strand is None else -1]
+    matching = [end for end in ends if head in (None, end[0]) and count in (None, end[1])]
+    first = _first_fault(contents, tape, root, seals)
     why = first.why if first else _shortfall(contents, tape, finished, head, matching)
+    if why is None and keys is not None:
+        why = unsealed(contents.run, own, seals, keys)
     return Verification(
         ok=why is None,
         complete=finished,
         torn=contents.torn,
         first_bad={"strand": first.strand, "n": first.n, "line": first.line} if first else None,
-        head=(matching or seals)[0][0],
-        count=(matching or seals)[0][1],
+        head=(matching or ends)[0][0],
+        count=(matching or ends)[0][1],
         why=why,
     )
 
 
-def _first_fault(contents: Contents, tape: Tape, root: str) -> Fault | None:
+def _first_fault(contents: Contents, tape: Tape, root: str, seals: list[Row]) -> Fault | None:
     """The first damage by line, or, where there are no lines, as it was found."""
     faults = list(contents.faults)
-    for flaw in flaws(contents.run, tape, root):
+    sealing = flaws(contents.run, {STRAND: seals} if seals else {}, STRAND)
+    for flaw in [*flaws(contents.run, tape, root), *sealing]:
         numbers = contents.lines.get(flaw.strand)
         faults.append(Fault(flaw.why, flaw.strand, flaw.n, numbers[flaw.n] if numbers else None))
     return min(faults, key=lambda fault: fault.line or 0, default=None)
 
 
-def _shortfall(contents: Contents, tape: Tape, finished: bool, head: str | None, matching: list[Seal]) -> str | None:
+def _shortfall(contents: Contents, tape: Tape, finished: bool, head: str | None, matching: list[End]) -> str | None:
     """What is amiss with a run in which no record is damaged."""
     if contents.torn:
         return "the last line has no newline: its writer died, and resuming the run drops it"
@@ -83,12 +90,7 @@ def _shortfall(contents: Contents, tape: Tape, finished: bool, head: str | None,
     return None
 
 
-def _seals(tape: Tape, root: str, finished: bool) -> list[Seal]:
+def _ends(tape: Tape, root: str, finished: bool) -> list[End]:
     """Head and count of all rows and, when the root has its `run_finished`, of those before it."""
     before = {**tape, root: tape[root][:-1]} if finished else tape
-    return [_seal(tape), _seal(before)]
-
-
-def _seal(tape: Tape) -> Seal:
-    strands = [(path, rows[-1].hash, len(rows)) for path, rows in tape.items() if rows]
-    return run_head(strands), sum(count for _, _, count in strands)
+    return [end_of(tape), end_of(before)]
