@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from agent_core.journal.chain import checked
-from agent_core.replayer import Replay
-from agent_core.replayer import replay as replay_run
 from agent_core.journal.source import load
 from agent_core.journal.verify import verify as verify_run
+from agent_core.replayer import Replay
+from agent_core.replayer import replay as replay_run
 from engine_shim.cli import output
 from engine_shim.cli.run import AsJson, Store
 from engine_shim.errors import RunNotFound

@@ -14,7 +14,6 @@ from agent_core.journal.chain import checked, complete
 from agent_core.journal.decide import Decisions, decided
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import FORMAT, Tape
-from agent_core.replayer import AGENT_LOOPS
 from agent_core.loop.effects import Json
 from agent_core.models.client import ModelClient, Models
 from agent_core.models.providers import Providers
@@ -22,6 +21,7 @@ from agent_core.node import CODE as AGENT
 from agent_core.node import agent_preparer, agent_tool, in_own_loop, new_run_id
 from agent_core.policy import effect_as_data
 from agent_core.prepare import own_version
+from agent_core.replayer import AGENT_LOOPS
 from agent_core.secrets import Secrets
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.graph.definition import Definition, EnvName, Workflow, load_workflow
