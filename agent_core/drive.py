@@ -72,6 +72,7 @@ class Live:
     def __init__(self, journal: Journal, door: Door, listener: Listener | None) -> None:
         self.cancelled = False
         self._acting: set[asyncio.Task[Any] | None] = set()
+        self._kept: set[tuple[str, int]] = set()
         self._journal, self._door, self._listener = journal, door, listener
 
     async def run(self, operations: Operations) -> Any:
@@ -86,7 +87,7 @@ class Live:
     async def _perform(self, operation: Operation) -> Any:
         match operation:
             case Append(rows):
-                self._append(rows)
+                self._append([row for row in rows if (row.path, row.n) not in self._kept])
                 return None
             case Act():
                 return await self._act(operation)
@@ -119,6 +120,7 @@ class Live:
     def _answer(self, act: Act, reply: Any) -> None:
         """A write's answer is on disk before anything else happens."""
         row = act.slot.row(answer_record(reply))
+        self._kept.add((row.path, row.n))
         try:
             self._append((row,))
         except Lost:

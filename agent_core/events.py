@@ -28,7 +28,7 @@ def events_of(record: Json) -> Iterator[Event]:
         case {"kind": "waiting", "tool": tool}:
             yield {"event": "waiting", "reason": record["reason"], "tool": tool, "args": record["args"]}
         case {"kind": "run_finished"}:
-            told = ("finish_reason", "final_answer", "error", "usage")
+            told = ("finish_reason", "status", "final_answer", "error", "usage")
             yield {"event": "finished", **{key: record[key] for key in told if key in record}}
 
 

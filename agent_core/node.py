@@ -1,7 +1,6 @@
 """The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
 
 import asyncio
-import os
 import re
 import threading
 from collections.abc import Callable, Coroutine, Mapping
@@ -23,7 +22,7 @@ from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended
-from agent_core.journal.seal import VARIABLE, Keys
+from agent_core.journal.seal import keys_of_host
 from agent_core.journal.store import Journal
 from agent_core.loop.effects import Json
 from agent_core.loop.outcome import AgentOutcome
@@ -93,10 +92,9 @@ async def run_agent(
         journal.append(run, decided(journal.load(run), decisions, by="caller", at=now()))
     listener = Events(on_event) if on_event else None
     spec = Spec(CODE, dict_of(config))
-    keys = Keys.read(os.environ.get(VARIABLE, ""))
     try:
         ended = await drive(
-            run, ROOT, spec, journal=journal, door=door, loops=AGENT_LOOPS, listener=listener, keys=keys
+            run, ROOT, spec, journal=journal, door=door, loops=AGENT_LOOPS, listener=listener, keys=keys_of_host()
         )
     finally:
         await providers.close()
@@ -170,6 +168,14 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{token_hex(4)}"
 
 
+def checked_run_id(run_id: str) -> str:
+    """The id that a caller chose; DefinitionError for one that cannot name a run."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}", run_id):
+        told = "1 to 128 letters, digits, or any of _ . - after the first"
+        raise DefinitionError(told, where="run_id", value=run_id)
+    return run_id
+
+
 def dict_of(config: Mapping[str, Any] | AgentConfig) -> Json:
     return config.model_dump() if isinstance(config, AgentConfig) else dict(config)
 
@@ -184,10 +190,7 @@ def _run_id(run_id: str | None, journal: Journal) -> str:
     if run_id is None:
         held = journal.runs() if isinstance(journal, JsonlJournal) else []
         return held[0] if held else new_run_id()
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}", run_id):
-        told = "1 to 128 letters, digits, or any of _ . - after the first"
-        raise DefinitionError(told, where="run_id", value=run_id)
-    return run_id
+    return checked_run_id(run_id)
 
 
 def _begun(body: Json, prepare: Prepare) -> Prepare:

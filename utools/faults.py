@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from utools.schema_shape import escaped, named_properties
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 SHOWN = 120
+NAMED = 8
 ECHO = "unevaluated"  # out of place only because its branch failed for another reason
 QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
@@ -105,19 +107,26 @@ def _missing(place: Place, name: str, keyword: str) -> Found:
     return Found((*place, name), keyword, "a value", None, "is required but missing", absent=True)
 
 
+def _not_known(name: str, known: Sequence[str]) -> str:
+    """Which property was meant, or, when none comes near, the first of those that there are."""
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    if near:
+        return f"is not a known property (did you mean {near[0]}?)"
+    return f"is not a known property (known: {', '.join(known[:NAMED]) or 'none'}{', …' if len(known) > NAMED else ''})"
+
+
 def _unknown(error: "ValidationError", place: Place, follow: Follow) -> list[Found]:
     """One fault for each property that no schema names, or that is named only where it does not hold."""
     schema: Any = error.schema
     value: Any = error.instance
     known = sorted(named_properties(schema, follow)) if isinstance(schema, dict) else []
     expected = f"one of the properties {', '.join(known)}" if known else "no such property"
-    problem = f"is not a known property (known: {', '.join(known) or 'none'})"
     quoted = frozenset(QUOTED.findall(error.message))
     extras = [name for name in value if repr(name) in quoted]
     return [
         Found((*place, name), ECHO, expected, value[name], "is not allowed in this combination")
         if name in known
-        else Found((*place, name), "unknown", expected, value[name], problem)
+        else Found((*place, name), "unknown", expected, value[name], _not_known(name, known))
         for name in extras
     ]
 

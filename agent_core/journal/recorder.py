@@ -58,13 +58,17 @@ def recorded(run: Run, path: str, spec: Spec) -> Generator[Operation, Any, "Ende
 
 def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Operation, Any, Ended | Failed | Cancelled]:
     strand = run.open(path, pending)
-    started = strand.take("run_started")
+    started = strand.take("run_started", "cancelled")
     if started is None:
         body = yield Begin(path, spec)
+        if isinstance(body, Cancelled):
+            strand.write({"kind": "cancelled", "at": body.at})
         if isinstance(body, Failed | Cancelled):
             return body
         started = {"kind": "run_started", **body}
         strand.write(started)
+    elif started["kind"] == "cancelled":
+        return Cancelled(started["at"])
     elif run.variation is not None:
         started = run.variation.vary(started, spec.inherited)
     outcome = yield from _pump(strand, run.loops[started["loop"]](started))

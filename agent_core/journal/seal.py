@@ -1,9 +1,10 @@
 """Seals: a run's head, count and id under a key, so that not even a full rewrite of its journal goes unnoticed.
 
-A seal stands in a strand of its own, beside the run's, each time a run ends or waits. Pure.
+A seal stands in a strand of its own, beside the run's, each time a run ends or waits.
 """
 
 import hmac
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -36,6 +37,11 @@ class Keys:
     def mac(self, kid: str, run: str, head: str, count: int) -> str:
         told = f"{run}\0{head}\0{count}".encode()
         return hmac.new(self.keys[kid].encode(), told, sha256).hexdigest()
+
+
+def keys_of_host() -> Keys | None:
+    """The keys that the environment of this process holds."""
+    return Keys.read(os.environ.get(VARIABLE, ""))
 
 
 def parted(tape: Tape) -> tuple[Tape, list[Row]]:

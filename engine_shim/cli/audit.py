@@ -1,5 +1,6 @@
 """Commands that look at recorded runs: runs, show, verify, replay."""
 
+import json
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -8,13 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from agent_core.journal.chain import checked
+from agent_core.journal.seal import keys_of_host
 from agent_core.journal.source import load
 from agent_core.journal.verify import verify as verify_run
 from agent_core.replayer import Replay
 from agent_core.replayer import replay as replay_run
+from agent_core.whatif import VARIABLE
 from engine_shim.cli import output
 from engine_shim.cli.run import AsJson, Store
 from engine_shim.errors import RunNotFound
+from engine_shim.graph.document import read_document
 from engine_shim.runs.runner import LOOPS, default_store
 from engine_shim.runs.store import SqliteRunStore
 
@@ -59,9 +63,9 @@ def verify(
     store: Store = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check that a run's journal is whole and as it was written."""
+    """Check that a run's journal is whole and as it was written; sealed, too, when this host has a key."""
     source, run_id = _source(run, store)
-    found = verify_run(source, run_id=run_id, strand=strand, head=head, count=count)
+    found = verify_run(source, run_id=run_id, strand=strand, head=head, count=count, keys=keys_of_host())
     told_all = {name: getattr(found, name) for name in found.__slots__}
     if as_json:
         output.document(told_all)
@@ -74,16 +78,61 @@ def verify(
     return output.OK if found.ok else output.AUDIT
 
 
-def replay(run: Run, store: Store = None, as_json: AsJson = False) -> int:
+def replay(
+    run: Run,
+    policy: Annotated[Path | None, typer.Option(help="A policy to judge the run by instead, JSON or YAML.")] = None,
+    change: Annotated[list[str] | None, typer.Option("--set", help="One key of that policy, key=value.")] = None,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> int:
     """Run the recorded run through the loop again, offline, and compare every decision."""
     source, run_id = _source(run, store)
-    found = replay_run(source, run_id=run_id, loops=LOOPS)
+    other = _policy(policy, change or [])
+    found = replay_run(source, run_id=run_id, policy=other, loops=LOOPS)
     if as_json:
         told_all = {"identical": found.identical, "divergence": found.divergence, "tape_ended": found.tape_ended}
-        output.document({**told_all, "steps": found.steps})
+        output.document({**told_all, "steps": found.steps, "decisions": list(found.decisions)})
     else:
-        output.line(replayed(found))
+        output.line(replayed(found) if other is None else judged(found))
     return output.OK if found.identical else output.AUDIT
+
+
+def _policy(file: Path | None, changes: list[str]) -> dict[str, Any] | None:
+    """The policy of --policy and --set; None when neither was given. A value is JSON, else it is text."""
+    if file is None and not changes:
+        return None
+    policy = read_document(file, "policy") if file is not None else {}
+    if not isinstance(policy, dict):
+        raise typer.BadParameter('a policy is an object, such as {"max_steps": 3}')
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--set {change!r}: write key=value")
+        try:
+            policy[key] = json.loads(value)
+        except ValueError:
+            policy[key] = value
+    if unknown := sorted(set(policy) - VARIABLE):
+        raise typer.BadParameter(f"a policy may not vary {unknown[0]!r}, only {', '.join(sorted(VARIABLE))}")
+    return policy
+
+
+def judged(found: Replay) -> str:
+    """What another policy would have changed: a line for each call, then what came of it."""
+    lines = [
+        f"{entry['strand']}:{entry['n']}  {entry['tool']}  {entry['recorded']}"
+        + ("" if entry["now"] == entry["recorded"] else f" → {entry['now']}")
+        + ("  (counterfactual)" if entry["counterfactual"] else "")
+        for entry in found.decisions
+    ]
+    if found.identical:
+        end = "no decision changes"
+    elif found.tape_ended:
+        end = f"the run would have gone on where its tape ends, in {found.tape_ended}"
+    else:
+        place = found.divergence or {}
+        end = f"the first change is at {place['strand']}:{place['n']}"
+    return "\n".join([*lines, end])
 
 
 def replayed(found: Replay) -> str:

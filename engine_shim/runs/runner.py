@@ -14,11 +14,12 @@ from agent_core.journal.chain import checked, complete
 from agent_core.journal.decide import Decisions, decided
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import FORMAT, Tape
+from agent_core.journal.seal import keys_of_host
 from agent_core.loop.effects import Json
 from agent_core.models.client import ModelClient, Models
 from agent_core.models.providers import Providers
 from agent_core.node import CODE as AGENT
-from agent_core.node import agent_preparer, agent_tool, in_own_loop, new_run_id
+from agent_core.node import agent_preparer, agent_tool, checked_run_id, in_own_loop, new_run_id
 from agent_core.policy import effect_as_data
 from agent_core.prepare import own_version
 from agent_core.replayer import AGENT_LOOPS
@@ -95,7 +96,7 @@ class Engine:
         check(workflow, self.registry)
         self._check_models(workflow)
         given = external_of(workflow.definition, external or {})
-        run = run_id or new_run_id()
+        run = new_run_id() if run_id is None else checked_run_id(run_id)
         spec = Spec(ROOT, {"definition": workflow.as_json(), "external": given})
         body = self._prepare(run, ROOT, spec.config, {})
         if not self._begun(run, body):
@@ -174,8 +175,9 @@ class Engine:
         prepare = {AGENT: agent_preparer(self.registry, redactor, base), ROOT: self._prepare}
         door = Door(run, self.registry, self._models(base), prepare, self._secrets, redactor)
         listener = Events(on_event) if on_event else None
+        keys, journal = keys_of_host(), self.store.journal
         try:
-            ended = await drive(run, ROOT, spec, journal=self.store.journal, door=door, loops=LOOPS, listener=listener)
+            ended = await drive(run, ROOT, spec, journal=journal, door=door, loops=LOOPS, listener=listener, keys=keys)
         except asyncio.CancelledError:
             self._index(run, "cancelled")
             raise

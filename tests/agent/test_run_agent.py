@@ -562,3 +562,16 @@ async def test_of_two_drivers_at_one_write_only_the_one_that_wrote_asked_makes_i
     assert {output.finish_reason for output in outputs} <= {"final", "in_doubt"}
     assert (await again()).final_answer == "done"
     assert verify(journal, run_id="r").ok
+
+
+async def test_each_record_is_told_to_a_listener_once() -> None:
+    events: list[tuple[str, int, str]] = []
+    calls = Calls(effect="write")
+    await run_agent(
+        CONFIG,
+        registry=calls.registry,
+        model=ScriptedModel([action(), final()]),
+        on_event=lambda event: events.append((event["strand"], event["n"], event["event"])),
+    )
+    assert len(events) == len(set(events))
+    assert [name for _, _, name in events].count("observation") == 1

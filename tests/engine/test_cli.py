@@ -382,6 +382,26 @@ def test_finished_run_verifies_and_replays(cli: Cli) -> None:
     assert cli("replay", run["run_id"], "--json").json["identical"] is True
 
 
+def test_a_run_is_judged_under_another_policy(cli: Cli, write: Write) -> None:
+    run = cli("run", str(FIXTURES / "nested.yaml"), "--json").json["run_id"]
+    same = cli("replay", run, "--set", "max_steps=9")
+    assert (same.code, same.out.splitlines()[-1]) == (0, "no decision changes")
+    policy = write("policy.yaml", "approval: always\n")
+    changed = cli("replay", run, "--policy", str(policy))
+    assert (changed.code, " → wait" in changed.out) == (5, True)
+    assert cli("replay", run, "--policy", str(policy), "--json").json["decisions"][0]["now"] == "wait"
+    assert cli("replay", run, "--set", "model=x").code == 2
+    assert cli("replay", run, "--set", "max_steps").code == 2
+
+
+def test_a_host_with_a_key_seals_its_runs_and_asks_for_the_seal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = cli("run", PARALLEL, "--json").json["run_id"]
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:secret")
+    sealed = cli("run", PARALLEL, "--json").json["run_id"]
+    assert (cli("verify", sealed).code, cli("replay", sealed).code) == (0, 0)
+    assert (cli("verify", before).code, "not sealed" in cli("verify", before).out) == (5, True)
+
+
 def test_waiting_run_is_proven_by_the_head_that_it_gave(cli: Cli) -> None:
     waits = cli("run", APPROVAL, "--json").json
     assert (cli("verify", waits["run_id"]).code, cli("replay", waits["run_id"]).code) == (5, 0)

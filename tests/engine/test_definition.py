@@ -84,11 +84,11 @@ MEANING = {
     "missing config": ({"nodes": [{"tool": "echo"}]}, ["nodes/0/config/text: is required but missing"]),
     "unknown config key": (
         {"nodes": [{"tool": "echo", "config": {"text": "x", "txt": "y"}}]},
-        ['nodes/0/config/txt: is not a known property (known: text), got "y"'],
+        ['nodes/0/config/txt: is not a known property (did you mean text?), got "y"'],
     ),
     "unknown config key with a placeholder": (
         {"nodes": [{"tool": "echo", "config": {"text": "x", "txt": "{{external.y}}"}}]},
-        ['nodes/0/config/txt: is not a known property (known: text), got "{{external.y}}"'],
+        ['nodes/0/config/txt: is not a known property (did you mean text?), got "{{external.y}}"'],
     ),
     "config of another type": (
         {"nodes": [{"tool": "echo", "config": {"text": 5}}]},
