@@ -1,14 +1,12 @@
 """The one door to the outside world: deadlines, retries and redaction stand here, then the model or the tool."""
 
 import asyncio
-import logging
+import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any
-
-import orjson
+from typing import Any, TypeVar
 
 from agent_core.errors import DefinitionError
 from agent_core.journal.operations import Act, Begin
@@ -17,16 +15,21 @@ from agent_core.loop.tokens import estimate
 from agent_core.models.client import Completion, ModelError, Models, Question
 from agent_core.prepare import Prepare
 from agent_core.secrets import Secrets
+from utools.errors import UnknownTool
 from utools.guards.redaction import Redactor
+from utools.guards.scrub import scrubbed
 from utools.registry import ToolRegistry
 from utools.tool import Progress, ToolContext, ToolResult
 
-log = logging.getLogger("agent_core")
 TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
 DEEPEST = 8
 """How many runs may be nested in one another."""
 
+CUT_OFF = ("TimeoutError", "ConnectionResetError", "ConnectionAbortedError", "BrokenPipeError", "IncompleteReadError")
+"""What a tool raises when its call was sent and no answer came back: a write may have happened."""
+
+Result = TypeVar("Result")
 Reply = Said | Did | Failed | Cancelled | Doubt
 
 
@@ -72,34 +75,22 @@ class Door:
         question = Question(effect.model, effect.messages, effect.options, strand, effect.question)
         try:
             client = self.models(effect.model, effect.options)
-            async with asyncio.timeout(effect.within):
-                completion = await client.complete(question)
-        except TimeoutError:
+            return self._said(effect, await _bounded(client.complete(question), effect.within), start)
+        except TooLate:
             told = f"the model gave no reply within {effect.within:g} seconds"
             return Failed("timeout", told, now(), max(perf_counter() - start, effect.within or 0.0), requests=1)
-        except (ModelError, DefinitionError) as error:
-            kind, requests = (error.kind, error.requests) if isinstance(error, ModelError) else ("model_error", 0)
+        except ModelError as error:
             text = self.redactor.text(str(error))
-            return Failed(kind, text, now(), perf_counter() - start, requests=requests)
-        content = self._redacted_reply(completion.content)
-        seconds = perf_counter() - start
-        usage = _usage(effect, completion)
+            return Failed(error.kind, text, now(), perf_counter() - start, requests=error.requests)
+        except Exception as error:  # the edge to foreign code: no mistake in a client may end the run
+            text = self.redactor.text(scrubbed(f"{type(error).__name__}: {error}", os.environ))
+            return Failed("model_error", text, now(), perf_counter() - start)
+
+    def _said(self, effect: CallModel, completion: Completion, start: float) -> Said:
+        """The reply as a journal can hold it: without secrets, and a lone surrogate as the JSON escape that it is."""
+        content = self.redactor.json_text(completion.content.encode("utf-8", "backslashreplace").decode())
+        usage, seconds = _usage(effect, completion), perf_counter() - start
         return Said(content, completion.finish_reason, usage, now(), seconds, completion.requests, effect.model)
-
-    def _redacted_reply(self, content: str) -> str:
-        """The reply without secrets, those too that only show once its JSON escapes are read.
-
-        A lone surrogate, which no journal can hold, becomes the JSON escape that the parser refuses.
-        """
-        clean = self.redactor.text(content.encode("utf-8", "backslashreplace").decode())
-        if "\\" not in clean or not self.redactor.rules:
-            return clean
-        try:
-            read = orjson.loads(clean)
-        except orjson.JSONDecodeError:
-            return clean
-        redacted = self.redactor.value(read)
-        return clean if redacted == read else orjson.dumps(redacted).decode()
 
     # ── tools ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -107,14 +98,20 @@ class Door:
         start = perf_counter()
         try:
             result = await _bounded(self._attempts(call, op), call.within)
-        except TimeoutError:
+        except TooLate:
             told = f"{call.tool} gave no result within {call.within:g} seconds"
             seconds = max(perf_counter() - start, call.within or 0.0)
             return Doubt(told, now(), seconds) if op.doubtful else Failed("timeout", told, now(), seconds)
-        error = None if result.error is None else self.redactor.text(result.error)
-        output = self.redactor.value(result.output)
+        except CancelledItself:
+            result = ToolResult(False, error="the tool cancelled itself")
+        except UnknownTool as error:
+            return Failed("tool_error", str(error), now(), perf_counter() - start)
+        failure = None if result.error is None else self.redactor.text(result.error)
+        seconds = perf_counter() - start
+        if op.doubtful and result.metadata.get("raised") in CUT_OFF:
+            return Doubt(f"{call.tool} was cut off: {failure}", now(), seconds)
         cached = bool(result.metadata.get("cached"))
-        return Did(result.success, output, error, now(), perf_counter() - start, cached)
+        return Did(result.success, self.redactor.value(result.output), failure, now(), seconds, cached)
 
     async def _attempts(self, call: ToolCall, op: Act) -> ToolResult:
         """The call, which judge has validated, and where nothing can be done twice, again after what may pass."""
@@ -157,7 +154,15 @@ def _usage(effect: CallModel, completion: Completion) -> Json:
     return {"input_tokens": given, "output_tokens": got, "cost": completion.cost, "estimated": estimated}
 
 
-async def _bounded(work: Coroutine[Any, Any, ToolResult], seconds: float | None) -> ToolResult:
+class TooLate(Exception):
+    """What was begun did not end in its time."""
+
+
+class CancelledItself(Exception):
+    """What was begun raised a cancellation that nobody had asked for."""
+
+
+async def _bounded(work: Coroutine[Any, Any, Result], seconds: float | None) -> Result:
     """What `work` gives within `seconds`. One that does not heed its cancellation is left behind, not waited for."""
     task = asyncio.create_task(work)
     try:
@@ -167,8 +172,10 @@ async def _bounded(work: Coroutine[Any, Any, ToolResult], seconds: float | None)
         raise
     if not done:
         _abandon(task)
-        raise TimeoutError
-    return ToolResult(False, error="the tool cancelled itself") if task.cancelled() else task.result()
+        raise TooLate
+    if task.cancelled():
+        raise CancelledItself
+    return task.result()
 
 
 def _abandon(task: "asyncio.Future[Any]") -> None:

@@ -39,8 +39,8 @@ async def drive(
     A cancelled driver still writes the run's last record before the cancellation goes on. Raises DefinitionError
     for a run that cannot be started and JournalError when the journal cannot be read or written.
     """
+    live = Live(journal, door, listener)
     for attempt in range(1, ATTEMPTS + 1):
-        live = Live(journal, door, listener)
         tape = checked(run, journal.load(run))
         try:
             ended = await live.run(recorded(Run(run, tape, loops), path, spec))

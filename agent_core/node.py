@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from agent_core.config import AgentConfig
+from agent_core.config import AgentConfig, read_config
 from agent_core.door import Door, now
 from agent_core.drive import drive
-from agent_core.errors import DefinitionError
+from agent_core.errors import DecisionError, DefinitionError, Lost
 from agent_core.events import Event, Events
+from agent_core.journal.chain import checked, complete
 from agent_core.journal.decide import Decisions, decided
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.memory import MemoryJournal
@@ -28,7 +29,7 @@ from agent_core.loop.effects import Json
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.models.client import ModelClient, Models
 from agent_core.models.providers import Providers
-from agent_core.prepare import Prepare, prepare_agent
+from agent_core.prepare import Prepare, journalable, prepare_agent
 from agent_core.replayer import AGENT_LOOPS
 from agent_core.secrets import Secrets
 from utools.guards.redaction import Redactor
@@ -38,6 +39,8 @@ from utools.tool import Args, Tool, ToolContext, ToolResult
 Result = TypeVar("Result")
 CODE = "agent_core"
 ROOT = "agent"
+GRACE = 0.5
+"""Seconds that what is left behind has to end in, when an event loop of our own closes."""
 
 
 class AgentOutput(BaseModel):
@@ -84,12 +87,10 @@ async def run_agent(
     redactor = allowed.redactor()
     providers = Providers()
     models: Models = providers if model is None else lambda *_: model
-    prepare = agent_preparer(registry, redactor)
-    body = prepare(run, ROOT, config, {})
-    _check_config(run, journal.load(run), body)
-    door = Door(run, registry, models, {CODE: _begun(body, prepare)}, allowed, redactor)
+    prepare = _prepared(run, config, checked(run, journal.load(run)), registry, redactor)
+    door = Door(run, registry, models, {CODE: prepare}, allowed, redactor)
     if decisions:
-        journal.append(run, decided(journal.load(run), decisions, by="caller", at=now()))
+        decide(journal, run, decisions, by="caller", redactor=redactor)
     listener = Events(on_event) if on_event else None
     spec = Spec(CODE, dict_of(config))
     try:
@@ -111,13 +112,13 @@ def in_own_loop(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work())
+        return _run_to_end(work())
     box: list[Result] = []
     failed: list[BaseException] = []
 
     def target() -> None:
         try:
-            box.append(asyncio.run(work()))
+            box.append(_run_to_end(work()))
         except BaseException as error:  # handed to the caller's thread, whatever it is
             failed.append(error)
 
@@ -127,6 +128,21 @@ def in_own_loop(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     if failed:
         raise failed[0]
     return box[0]
+
+
+def _run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """asyncio.run, but for a tool that was left behind and does not heed its cancellation: it is not waited for."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=GRACE))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
 
 
 def agent_preparer(registry: ToolRegistry, redactor: Redactor, base: Path | None = None) -> Prepare:
@@ -193,16 +209,27 @@ def _run_id(run_id: str | None, journal: Journal) -> str:
     return checked_run_id(run_id)
 
 
-def _begun(body: Json, prepare: Prepare) -> Prepare:
-    """The root's run is prepared already; what is nested in it is not."""
-    return lambda run, path, config, inherited: body if path == ROOT else prepare(run, path, config, inherited)
+def decide(journal: Journal, run: str, decisions: Decisions, *, by: str, redactor: Redactor) -> None:
+    """Append a person's decisions; DecisionError for one that fits nothing, or that somebody else was faster with."""
+    rows = decided(journal.load(run), decisions, by=by, at=now(), redactor=redactor)
+    try:
+        journal.append(run, rows)
+    except Lost as lost:
+        raise DecisionError(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
 
 
-def _check_config(run: str, tape: Tape, body: Json) -> None:
-    """A run goes on only with the config that it began with."""
+def _prepared(run: str, config: Any, tape: Tape, registry: ToolRegistry, redactor: Redactor) -> Prepare:
+    """How the runs of this call are started. A bad config, or another than the run began with, is told here."""
+    prepare = agent_preparer(registry, redactor)
     if ROOT not in tape:
-        return
-    begun = tape[ROOT][0].record()["config"]
-    changed = sorted(key for key in begun if begun[key] != body["config"].get(key))
+        body = prepare(run, ROOT, config, {})
+        return lambda run, path, config, inherited: body if path == ROOT else prepare(run, path, config, inherited)
+    begun = tape[ROOT][0].record()
+    given = redactor.value(read_config(journalable(config)).model_dump(mode="json"))
+    changed = sorted(key for key in begun["config"] if key != "model" and begun["config"][key] != given.get(key))
     if changed:
         raise DefinitionError(f"run {run!r} began with another config", where=f"config/{changed[0]}")
+    missing = sorted(set(begun["tools"]) - {tool.code for tool in registry.all()})
+    if missing and not complete(tape, ROOT):
+        raise DefinitionError(f"run {run!r} needs the tool {missing[0]!r}, which is not registered", where="registry")
+    return prepare

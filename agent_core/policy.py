@@ -40,10 +40,19 @@ def whitelisted(config: AgentConfig, codes: Sequence[str]) -> dict[str, tuple[Al
         for code in fitting:
             if not is_glob and code in exact:
                 raise DefinitionError("this tool is listed twice", where=where, value=code)
+            if is_glob and code in chosen and code not in exact:
+                _check_alike(chosen[code][0], allowed, code, where)
             if not is_glob or code not in exact:
                 chosen[code] = (allowed, where)
         exact.update(() if is_glob else fitting)
     return {code: bound for code, bound in chosen.items() if not _denied(code, config)}
+
+
+def _check_alike(one: AllowedTool, other: AllowedTool, code: str, where: str) -> None:
+    """Two patterns may fit one tool only when neither binds it: else the one would loosen what the other holds."""
+    if one.model_copy(update={"tool": ""}) != other.model_copy(update={"tool": ""}):
+        told = f"the pattern {one.tool!r} fits this tool too, and binds it otherwise; list the tool by its own code"
+        raise DefinitionError(told, where=where, value=code)
 
 
 def _denied(code: str, config: AgentConfig) -> bool:

@@ -48,7 +48,7 @@ def prepare_agent(
     given = _conversation(read)
     texts = templates(read.language, read.prompts, base)
     system, messages = _messages(read, texts, tools, given)
-    body = {
+    body: Json = {
         "loop": "agent",
         "format": FORMAT,
         "run": run,
@@ -64,9 +64,19 @@ def prepare_agent(
         "redaction": clean.rules,
         "versions": {"agent_core": own_version()},
     }
-    for key in ("config", "messages", "trusted", "tools"):
+    _refuse_secret_presets(tools, clean)
+    for key in ("config", "messages", "trusted", "tools", "texts", "options"):
         body[key] = clean.value(body[key])
+    body["config"]["model"] = read.model
     return body
+
+
+def _refuse_secret_presets(tools: Json, clean: Redactor) -> None:
+    """A secret's value in a preset would reach the tool as a placeholder: the author must name the secret instead."""
+    for code, policy in tools.items():
+        if clean.value(policy["preset"]) != policy["preset"]:
+            told = "holds the value of a secret; name the environment variable instead, which the tool reads itself"
+            raise DefinitionError(told, where=f"allowed_tools/{code}/preset")
 
 
 def journalable(value: Any, where: str = "config") -> Any:

@@ -122,12 +122,12 @@ def _refuse_or_fork(operation: Any) -> Any:
             return results
         case Append(rows):
             raise _TapeEnded(rows[0].path)
-        case Act(rows=rows):
-            raise _TapeEnded(rows[-1].path)
+        case Act(slot=slot):
+            raise _TapeEnded(slot.path)
         case Begin(path=path):
             raise _TapeEnded(path)
-        case Classify():
-            raise _TapeEnded(operation.tool)
+        case Classify(strand=strand):
+            raise _TapeEnded(strand)
         case _:
             raise AssertionError(operation)
 

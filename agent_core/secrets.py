@@ -7,6 +7,7 @@ from utools.errors import ToolError
 from utools.guards.redaction import Redactor
 
 VARIABLE = "AGENT_CORE_SECRET_ENV"
+SHORTEST_KEY = 16
 
 
 class Secrets:
@@ -27,6 +28,9 @@ class Secrets:
         return value
 
     def redactor(self) -> Redactor:
-        """Hides the allowed secrets, and whatever the environment calls an API key."""
-        names = self.names | {name for name in self._env if name.endswith("_API_KEY")}
-        return Redactor({name: value for name in sorted(names) if (value := self._env.get(name))})
+        """Hides the allowed secrets, and whatever the environment calls an API key and is as long as one.
+
+        A stand-in such as OPENAI_API_KEY=ollama is a word, and would take every such word out of every text.
+        """
+        keys = {name for name, value in self._env.items() if name.endswith("_API_KEY") and len(value) >= SHORTEST_KEY}
+        return Redactor({name: value for name in sorted(self.names | keys) if (value := self._env.get(name))})

@@ -5,15 +5,42 @@ from collections.abc import Mapping
 from agent_core.errors import DecisionError
 from agent_core.journal.operations import Slot
 from agent_core.journal.record import Record, Row, Tape
-from agent_core.loop.effects import Approve, Decision, Deny, Edit, decision_record
+from agent_core.loop.effects import Approve, Decision, Deny, Edit, Fail, Retry, Skip, decision_record
+from utools.guards.redaction import Redactor
+from utools.jsonvalue import NotJson, as_json
 
 Decisions = Mapping[tuple[str, int], Decision]
 """Decisions by (strand, n) of the `waiting` record that each answers."""
 
 
-def decided(tape: Tape, decisions: Decisions, *, by: str, at: str) -> list[Row]:
-    """The `resolved` rows for these decisions; DecisionError for one that fits nothing that waits."""
-    return [_resolved(tape, strand, n, decision, by, at) for (strand, n), decision in decisions.items()]
+def decided(tape: Tape, decisions: Decisions, *, by: str, at: str, redactor: Redactor | None = None) -> list[Row]:
+    """The `resolved` rows for these decisions; DecisionError for one that fits nothing that waits, or is none."""
+    rows = []
+    for place, decision in decisions.items():
+        match place:
+            case (str(strand), int(n)):
+                rows.append(_resolved(tape, strand, n, _sound(decision, redactor), by, at))
+            case _:
+                raise DecisionError(f"a decision stands under (strand, n), not under {place!r}")
+    return rows
+
+
+def _sound(decision: Decision, redactor: Redactor | None) -> Decision:
+    """The decision as a journal can hold it, without secrets."""
+    match decision:
+        case Edit(dict(args)):
+            try:
+                plain = as_json(args)
+            except NotJson as error:
+                raise DecisionError(f"the edited arguments are not JSON: {error}") from None
+            return Edit(plain if redactor is None else redactor.value(plain))
+        case Deny(str(message)):
+            return Deny(message.encode("utf-8", "backslashreplace").decode())
+        case Approve() | Retry() | Skip() | Fail():
+            return decision
+        case _:
+            told = "Approve(), Deny(text), Edit({…}), Retry(), Skip() or Fail()"
+            raise DecisionError(f"{decision!r} is no decision; write {told}")
 
 
 def waiting(tape: Tape) -> list[Record]:

@@ -5,7 +5,7 @@ What the tape holds is served from it and compared; where it ends, the run goes 
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_core.errors import Divergence
@@ -118,7 +118,7 @@ def _classify(strand: Strand, effect: Classify) -> Operations:
     """The effect that the coming `decided` record names, or, live, the tool's own answer."""
     record = strand.peek()
     if record is None:
-        return (yield effect)
+        return (yield replace(effect, strand=strand.path))
     try:
         return record["calls"][effect.index]["effect"]
     except (KeyError, IndexError):
@@ -132,25 +132,32 @@ def _once(
     strand: Strand, effect: CallModel | ToolCall, *, doubtful: bool
 ) -> Generator[Operation, Any, ToolReply | Said]:
     """Act once: what is answered is served, what is not is done again, or, if doubtful, put to a person."""
-    key = f"{strand.run.id}/{strand.path}/{strand.n}"
+    key, lost = f"{strand.run.id}/{strand.path}/{strand.n}", 0.0
     while True:
         entered_again = strand.write({"kind": "asked", **effect.record()})
         record = strand.take("answered", "cancelled", "waiting")
         if record is not None:
             if record["kind"] != "waiting":
-                return _reply(record)
+                return _later(_reply(record), lost)
+            lost += record["seconds"]
         elif not (entered_again and doubtful):
             reply = yield Act(strand.flush(), effect, strand.slot(), key, doubtful)
             if not isinstance(reply, Doubt):
-                return (yield from _answered(strand, reply, doubtful))
-            doubt(strand, effect, reply.message)
+                return _later((yield from _answered(strand, reply, doubtful)), lost)
+            doubt(strand, effect, reply.message, reply.seconds)
+            lost += reply.seconds
         else:
             doubt(strand, effect, DIED)
         word = resolved(strand, effect, "in_doubt")
         if not isinstance(word, dict):
             return word
         if word["decision"] != "retry":
-            return settled(word)
+            return _later(settled(word), lost)
+
+
+def _later(reply: ToolReply | Said, lost: float) -> ToolReply | Said:
+    """The reply with the time that went by while it was in doubt whether there was one."""
+    return replace(reply, seconds=reply.seconds + lost) if lost and isinstance(reply, Did | Failed) else reply
 
 
 def _answered(strand: Strand, reply: Any, doubtful: bool) -> Generator[Operation, Any, ToolReply | Said]:

@@ -60,9 +60,10 @@ def _decisions(
     return tuple(decision_from(word) for word in words if isinstance(word, dict))
 
 
-def doubt(strand: Strand, effect: CallModel | ToolCall, message: str) -> None:
-    """Put a write that may or may not have happened to a person."""
-    strand.write({"kind": "waiting", "reason": "in_doubt", **effect.record(), "message": message})
+def doubt(strand: Strand, effect: CallModel | ToolCall, message: str, seconds: float = 0.0) -> None:
+    """Put a write that may or may not have happened to a person; `seconds` is what it took so far."""
+    told = {"kind": "waiting", "reason": "in_doubt", **effect.record(), "message": message, "seconds": seconds}
+    strand.write(told)
 
 
 def resolved(strand: Strand, effect: CallModel | ToolCall, reason: str) -> Record | Suspended | Cancelled:

@@ -5,6 +5,8 @@ turn, never JSON that looks like a reply, since a small model echoes what looks 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import Any
 
 import orjson
 
@@ -25,26 +27,29 @@ def encode(messages: Sequence[Json], prose: Prose) -> list[Json]:
 
 
 def _lines(messages: Sequence[Json], prose: Prose) -> Iterator[tuple[str, str]]:
-    answers = {m["tool_call_id"]: m for m in messages if m["role"] == "tool" and m.get("tool_call_id")}
-    called = {call.get("id") for m in messages for call in m.get("tool_calls") or ()}
-    for message in messages:
+    """Each message as (role, text). The answers to a call are the tool messages right behind it."""
+    answered: set[int] = set()
+    for index, message in enumerate(messages):
         if message["role"] == "tool":
-            if message.get("tool_call_id") not in called:
+            if index not in answered:
                 yield "user", prose.observation(message.get("name") or "a tool", message["content"])
         elif message.get("tool_calls"):
-            yield from _calls(message, answers, prose)
+            behind = takewhile(lambda place: messages[place]["role"] == "tool", range(index + 1, len(messages)))
+            answers = {messages[place].get("tool_call_id"): place for place in reversed(list(behind))}
+            answered.update(answers[call["id"]] for call in message["tool_calls"] if call.get("id") in answers)
+            yield from _calls(message, {id_: messages[place] for id_, place in answers.items()}, prose)
         elif message["role"] == "assistant":
             yield "assistant", render(Final(message["content"]))
         else:
             yield message["role"], message["content"]
 
 
-def _calls(message: Json, answers: dict[str, Json], prose: Prose) -> Iterator[tuple[str, str]]:
+def _calls(message: Json, answers: dict[Any, Json], prose: Prose) -> Iterator[tuple[str, str]]:
     """Each call as an action of its own, with its answer right behind it."""
     thought = message["content"] or None
     for call in message["tool_calls"]:
         tool = call["function"]["name"]
         args = orjson.loads(call["function"].get("arguments") or "{}")
         yield "assistant", render(Action(tool, args, thought))
-        answer = answers.get(call.get("id") or "")
+        answer = answers.get(call.get("id"))
         yield "user", prose.observation(tool, answer["content"] if answer else "no answer was recorded")

@@ -74,11 +74,15 @@ class CallTools:
 
 @dataclass(frozen=True, slots=True)
 class Classify:
-    """What a call would do, asked of a tool whose effect is a function that only its host has."""
+    """What a call would do, asked of a tool whose effect is a function that only its host has.
+
+    The recorder says in which `strand` it is asked.
+    """
 
     index: int
     tool: str
     args: Json
+    strand: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ In this order: on the whitelist, no argument that is the author's, the tool's ow
 the author's narrowing, provenance, approval.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 import orjson
 
+from agent_core.loop.clip import clip
 from agent_core.loop.effects import FinishReason, Json
 from agent_core.loop.provenance import untrusted
 from utools.faults import Fault
@@ -24,10 +25,11 @@ class Verdict:
     verdict: Literal["run", "wait", "refuse"]
     reason: FinishReason | None = None
     message: str = ""
-    faults: tuple[Fault, ...] = field(default=())
 
 
 _RUN = Verdict("run")
+LONGEST, MOST_FAULTS = 100, 8
+"""Characters of what a model named, and faults, that a refusal repeats."""
 
 
 def judge(
@@ -45,7 +47,7 @@ def judge(
     policy = tools.get(tool)
     if policy is None:
         offered = f"You may call: {', '.join(tools)}." if tools else "There are no tools in this run."
-        return Verdict("refuse", "policy_denied", f"The tool {tool!r} is not allowed here. {offered}")
+        return Verdict("refuse", "policy_denied", f"The tool {clip(tool, LONGEST)!r} is not allowed here. {offered}")
     if authored := [key for key in args if key in policy["hidden"]]:
         fault = Fault(f"/{authored[0]}", "to be left out", _shown(args[authored[0]]), "is set by the workflow's author")
         return _refused("invalid_action", tool, [fault])
@@ -94,10 +96,19 @@ def _unproven(place: str) -> Fault:
     return Fault(place, told, "a value from elsewhere", f"{place} {told}.")
 
 
-def _refused(reason: FinishReason, tool: str, faults: list[Fault]) -> Verdict:
-    """All faults in one message: pointer, what was expected, what was sent."""
-    lines = "; ".join(f"{fault.pointer or 'args'}: expected {fault.expected}, you sent {fault.got}" for fault in faults)
-    return Verdict("refuse", reason, f"The arguments of {tool} were refused, nothing was run: {lines}.", tuple(faults))
+def _refused(reason: FinishReason, tool: str, faults: Sequence[Fault]) -> Verdict:
+    return Verdict("refuse", reason, f"The arguments of {tool} were refused, nothing was run: {listed(faults)}.")
+
+
+def listed(faults: Sequence[Fault], at: str = "") -> str:
+    """The first faults in one line: pointer, what was expected, what was sent."""
+    lines = [
+        f"{clip(at + fault.pointer, LONGEST) or 'args'}: "
+        f"expected {clip(fault.expected, 2 * LONGEST)}, you sent {fault.got}"
+        for fault in faults[:MOST_FAULTS]
+    ]
+    more = [f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
+    return "; ".join([*lines, *more])
 
 
 def _shown(value: Any) -> str:

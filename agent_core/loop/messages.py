@@ -38,6 +38,8 @@ def _message(message: Any, index: int, where: str) -> Json:
         raise DefinitionError("a system message may only come first", where=where)
     if not isinstance(content, str) and not (content is None and role == "assistant" and message.get("tool_calls")):
         raise DefinitionError("must be a text", where=f"{where}/content", value=content)
+    if not isinstance(message.get("tool_calls") or [], list):
+        raise DefinitionError("must be a list of calls", where=f"{where}/tool_calls", value=message["tool_calls"])
     for i, call in enumerate(message.get("tool_calls") or ()):
         _tool_call(call, f"{where}/tool_calls/{i}")
     return message
@@ -45,7 +47,8 @@ def _message(message: Any, index: int, where: str) -> Json:
 
 def _tool_call(call: Any, where: str) -> None:
     function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+    named = isinstance(function, dict) and isinstance(function.get("name"), str) and isinstance(call.get("id"), str)
+    if not isinstance(function, dict) or not named:
         raise DefinitionError("must be {id, type, function: {name, arguments}}", where=where, value=call)
     try:
         arguments = orjson.loads(function.get("arguments") or "{}")
@@ -60,13 +63,15 @@ def _tool_call(call: Any, where: str) -> None:
 
 
 def last_turns(messages: list[Json], limit: int | None) -> list[Json]:
-    """The newest whole turns that hold at most `limit` messages; a turn starts with a user message."""
+    """The newest whole turns that hold at most `limit` messages, and the last one in any case.
+
+    A turn starts with a user message.
+    """
     if not limit or len(messages) <= limit:
         return messages
-    for start in range(len(messages) - limit, len(messages)):
-        if messages[start]["role"] == "user":
-            return messages[start:]
-    return []
+    starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    fitting = [start for start in starts if start >= len(messages) - limit]
+    return messages[(fitting or starts[-1:] or [0])[0] :]
 
 
 def action_message(calls: list[tuple[str, str, Json]], thought: str | None) -> Json:

@@ -8,7 +8,7 @@ from agent_core.loop.budget import Budget
 from agent_core.loop.effects import Json
 
 QUOTE = 20
-"""From this many characters on, an answer that stands in the repair text is a quote of it."""
+"""From this many characters on, an answer that the repair text starts or ends with is a quote of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,8 @@ class Prose:
         closing = _squeezed(self.texts["error"].rpartition("$error")[2])
         if said == text or (len(closing) >= QUOTE and closing in said):
             return True
-        return not repair.tool_failed and len(said) >= QUOTE and said in text
+        at_an_end = text.startswith(said) or text.endswith(said)
+        return not repair.tool_failed and len(said) >= QUOTE and at_an_end
 
 
 def _squeezed(text: str) -> str:

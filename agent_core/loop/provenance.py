@@ -1,23 +1,35 @@
 """Provenance: whether an argument's text stands, whole, in text that may be trusted. Pure."""
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agent_core.loop.effects import Json
 
+_WORD = r"[\w@+\-\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_JOINED = _WORD.replace("@", ".@")
+"""What may not stand beside an occurrence: letters, digits, marks on letters, and `_.@+-`."""
 
-def untrusted(value: Any, schema: Json, texts: Iterable[str], pointer: str = "") -> str | None:
+MOST_LEAVES = 500
+"""More texts than this in one argument are not looked for one by one: the argument is refused."""
+
+
+def untrusted(value: Any, schema: Any, texts: Iterable[str], pointer: str = "") -> str | None:
     """The pointer of the first leaf of `value` that no trusted text holds, or None when all are covered.
 
     A text must occur bounded; any other leaf passes only where its schema enumerates it.
     """
     folded = [fold(text) for text in texts]
+    held: set[str] = set()
     for place, leaf, rule in _leaves(value, schema, pointer):
-        if "enum" in rule or "const" in rule:
-            continue  # the author wrote every value that can stand here
-        if not isinstance(leaf, str) or not any(occurs(fold(leaf), text) for text in folded):
+        if "enum" in rule or "const" in rule or (isinstance(leaf, str) and leaf in held):
+            continue  # the author wrote every value that can stand here, or it was found before
+        if not isinstance(leaf, str) or len(held) >= MOST_LEAVES:
             return place
+        if not any(occurs(fold(leaf), text) for text in folded):
+            return place
+        held.add(leaf)
     return None
 
 
@@ -47,37 +59,23 @@ def occurs(needle: str, text: str) -> bool:
 
     A full stop that ends a sentence, so before white space or the end, does not count as joined on.
     """
-    start = text.find(needle) if needle else -1
-    while start >= 0:
-        end = start + len(needle)
-        if not _joins(text[max(0, start - 1) : start]) and not _goes_on(text, end):
-            return True
-        start = text.find(needle, start + 1)
-    return False
+    return bool(needle) and re.search(rf"(?<!{_JOINED}){re.escape(needle)}(?!{_WORD}|\.\S)", text) is not None
 
 
-def _goes_on(text: str, end: int) -> bool:
-    ends_sentence = text[end : end + 1] == "." and not text[end + 1 : end + 2].strip()
-    return not ends_sentence and _joins(text[end : end + 1])
-
-
-def _joins(char: str) -> bool:
-    return char.isalnum() or (char != "" and (char in "_.@+-" or unicodedata.combining(char) > 0))
-
-
-def _leaves(value: Any, schema: Json, pointer: str) -> Iterator[tuple[str, Any, Json]]:
+def _leaves(value: Any, schema: Any, pointer: str) -> Iterator[tuple[str, Any, Json]]:
     """Every leaf with its pointer and the part of the schema that speaks of it; keys the schema does not name too."""
+    rule: Json = schema if isinstance(schema, dict) else {}
     match value:
         case dict():
-            properties = schema.get("properties", {})
+            properties = rule.get("properties", {})
             for key, item in value.items():
                 place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
                 if key not in properties:
                     yield place, key, {}
-                yield from _leaves(item, properties.get(key, {}), place)
+                yield from _leaves(item, properties.get(key), place)
         case list():
-            items = schema.get("items")
+            first, others = rule.get("prefixItems", []), rule.get("items")
             for index, item in enumerate(value):
-                yield from _leaves(item, items if isinstance(items, dict) else {}, f"{pointer}/{index}")
+                yield from _leaves(item, first[index] if index < len(first) else others, f"{pointer}/{index}")
         case _:
-            yield pointer, value, schema
+            yield pointer, value, rule

@@ -92,12 +92,13 @@ def _act(turn: Turn, reply: Said, actions: Sequence[Action]) -> Step:
 def _judged(turn: Turn, actions: Sequence[Action]) -> Generator[Effect, Any, Judged]:
     judged: Judged = []
     for index, action in enumerate(actions):
-        policy = turn.tools.get(action.tool)
-        effect = effect_of(policy, action.args)
-        if effect is None:
-            effect = yield Classify(index, action.tool, {**turn.tools[action.tool]["preset"], **action.args})
-        call = turn.call(index, len(actions), action, effect)
-        judged.append((call, turn.judge(call)))
+        effect = effect_of(turn.tools.get(action.tool), action.args)
+        call = turn.call(index, len(actions), action, effect or "write")
+        verdict = turn.judge(call)
+        if effect is None and verdict.verdict != "refuse":  # only a call that may be made is shown to the tool
+            call = replace(call, effect=(yield Classify(index, call.tool, call.config)))
+            verdict = turn.judge(call)
+        judged.append((call, verdict))
     return judged
 
 

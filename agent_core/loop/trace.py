@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.loop.clip import clip_args
+from agent_core.loop.clip import clip, clip_args
 from agent_core.loop.effects import Json
 
 
@@ -32,7 +32,8 @@ class Trace:
         cached: bool = False,
     ) -> None:
         """One entry; several calls of one reply have one each, under the same step."""
-        action = None if tool is None else {"tool": tool, "args": clip_args(args or {}, self.observation_max_len)}
+        shown = clip_args(args or {}, self.observation_max_len)
+        action = None if tool is None else {"tool": clip(tool, 128), "args": shown}
         self.steps.append(
             {
                 "step": step,

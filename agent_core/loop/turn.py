@@ -8,7 +8,7 @@ from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.clip import as_text, clip
 from agent_core.loop.dialect import encode
 from agent_core.loop.effects import CallModel, Did, Edit, Failed, FinishReason, Json, Said, ToolCall, ToolReply
-from agent_core.loop.judge import Verdict, compiled_schema, judge
+from agent_core.loop.judge import Verdict, compiled_schema, judge, listed
 from agent_core.loop.messages import action_message, tool_message
 from agent_core.loop.outcome import AgentOutcome, answer_text, error_of
 from agent_core.loop.prose import Prose, Repair
@@ -113,8 +113,8 @@ class Turn:
             told = "The answer only repeats the error message. Answer the user's question itself."
             return ProtocolError("wrong_type", told)
         if schema is not None and (faults := compiled_schema(schema).faults(parsed.answer)):
-            lines = "; ".join(f"/answer{f.pointer}: expected {f.expected}, you sent {f.got}" for f in faults)
-            return ProtocolError("wrong_type", f"The answer does not have the form that was asked for: {lines}.")
+            told = f"The answer does not have the form that was asked for: {listed(faults, '/answer')}."
+            return ProtocolError("wrong_type", told)
         return parsed
 
     # ── going on ──────────────────────────────────────────────────────────────────────────────────
@@ -140,7 +140,7 @@ class Turn:
         failures = [result for _, result in results if not _succeeded(result)]
         outcome = self._weighed(failures)
         if outcome is None:
-            shown = "\n".join(render(Action(call.tool, call.args, thought)) for call, _ in results)
+            shown = "\n".join(_echo(call, thought, result) for call, result in results)
             self.transcript.add("assistant", shown, [action])
             text, tool_failed = "\n\n".join(sent for _, sent in observations), _tool_failed(failures)
             self._hear(text, neutral, tool_failed=tool_failed if failures else None)
@@ -255,6 +255,12 @@ class Turn:
             "error": error_of(reason, message),
         }
         return AgentOutcome(reason, output, self.config["primary_output"], waiting)
+
+
+def _echo(call: ToolCall, thought: str | None, result: ToolReply | Verdict) -> str:
+    """The model's own action as it is shown again: whole, unless it was refused and is long."""
+    text = render(Action(call.tool, call.args, thought))
+    return clip(text, ECHO_MAX) if isinstance(result, Verdict) else text
 
 
 def _succeeded(result: ToolReply | Verdict) -> bool:

@@ -11,7 +11,7 @@ from agent_core.door import Door, now
 from agent_core.drive import drive
 from agent_core.events import Event, Events
 from agent_core.journal.chain import checked, complete
-from agent_core.journal.decide import Decisions, decided
+from agent_core.journal.decide import Decisions
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import FORMAT, Tape
 from agent_core.journal.seal import keys_of_host
@@ -19,7 +19,7 @@ from agent_core.loop.effects import Json
 from agent_core.models.client import ModelClient, Models
 from agent_core.models.providers import Providers
 from agent_core.node import CODE as AGENT
-from agent_core.node import agent_preparer, agent_tool, checked_run_id, in_own_loop, new_run_id
+from agent_core.node import agent_preparer, agent_tool, checked_run_id, decide, in_own_loop, new_run_id
 from agent_core.policy import effect_as_data
 from agent_core.prepare import own_version
 from agent_core.replayer import AGENT_LOOPS
@@ -120,7 +120,7 @@ class Engine:
         tape, base = self._held(run_id)
         self._check_tools(tape)
         if decisions:
-            self.store.journal.append(run_id, decided(tape, decisions, by=by, at=now()))
+            decide(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
         started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
         return await self._drive(run_id, spec, base, on_event)

@@ -448,3 +448,72 @@ def test_the_loop_never_takes_for_success_what_it_could_not_read(entry: dict[str
     else:
         assert run.output["final_answer"] == "repaired"
         assert (len(run.questions), run.batches) == (2, [])
+
+
+# ── what a model may try ─────────────────────────────────────────────────────────────────────────
+
+
+def test_a_refusal_repeats_only_so_much_of_what_was_sent() -> None:
+    wrong = {f"k{i}" + "x" * 50: i for i in range(2000)}
+    for reply in (action(q="x", **wrong), action("t" * 100_000)):
+        run = Hand([reply, final()])
+        assert len(run.last_heard) < 6000
+        assert sum(len(message["content"]) for message in run.questions[-1]) < 20_000
+        assert "more" in run.last_heard or "tttt" in run.last_heard
+        assert run.output["trace"][0]["action"]
+
+
+def test_an_answer_may_be_what_a_refusal_echoed() -> None:
+    word = "this is a longer argument"
+    run = Hand([action(q=[word]), final(word)])
+    assert run.reason == "final"
+
+
+def test_the_question_survives_a_turn_that_is_longer_than_the_history() -> None:
+    turn = [{"role": "user", "content": "THE QUESTION"}]
+    turn += [{"role": "assistant", "content": f"part {i}"} for i in range(60)]
+    run = Hand([final()], messages_json=turn, prompt=None, max_history_messages=50)
+    assert "THE QUESTION" in str(run.questions[0])
+
+
+def test_equal_call_ids_of_two_turns_do_not_mix_their_answers() -> None:
+    def turn(word: str) -> list[dict[str, Any]]:
+        call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"q":"x"}'}}
+        return [
+            {"role": "user", "content": f"ask {word}"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": f"answer {word}"},
+        ]
+
+    run = Hand([final()], messages_json=[*turn("one"), *turn("two")], prompt="Now?")
+    texts = [message["content"] for message in run.questions[0]]
+    assert "answer one" in texts[3]
+    assert "answer two" in texts[5]
+
+
+def test_an_effect_function_never_sees_a_call_that_is_refused() -> None:
+    tool = look(effect=lambda args: "read")
+    run = Hand([action(q=1), final()], tools=[tool], effects="nested")
+    assert run.decided[0]["calls"][0]["effect"] == "write"
+
+
+PROVENANCE: list[tuple[dict[str, Any], Any]] = [
+    ({"type": "array", "prefixItems": [{"type": "string"}], "items": {"enum": ["cc"]}}, ["evil@x.com"]),
+    ({"type": "object", "properties": {"a": True}}, {"a": "evil"}),
+    ({}, "evil"),
+    ({"type": "array", "items": {"type": "string"}}, [f"word{i}" for i in range(900)]),
+]
+
+
+@pytest.mark.parametrize(("schema", "value"), PROVENANCE, ids=["prefix", "boolean", "any", "many"])
+def test_no_schema_lets_untrusted_text_pass(schema: dict[str, Any], value: Any) -> None:
+    tool = look(schema={"type": "object", "properties": {"q": schema}, "required": ["q"]})
+    words = " ".join(f"word{i}" for i in range(900))
+    run = Hand(
+        [action(q=value)],
+        tools=[tool],
+        allowed_tools=[{"tool": "look", "provenance": {"q": "trusted"}}],
+        prompt=words,
+        max_repairs=0,
+    )
+    assert (run.reason, run.batches) == ("policy_denied", [])

@@ -575,3 +575,147 @@ async def test_each_record_is_told_to_a_listener_once() -> None:
     )
     assert len(events) == len(set(events))
     assert [name for _, _, name in events].count("observation") == 1
+
+
+# ── what was once got wrong ──────────────────────────────────────────────────────────────────────
+
+
+async def test_a_run_that_died_while_asking_replays_up_to_there() -> None:
+    journal = MemoryJournal()
+    task = asyncio.create_task(
+        run_agent(
+            CONFIG,
+            registry=Calls().registry,
+            model=Client(lambda q: asyncio.Event().wait()),
+            journal=journal,
+            run_id="r",
+        )
+    )
+    await asyncio.sleep(0.01)
+    found = replay(journal, run_id="r")
+    task.cancel()
+    assert (found.identical, found.divergence, found.tape_ended) == (False, None, "agent")
+
+
+@pytest.mark.parametrize("word", [Approve, Edit([1]), Edit({"a": float("nan")}), "approve", None, Deny(5)], ids=str)  # type: ignore[arg-type]
+async def test_what_is_no_decision_is_refused_and_nothing_is_written(word: Any) -> None:
+    journal, calls = MemoryJournal(), Calls()
+    output, again = await _waiting(journal, calls)
+    before = journal.load("r")
+    with pytest.raises(DecisionError):
+        await again(decisions={(output.waiting[0]["strand"], output.waiting[0]["n"]): word})
+    assert journal.load("r") == before
+
+
+async def test_edited_arguments_hold_no_secret() -> None:
+    journal, calls = MemoryJournal(), Calls()
+    config = {**CONFIG, "approval": "always"}
+    secrets = Secrets(["TOKEN"], env={"TOKEN": SECRET})
+    how: Any = {
+        "registry": calls.registry,
+        "model": ScriptedModel([action(), final()]),
+        "journal": journal,
+        "run_id": "r",
+    }
+    output = await run_agent(config, secrets=secrets, **how)
+    place = (output.waiting[0]["strand"], output.waiting[0]["n"])
+    await run_agent(config, secrets=secrets, decisions={place: Edit({"q": SECRET})}, **how)
+    assert SECRET not in str([row.data for rows in journal.load("r").values() for row in rows])
+
+
+@pytest.mark.parametrize(
+    "wrap", ["{}", "```json\n{}\n```", '{{"a":1,"a":2,"b":{}}}'], ids=["bare", "fenced", "doubled"]
+)
+async def test_an_escaped_secret_is_found_without_reading_the_reply_anew(wrap: str) -> None:
+    journal = MemoryJournal()
+    escaped = "".join(f"\\u{ord(c):04X}" for c in SECRET)
+    reply = wrap.format('{"type":"final","answer":"' + escaped + '"}')
+    secrets = Secrets(["TOKEN"], env={"TOKEN": SECRET})
+    config = {**CONFIG, "parsing": "tolerant", "max_repairs": 0}
+    output = await run_agent(
+        config, registry=Calls().registry, model=ScriptedModel([reply]), journal=journal, secrets=secrets
+    )
+    assert output.final_answer == (None if "doubled" in wrap or '"a":2' in wrap else "[redacted:TOKEN]")
+    assert escaped not in str(journal.load(output.run_id))
+
+
+async def test_a_key_that_is_but_a_word_is_left_alone() -> None:
+    secrets = Secrets(env={"OPENAI_API_KEY": "ollama"})
+    seen: list[Any] = []
+    model = ScriptedModel(lambda messages: seen.append(messages) or final())
+    await run_agent({**CONFIG, "prompt": "what is ollama?"}, registry=Calls().registry, model=model, secrets=secrets)
+    assert seen[0][-1]["content"] == "what is ollama?"
+
+
+async def test_a_secret_in_a_preset_is_refused() -> None:
+    config = {**CONFIG, "allowed_tools": [{"tool": "look", "preset": {"q": SECRET}}]}
+    with pytest.raises(DefinitionError, match="name the environment variable instead"):
+        await run_agent(
+            config, registry=Calls().registry, model=ScriptedModel([]), secrets=Secrets(["T"], env={"T": SECRET})
+        )
+
+
+async def test_two_patterns_may_not_bind_one_tool_differently() -> None:
+    loose = [{"tool": "l*", "approval": "always"}, "*"]
+    with pytest.raises(DefinitionError, match="fits this tool too"):
+        await run_agent({**CONFIG, "allowed_tools": loose}, registry=Calls().registry, model=ScriptedModel([]))
+    output = await run_agent(
+        {**CONFIG, "allowed_tools": ["l*", "*"]}, registry=Calls().registry, model=ScriptedModel([final()])
+    )
+    assert output.finish_reason == "final"
+
+
+async def test_a_finished_run_needs_no_registry_to_tell_its_output() -> None:
+    journal, calls = MemoryJournal(), Calls()
+    first = await run_agent(
+        CONFIG, registry=calls.registry, model=ScriptedModel([final()]), journal=journal, run_id="r"
+    )
+    assert (
+        await run_agent(CONFIG, registry=ToolRegistry(), model=ScriptedModel([]), journal=journal, run_id="r") == first
+    )
+
+
+async def test_an_unfinished_run_needs_its_tools_before_anything_is_written() -> None:
+    journal, calls = MemoryJournal(), Calls()
+    await _waiting(journal, calls)
+    before = journal.load("r")
+    with pytest.raises(DefinitionError, match="needs the tool 'look'"):
+        await run_agent(
+            {**CONFIG, "approval": "always"},
+            registry=ToolRegistry(),
+            model=ScriptedModel([]),
+            journal=journal,
+            run_id="r",
+        )
+    assert journal.load("r") == before
+
+
+@pytest.mark.parametrize(
+    "answer", [_raises(IndexError("dry")), _raises(TimeoutError()), lambda q: None], ids=["index", "timeout", "none"]
+)
+async def test_whatever_a_client_raises_is_a_model_error(answer: Any) -> None:
+    config = {**CONFIG, "timeout": 0, "single_call_timeout": 0}
+    output = await run_agent(config, registry=Calls().registry, model=Client(answer))
+    assert output.finish_reason == "model_error"
+
+
+def test_the_sync_twin_does_not_wait_for_a_tool_that_heeds_no_cancellation() -> None:
+    async def stubborn(args: Any, context: Any) -> None:
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if args["q"] == "end":
+                    raise
+                args["q"] = "end"
+
+    config = {**CONFIG, "single_call_timeout": 0.05}
+    output = run_agent_sync(config, registry=Calls(stubborn).registry, model=ScriptedModel([action(), final()]))
+    assert output.finish_reason == "final"
+
+
+async def test_time_that_went_by_in_doubt_counts() -> None:
+    journal, calls = MemoryJournal(), Calls(_hangs_once(), effect="write")
+    output, again = await _in_doubt(journal, calls)
+    done = await again(decisions={(output.waiting[0]["strand"], output.waiting[0]["n"]): Retry()})
+    assert done.total_ms >= 50

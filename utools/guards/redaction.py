@@ -24,6 +24,10 @@ class Redactor:
         self._forms = {form: name for name in reversed(self._names) for form in _forms(secrets[name])}
         longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        by_length = sorted(self._names, key=lambda name: -len(secrets[name]))
+        spelled = [f"(?P<{_group(index)}>{_spelled(secrets[name])})" for index, name in enumerate(by_length)]
+        self._groups = {_group(index): name for index, name in enumerate(by_length)}
+        self._escaped = re.compile("|".join(spelled)) if spelled else None
 
     def __repr__(self) -> str:
         return f"Redactor({', '.join(self._names)})"
@@ -39,6 +43,13 @@ class Redactor:
             return text
         return self._pattern.sub(lambda found: f"[redacted:{self._forms[found[0]]}]", text)
 
+    def json_text(self, text: str) -> str:
+        """A JSON text without secrets, those too whose characters are written as escapes; else left as it is."""
+        clean = self.text(text)
+        if self._escaped is None or "\\" not in clean:
+            return clean
+        return self._escaped.sub(lambda found: f"[redacted:{self._groups[str(found.lastgroup)]}]", clean)
+
     def value(self, value: Any) -> Any:
         """A JSON value without secrets, in keys and values; the same object if there are no secrets."""
         if self._pattern is None:
@@ -51,6 +62,26 @@ class Redactor:
             case dict():
                 return {self.value(key): self.value(each) for key, each in value.items()}
         return value
+
+
+def _group(index: int) -> str:
+    return f"s{index}"
+
+
+def _spelled(secret: str) -> str:
+    """A pattern for a secret in a JSON text, each of its characters raw or escaped in any way that JSON allows."""
+    return "".join(f"(?:{'|'.join(_spellings(char))})" for char in secret)
+
+
+def _spellings(char: str) -> Iterator[str]:
+    units = char.encode("utf-16-be", "surrogatepass")
+    codes = [units[i : i + 2].hex() for i in range(0, len(units), 2)]
+    yield "".join(rf"\\u(?i:{code})" for code in codes)
+    short = {'"': '"', "\\": "\\", "/": "/", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}.get(char)
+    if short:
+        yield re.escape(f"\\{short}")
+    if char not in '"\\':
+        yield re.escape(char)
 
 
 def _forms(secret: str) -> Iterator[str]:
