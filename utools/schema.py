@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from utools.errors import DefinitionError
 from utools.faults import Fault, faults
-from utools.schema_shape import REFERENCES, check_references, close, escaped, resolver, spell_out, walk
+from utools.schema_shape import (
+    REFERENCES,
+    check_author_marks,
+    check_references,
+    close,
+    escaped,
+    is_marked,
+    resolver,
+    spell_out,
+    walk,
+)
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -37,6 +47,7 @@ class ConfigSchema:
     def __init__(self, schema: Schema, *, foreign: bool = False, where: str = "") -> None:
         try:
             self.schema = _checked(schema, where)
+            check_author_marks(self.schema, where=where)
             if not foreign:
                 close(self.schema)
         except RecursionError:
@@ -82,9 +93,7 @@ def visible(schema: Schema, hidden: Iterable[str]) -> Schema:
 def author_keys(schema: Schema) -> frozenset[str]:
     """The top-level properties that only the workflow's author or the host may set (`"x-author": true`)."""
     properties = schema.get("properties", {})
-    return frozenset(
-        name for name, each in properties.items() if isinstance(each, dict) and each.get("x-author") is True
-    )
+    return frozenset(name for name, each in properties.items() if is_marked(each))
 
 
 def _checked(schema: Schema, where: str) -> Schema:
@@ -98,9 +107,16 @@ def _checked(schema: Schema, where: str) -> Schema:
     except SchemaError as error:
         place = "".join(f"/{escaped(part)}" for part in error.absolute_path)
         raise DefinitionError(f"not a valid JSON Schema: {error.message[:300]}", where=where + place) from None
-    own = copy.deepcopy(schema)
+    own: Schema = _unshared(schema)
     check_references(own, where=where)
     return own
+
+
+def _unshared(value: Any) -> Any:
+    """A deep copy in which no two places are one object: each place is then closed, and checked, by itself."""
+    if isinstance(value, dict):
+        return {name: _unshared(each) for name, each in value.items()}
+    return [_unshared(each) for each in value] if isinstance(value, list) else value
 
 
 def _judge(schema: Schema, strict: Mapping[str, Keyword]) -> Callable[[Any], list[Fault]]:

@@ -102,6 +102,29 @@ def check_references(root: Schema, *, where: str) -> None:
                 raise DefinitionError("this reference leads nowhere", where=f"{place}/{key}", value=target)
 
 
+def check_author_marks(root: Schema, *, where: str) -> None:
+    """Refuse `"x-author": true` wherever it would not hide anything: it counts on top-level properties only."""
+    follow = resolver(root)
+    counted = {id(each) for each in root.get("properties", {}).values() if is_marked(each)}
+    for pointer, schema in walk(root, follow):
+        if id(schema) in counted:
+            continue
+        if is_marked(schema):
+            told = "x-author counts on a property at the top level of the schema only; move what it hides up there"
+            raise DefinitionError(told, where=f"{where}{pointer}/x-author")
+        for key in REFERENCES:
+            if key in schema and is_marked(follow(schema[key])):
+                told = (
+                    "this refers to an x-author property; write out the schema here, with a mark of its own if need be"
+                )
+                raise DefinitionError(told, where=f"{where}{pointer}/{key}", value=schema[key])
+
+
+def is_marked(schema: Any) -> bool:
+    """Whether only the workflow's author or the host may set what this describes."""
+    return isinstance(schema, dict) and schema.get("x-author") is True
+
+
 def close(root: Schema) -> None:
     """Make every object that names properties refuse the others, in place.
 

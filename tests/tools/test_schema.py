@@ -307,6 +307,54 @@ def test_author_keys_are_those_marked_so() -> None:
     assert author_keys(schema) == {"root"}
 
 
+AUTHORED = {"type": "string", "x-author": True}
+
+
+@pytest.mark.parametrize(
+    ("schema", "where"),
+    [
+        pytest.param(
+            {"properties": {"o": {"properties": {"root": AUTHORED}}}},
+            "/properties/o/properties/root/x-author",
+            id="nested",
+        ),
+        pytest.param(
+            {"$defs": {"R": AUTHORED}, "properties": {"root": {"$ref": "#/$defs/R"}}}, "/$defs/R/x-author", id="$defs"
+        ),
+        pytest.param(
+            {"x": {"R": AUTHORED}, "properties": {"root": {"$ref": "#/x/R"}}},
+            "/properties/root/$ref",
+            id="behind a reference",
+        ),
+        pytest.param(
+            {"allOf": [{"properties": {"root": AUTHORED}}]}, "/allOf/0/properties/root/x-author", id="inside allOf"
+        ),
+        pytest.param({"properties": {"root": {"anyOf": [AUTHORED]}}}, "/properties/root/anyOf/0/x-author", id="anyOf"),
+        pytest.param({"additionalProperties": AUTHORED}, "/additionalProperties/x-author", id="additionalProperties"),
+        pytest.param(AUTHORED, "/x-author", id="the whole"),
+        pytest.param(
+            {"properties": {"root": AUTHORED, "o": {"items": AUTHORED}}},
+            "/properties/o/items/x-author",
+            id="one object in two places",
+        ),
+        pytest.param(
+            {"properties": {"root": AUTHORED, "other": {"$ref": "#/properties/root"}}},
+            "/properties/other/$ref",
+            id="reference to a marked property",
+        ),
+    ],
+)
+@pytest.mark.parametrize("foreign", [False, True])
+def test_author_mark_that_would_hide_nothing_is_refused(schema: dict[str, Any], where: str, foreign: bool) -> None:
+    with pytest.raises(DefinitionError, match="x-author") as refused:
+        ConfigSchema(schema, foreign=foreign, where="t")
+    assert refused.value.where == "t" + where
+
+
+def test_property_called_x_author_is_only_a_name() -> None:
+    assert pointers({"properties": {"x-author": True, "root": AUTHORED}}, {"x-author": 1, "root": "/"}) == []
+
+
 LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "ab"])
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
