@@ -5,8 +5,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from utools.schema_keywords import MOST
 from utools.schema_shape import escaped, named_properties
 
 if TYPE_CHECKING:
@@ -41,11 +43,12 @@ class Found:
     value: Any
     problem: str
     absent: bool = False
+    known: Sequence[str] | None = None  # the names that there are, for a name that is not one of them
 
 
 def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow) -> list[Fault]:
-    """All faults of `value`, in the order in which a reader of the document meets them."""
-    found = [each for error in errors for each in _found(error, follow)]
+    """The first 100 faults of `value` that come up, in the order in which a reader of the document meets them."""
+    found = list(islice((each for error in errors for each in _found(error, follow)), MOST))
     sound = {each.place[:depth] for each in found if each.keyword != ECHO for depth in range(len(each.place) + 1)}
     found = [each for each in found if each.keyword != ECHO or each.place[:-1] not in sound]
     places: dict[int, dict[str, int]] = {}
@@ -58,17 +61,30 @@ def fault(found: Found) -> Fault:
     pointer = "".join(f"/{escaped(part)}" for part in found.place)
     got = "nothing" if found.absent else shown(found.value)
     tail = "" if found.absent else f", got {got}"
-    return Fault(pointer, found.expected, got, f"{pointer or 'The value'} {found.problem}{tail}.")
+    problem = found.problem if found.known is None else _not_known(str(found.place[-1]), found.known)
+    return Fault(pointer, found.expected, got, f"{pointer or 'The value'} {problem}{tail}.")
 
 
 def shown(value: Any, limit: int = SHOWN) -> str:
     """`value` as JSON, shortened."""
+    if isinstance(value, str):
+        value = value[: limit + 1]
     try:
-        text = json.dumps(value, ensure_ascii=False, default=repr)
+        text = _beginning(json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(value), limit)
     except (ValueError, RecursionError):
         text = repr(type(value))
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _beginning(pieces: Iterable[str], limit: int) -> str:
+    """So many of the pieces that they are longer than `limit`, or all."""
+    text = ""
+    for piece in pieces:
+        text += piece
+        if len(text) > limit:
+            break
+    return text
 
 
 def _found(error: "ValidationError", follow: Follow) -> list[Found]:
@@ -126,7 +142,7 @@ def _unknown(error: "ValidationError", place: Place, follow: Follow) -> list[Fou
     return [
         Found((*place, name), ECHO, expected, value[name], "is not allowed in this combination")
         if name in known
-        else Found((*place, name), "unknown", expected, value[name], _not_known(name, known))
+        else Found((*place, name), "unknown", expected, value[name], "", known=known)
         for name in extras
     ]
 

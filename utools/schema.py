@@ -1,4 +1,4 @@
-"""ConfigSchema: a JSON Schema compiled once, which reports every fault of a value. Pure.
+"""ConfigSchema: a JSON Schema compiled once, which reports the faults of a value. Pure.
 
 `jsonschema` (Draft 2020-12) alone decides, nothing is coerced, nothing is fetched.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from utools.errors import DefinitionError
 from utools.faults import Fault, faults
+from utools.schema_keywords import bounded_keywords
 from utools.schema_shape import (
     REFERENCES,
     check_author_marks,
@@ -55,7 +56,7 @@ class ConfigSchema:
         self._judge = _judge(self.schema, {})
 
     def faults(self, value: Any) -> list[Fault]:
-        """Every fault of `value`, in document order; empty when it is valid."""
+        """What is wrong with `value`, the first 100 faults, in document order; empty when it is valid."""
         return self._judge(value)
 
 
@@ -75,7 +76,7 @@ class Narrowing:
         self._judge = _judge(self.schema, _strict_keywords())
 
     def faults(self, value: Any) -> list[Fault]:
-        """Every fault of `value`, in document order; empty when it is valid."""
+        """What is wrong with `value`, the first 100 faults, in document order; empty when it is valid."""
         return self._judge(value)
 
 
@@ -129,9 +130,9 @@ def _judge(schema: Schema, strict: Mapping[str, Keyword]) -> Callable[[Any], lis
     effort = _Effort()
     usual = Draft202012Validator.VALIDATORS
     used = {key for _, each in walk(spelled) for key in REFERENCES if key in each}
-    own = {**strict, **{key: effort.counting(usual[key]) for key in used}}
+    own = {**bounded_keywords(), **strict, **{key: effort.counting(usual[key]) for key in used}}
     extend: Callable[..., Any] = validators.extend
-    dialect: Any = extend(Draft202012Validator, own) if own else Draft202012Validator
+    dialect: Any = extend(Draft202012Validator, own)
     registry: Registry[Any] = Registry()  # empty, so that nothing can be fetched
     validator = dialect(spelled, registry=registry)
     follow = resolver(spelled)

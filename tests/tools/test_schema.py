@@ -3,6 +3,7 @@
 import copy
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from utools import DefinitionError
-from utools.schema import ConfigSchema, author_keys, visible
+from utools.schema import ConfigSchema, Narrowing, author_keys, visible
 
+A, B = {"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "string"}}}
 LOOKUP = {
     "type": "object",
     "properties": {"q": {"type": "string", "minLength": 2}, "n": {"type": "integer", "minimum": 1, "maximum": 9}},
@@ -157,9 +159,54 @@ def test_unknown_property_is_found_whatever_its_name(schema: dict[str, Any], nam
     assert pointers(schema, {"q": "ab", name: 1}) == [f"/{name}"]
 
 
-def test_many_faults_are_reported_in_time() -> None:
-    faults = ConfigSchema({**LOOKUP, "allOf": [{}]}).faults({"q": 1, **{f"x{number}": 1 for number in range(30_000)}})
-    assert len(faults) == 30_001
+NUMBERS = list(range(150_000))
+KEYS = {f"k{number}": 1 for number in range(70_000)}
+NAMED = {"properties": {f"property_{number}": {} for number in range(20)}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "count"),
+    [
+        pytest.param({"type": "integer"}, "x" * 1_000_000, 1, id="long string"),
+        pytest.param({"properties": {"a": {"type": "string"}}}, {"a": NUMBERS}, 1, id="long list"),
+        pytest.param(NAMED, {f"property{number}": 1 for number in range(50_000)}, 100, id="unknown names"),
+        pytest.param({"allOf": [NAMED]}, KEYS, 100, id="unknown names, judged together"),
+        pytest.param({"allOf": [{**A, "additionalProperties": {"type": "integer"}}]}, KEYS, 0, id="known together"),
+        pytest.param({"items": {"type": "string"}}, [1] * 300_000, 100, id="wrong items"),
+        pytest.param({"additionalProperties": {"type": "string"}}, KEYS, 100, id="wrong properties"),
+        pytest.param({"anyOf": [{"items": {"type": "string"}}, {"items": {"type": "null"}}]}, NUMBERS, 100, id="anyOf"),
+        pytest.param({"uniqueItems": True}, [*NUMBERS, *map(str, NUMBERS)], 0, id="unique"),
+        pytest.param({"uniqueItems": True}, [number * (2**61 - 1) for number in range(50_000)], 0, id="colliding"),
+        pytest.param({"uniqueItems": True}, [{"a": number} for number in range(80_000)], 0, id="unique objects"),
+        pytest.param({"prefixItems": [{}], "unevaluatedItems": False}, NUMBERS, 1, id="unevaluated items"),
+        pytest.param({"contains": {"type": "integer"}, "unevaluatedItems": False}, NUMBERS, 0, id="evaluated items"),
+    ],
+)
+@pytest.mark.parametrize("kind", [ConfigSchema, Narrowing])
+def test_large_argument_is_judged_in_time(kind: Any, schema: dict[str, Any], value: Any, count: int) -> None:
+    compiled = kind(schema)
+    began = time.process_time()
+    faults = compiled.faults(value)
+    assert time.process_time() - began < 5  # it takes a fraction of a second; what this guards against took minutes
+    assert len(faults) == count or kind is Narrowing
+
+
+@pytest.mark.parametrize(
+    ("items", "unique"),
+    [
+        pytest.param([1, 1.0], False, id="1 is 1.0"),
+        pytest.param([2**60, float(2**60)], False, id="large, too"),
+        pytest.param([0.0, -0.0], False, id="zeros"),
+        pytest.param([1, True, "1", [1], None, "null"], True, id="kinds differ"),
+        pytest.param([{"a": 1, "b": [2]}, {"b": [2.0], "a": 1.0}], False, id="order of names"),
+        pytest.param([{"a": 1}, {"a": True}], True, id="true inside"),
+        pytest.param([[1, 2], [2, 1]], True, id="order of items"),
+        pytest.param(['a","b', ["a", "b"], ["a,b"]], True, id="punctuation"),
+    ],
+)
+def test_items_are_unique_as_json_schema_says(items: list[Any], unique: bool) -> None:
+    assert Draft202012Validator({"uniqueItems": True}).is_valid(items) == unique
+    assert (pointers({"uniqueItems": True}, items) == []) == unique
 
 
 def test_got_is_short_however_long_the_value() -> None:
@@ -207,9 +254,6 @@ def test_alternatives_report_the_branch_that_was_meant(
     schema: dict[str, Any], value: Any, expected: list[tuple[str, str]]
 ) -> None:
     assert [(fault.pointer, fault.expected) for fault in ConfigSchema(schema).faults(value)] == expected
-
-
-A, B = {"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "string"}}}
 
 
 @pytest.mark.parametrize(
@@ -375,6 +419,9 @@ def composed(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
         "prefixItems": some,
         **dict.fromkeys(("allOf", "anyOf", "oneOf"), some),
         **dict.fromkeys(("not", "if", "then", "else"), inner),
+        "unevaluatedItems": inner,
+        "contains": inner,
+        "uniqueItems": st.booleans(),
         "minItems": st.integers(0, 2),
         "type": KINDS,
     }
