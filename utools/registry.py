@@ -98,7 +98,7 @@ class ToolRegistry:
         try:
             value = await self._call(tool, args, context or ToolContext())
         except ToolError as error:
-            return _failed(str(error), transient=error.transient)
+            return _failed(_for_the_model(error), transient=error.transient)
         except (
             Exception,
             SystemExit,
@@ -125,7 +125,7 @@ class ToolRegistry:
         schema = self._outputs.get(tool.code)
         if result.success and schema and (faults := schema.faults(output)):
             return _failed(f"The output of the tool {tool.code} breaks its output_schema: {_told(faults)}")
-        error_text = None if result.error is None else _clean(result.error)
+        error_text = None if result.error is None else _clean(_for_the_model(result.error))
         if not result.success and not error_text:
             error_text = f"The tool {tool.code} failed without saying why."
         return ToolResult(result.success, output, error_text, metadata)
@@ -152,6 +152,13 @@ def _told(faults: list[Fault]) -> str:
     more = len(faults) - FAULTS_TOLD
     told = " ".join(each.message for each in faults[:FAULTS_TOLD])
     return f"{told} And {more} more." if more > 0 else told
+
+
+def _for_the_model(words: object) -> str:
+    """What a tool says of its failure, without what a host keeps to itself."""
+    from utools.guards.scrub import scrubbed_words
+
+    return scrubbed_words(str(words), os.environ)
 
 
 def _failed(error: str, *, transient: bool = False) -> ToolResult:

@@ -56,11 +56,11 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("path", ESCAPES)
-async def test_path_that_is_no_file_inside_is_refused_by_its_given_name(root: Path, path: str) -> None:
+async def test_path_that_is_no_file_inside_is_refused_by_its_name(root: Path, path: str) -> None:
     result = await called("read_file", root, path=path)
     assert not result.success
     assert "outside needle" not in str(result)
-    assert repr(path) in str(result.error)
+    assert (repr(f"…/{Path(path).name}") if path.startswith("/") else repr(path)) in str(result.error)
     assert str(root) not in str(result.error)
 
 

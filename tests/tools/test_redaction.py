@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utools.guards.redaction import Redactor
-from utools.guards.scrub import scrubbed
+from utools.guards.scrub import scrubbed, scrubbed_words
 
 SECRET = 'p@ss/w+rd "ü"?'
 RAW = SECRET.encode()
@@ -96,3 +97,57 @@ def test_no_secret_survives(secret: str, value: Any, before: str, after: str) ->
 )
 def test_error_text_shows_neither_host_path_nor_environment(text: str, expected: str) -> None:
     assert scrubbed(text, {"KEY": "sk-123456", "A": "a"}) == expected
+
+
+TRACE = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f\n    g()\nValueError: no'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("cannot open /home/bob/secret/x.txt", "cannot open …/x.txt", id="bare"),
+        pytest.param("cannot open '/home/bob/my notes/x'", "cannot open '…/x'", id="quoted"),
+        pytest.param("error:/home/bob/key", "error:…/key", id="after a colon"),
+        pytest.param("/usr/bin:/home/bob/bin", "…/bin:…/bin", id="list of paths"),
+        pytest.param("no /strange/place/key.pem", "no …/key.pem", id="known by its extension"),
+        pytest.param("[Errno 2] none: '/strange/place'", "[Errno 2] none: '…/place'", id="in a system error"),
+        pytest.param("C:\\Users\\bob\\x failed", "…/x failed", id="Windows"),
+        pytest.param("see file:///etc/passwd", "see …/passwd", id="file URL"),
+        pytest.param(f"it broke.\n{TRACE}", "it broke. ValueError: no", id="trace"),
+        pytest.param(repr(TRACE), "' ValueError: no'", id="trace, escaped"),
+        pytest.param("Traceback (most recent call last):", "", id="trace without an end"),
+        pytest.param("key=sk-123456", "key=[redacted:KEY]", id="environment value"),
+    ],
+)
+def test_what_a_tool_says_shows_neither_trace_nor_path_nor_environment(text: str, expected: str) -> None:
+    assert scrubbed_words(text, {"KEY": "sk-123456"}) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GET http://host/path failed",
+        "https://host:8080/home/bob/x.txt is gone",
+        "//cdn.example.com/x.js",
+        "http://[::1]:80/v1/x",
+        "3/4 of them, and/or 1 / 2",
+        "/q: expected a string",
+        "/items/0/name must be a string, got 1.",
+        "'/items/0' is missing",
+        "the route /v1/orders gave 404",
+        "no such order /x",
+        "notes/today.txt and ./data/x.txt and ../home/bob and ~/x",
+        "a regex like ^/a/b$, a type text/html, a date 2024/01/02",
+    ],
+)
+def test_ordinary_words_stay_as_they_are(text: str) -> None:
+    assert scrubbed_words(text, {"KEY": "sk-123456"}) == text
+
+
+@pytest.mark.parametrize(
+    "part", [*["word ", "/", "'/", "a/", "'/a ", "/a.b/", "/home/"], "Traceback (most recent call last)"]
+)
+def test_long_text_is_scrubbed_in_time(part: str) -> None:
+    began = time.process_time()
+    scrubbed_words(part * (1_000_000 // len(part)), {"KEY": "sk-123456"})
+    assert time.process_time() - began < 5  # what this guards against is quadratic

@@ -206,6 +206,15 @@ async def test_error_text_shows_no_environment_value() -> None:
     assert "[redacted:" in str(result.error), name
 
 
+@pytest.mark.parametrize(
+    "way", [lambda text: raising(ToolError(text)), lambda text: giving(ToolResult(False, error=text))]
+)
+async def test_what_a_tool_says_of_its_failure_is_scrubbed(way: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UTOOLS_TEST_KEY", "sk-9f8e7d6c")
+    text = "at /home/bob/x.txt with sk-9f8e7d6c\nTraceback (most recent call last):\n  File 'a'\nValueError: no"
+    assert (await executed(way(text))).error == "at …/x.txt with [redacted:UTOOLS_TEST_KEY] ValueError: no"
+
+
 async def test_failure_without_a_reason_gets_one() -> None:
     result = await executed(giving(ToolResult(success=False)))
     assert result.error == "The tool give failed without saying why."
