@@ -88,10 +88,12 @@ class ToolRegistry:
     async def execute(
         self, code: str, args: Args, context: ToolContext | None = None, *, validated: bool = False
     ) -> ToolResult:
-        """Validate and run; whatever goes wrong is a failed result, only cancellation passes through.
+        """Validate and run; whatever goes wrong is a failed result, only cancellation and Ctrl-C pass through.
 
         `validated` says that the caller has checked these args against the tool's schema already.
         """
+        from asyncio import CancelledError
+
         tool = self.get(code)
         if not validated and (faults := self.validate(code, args)):
             return _failed(f"Invalid arguments: {_told(faults)}")
@@ -99,10 +101,9 @@ class ToolRegistry:
             value = await self._call(tool, args, context or ToolContext())
         except ToolError as error:
             return _failed(_for_the_model(error), transient=error.transient)
-        except (
-            Exception,
-            SystemExit,
-        ) as error:  # the edge to foreign code: no mistake in a tool may end the run
+        except (CancelledError, KeyboardInterrupt):  # the host wants the call to end, the operator the process
+            raise
+        except BaseException as error:  # the edge to foreign code: no mistake in a tool may end the run
             from utools.guards.scrub import scrubbed
 
             transient = isinstance(error, TimeoutError | ConnectionError)

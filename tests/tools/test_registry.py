@@ -15,6 +15,10 @@ from utools.errors import UnknownTool
 ANY = {"type": "object"}
 
 
+class Unusual(BaseException):
+    """What no `except Exception` catches."""
+
+
 def giving(value: Any, code: str = "give", **options: Any) -> Tool:
     async def execute(args: dict[str, Any], context: ToolContext) -> Any:
         return value
@@ -183,6 +187,8 @@ async def test_output_that_breaks_its_schema_is_a_failure() -> None:
         pytest.param(ConnectionResetError("gone"), "ConnectionResetError: gone", True, id="dropped connection"),
         pytest.param(ValueError("no"), "ValueError: no", False, id="any other"),
         pytest.param(SystemExit(3), "SystemExit: 3", False, id="exit"),
+        pytest.param(GeneratorExit("x"), "GeneratorExit: x", False, id="generator exit"),
+        pytest.param(Unusual("x"), "Unusual: x", False, id="an exception of its own making"),
         pytest.param(
             OSError(2, "none", "/srv/app/data/x y.txt"),
             "FileNotFoundError: [Errno 2] none: '…/x y.txt'",
@@ -223,6 +229,27 @@ async def test_failure_without_a_reason_gets_one() -> None:
 async def test_cancellation_passes_through() -> None:
     with pytest.raises(asyncio.CancelledError):
         await executed(raising(asyncio.CancelledError()))
+
+
+async def test_coroutine_that_is_closed_ends() -> None:
+    async def forever(args: dict[str, Any], context: ToolContext) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    after: list[ToolResult] = []
+
+    async def host() -> None:
+        after.append(await executed(Tool("t", "d", ANY, forever)))
+
+    coroutine = host()
+    coroutine.send(None)
+    coroutine.close()
+    assert after == []
+
+
+def test_interrupt_passes_through() -> None:
+    coroutine = executed(raising(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        coroutine.send(None)
 
 
 class Callable:
