@@ -26,9 +26,6 @@ BACKOFF = 0.2
 DEEPEST = 8
 """How many runs may be nested in one another."""
 
-CUT_OFF = ("TimeoutError", "ConnectionResetError", "ConnectionAbortedError", "BrokenPipeError", "IncompleteReadError")
-"""What a tool raises when its call was sent and no answer came back: a write may have happened."""
-
 Result = TypeVar("Result")
 Reply = Said | Did | Failed | Cancelled | Doubt
 
@@ -108,7 +105,7 @@ class Door:
             return Failed("tool_error", str(error), now(), perf_counter() - start)
         failure = None if result.error is None else self.redactor.text(result.error)
         seconds = perf_counter() - start
-        if op.doubtful and result.metadata.get("raised") in CUT_OFF:
+        if op.doubtful and result.metadata.get("cut_off"):
             return Doubt(f"{call.tool} was cut off: {failure}", now(), seconds)
         cached = bool(result.metadata.get("cached"))
         return Did(result.success, self.redactor.value(result.output), failure, now(), seconds, cached)
@@ -147,7 +144,7 @@ def _usage(effect: CallModel, completion: Completion) -> Json:
     """The vendor's count, or an estimate that says so."""
     given, got = completion.input_tokens, completion.output_tokens
     if given is None:
-        given = sum(len(message) for message in effect.messages) // 4
+        given = sum(map(len, effect.messages)) // 4
     if got is None:
         got = estimate(completion.content)
     estimated = completion.input_tokens is None or completion.output_tokens is None

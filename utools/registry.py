@@ -107,8 +107,9 @@ class ToolRegistry:
             from utools.guards.scrub import scrubbed
 
             transient = isinstance(error, TimeoutError | ConnectionError)
+            cut_off = isinstance(error, EOFError) or (transient and not isinstance(error, ConnectionRefusedError))
             text = scrubbed(f"{type(error).__name__}: {error}", os.environ)
-            return _failed(text, transient=transient)
+            return _failed(text, transient=transient, cut_off=cut_off)
         return self._judged(tool, value if isinstance(value, ToolResult) else ToolResult(output=value))
 
     async def _call(self, tool: Tool, args: Args, context: ToolContext) -> Any:
@@ -162,8 +163,10 @@ def _for_the_model(words: object) -> str:
     return scrubbed_words(str(words), os.environ)
 
 
-def _failed(error: str, *, transient: bool = False) -> ToolResult:
-    return ToolResult(success=False, error=_clean(error), metadata={"transient": True} if transient else {})
+def _failed(error: str, *, transient: bool = False, cut_off: bool = False) -> ToolResult:
+    """`transient`: trying again may help; `cut_off`: the call was sent, and no answer came back."""
+    told = {"transient": transient, "cut_off": cut_off}
+    return ToolResult(success=False, error=_clean(error), metadata={name: True for name, held in told.items() if held})
 
 
 def _clean(text: str) -> str:

@@ -719,3 +719,22 @@ async def test_time_that_went_by_in_doubt_counts() -> None:
     output, again = await _in_doubt(journal, calls)
     done = await again(decisions={(output.waiting[0]["strand"], output.waiting[0]["n"]): Retry()})
     assert done.total_ms >= 50
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ConnectionResetError("reset"), "in_doubt"),
+        (TimeoutError(), "in_doubt"),
+        (ConnectionRefusedError("no"), "final"),
+    ],
+    ids=["reset", "timeout", "refused"],
+)
+async def test_a_write_that_was_cut_off_after_it_was_sent_is_in_doubt(error: Exception, reason: str) -> None:
+    def cut(args: Any, context: Any) -> None:
+        raise error
+
+    for effect, expected in (("write", reason), ("read", "final")):
+        calls = Calls(cut, effect=effect)
+        output = await run_agent(CONFIG, registry=calls.registry, model=ScriptedModel([action(), final()]))
+        assert output.finish_reason == expected, effect

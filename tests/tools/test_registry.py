@@ -179,28 +179,32 @@ async def test_output_that_breaks_its_schema_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "text", "transient"),
+    ("error", "text", "marks"),
     [
-        pytest.param(ToolError("no such order /x"), "no such order /x", False, id="tool error, as it is"),
-        pytest.param(ToolError("busy", transient=True), "busy", True, id="transient tool error"),
-        pytest.param(TimeoutError("slow"), "TimeoutError: slow", True, id="timeout"),
-        pytest.param(ConnectionResetError("gone"), "ConnectionResetError: gone", True, id="dropped connection"),
-        pytest.param(ValueError("no"), "ValueError: no", False, id="any other"),
-        pytest.param(SystemExit(3), "SystemExit: 3", False, id="exit"),
-        pytest.param(GeneratorExit("x"), "GeneratorExit: x", False, id="generator exit"),
-        pytest.param(Unusual("x"), "Unusual: x", False, id="an exception of its own making"),
+        pytest.param(ToolError("no such order /x"), "no such order /x", "", id="tool error, as it is"),
+        pytest.param(ToolError("busy", transient=True), "busy", "transient", id="transient tool error"),
+        pytest.param(TimeoutError("slow"), "TimeoutError: slow", "transient cut_off", id="timeout"),
+        pytest.param(
+            ConnectionResetError("gone"), "ConnectionResetError: gone", "transient cut_off", id="dropped connection"
+        ),
+        pytest.param(ConnectionRefusedError("no"), "ConnectionRefusedError: no", "transient", id="never connected"),
+        pytest.param(EOFError("half"), "EOFError: half", "cut_off", id="half an answer"),
+        pytest.param(ValueError("no"), "ValueError: no", "", id="any other"),
+        pytest.param(SystemExit(3), "SystemExit: 3", "", id="exit"),
+        pytest.param(GeneratorExit("x"), "GeneratorExit: x", "", id="generator exit"),
+        pytest.param(Unusual("x"), "Unusual: x", "", id="an exception of its own making"),
         pytest.param(
             OSError(2, "none", "/srv/app/data/x y.txt"),
             "FileNotFoundError: [Errno 2] none: '…/x y.txt'",
-            False,
+            "",
             id="path",
         ),
-        pytest.param(ValueError("bad \ud800"), "ValueError: bad ?", False, id="lone surrogate"),
+        pytest.param(ValueError("bad \ud800"), "ValueError: bad ?", "", id="lone surrogate"),
     ],
 )
-async def test_exception_becomes_a_failed_result(error: BaseException, text: str, transient: bool) -> None:
+async def test_exception_becomes_a_failed_result(error: BaseException, text: str, marks: str) -> None:
     result = await executed(raising(error))
-    assert result == ToolResult(False, None, text, {"transient": True} if transient else {})
+    assert result == ToolResult(False, None, text, dict.fromkeys(marks.split(), True))
 
 
 async def test_error_text_shows_no_environment_value() -> None:
