@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from loopback import Loopback, Reply, serving
 
 from agent_core.models import Completion, ModelError, Question
 from agent_core.models.openai_compatible import OpenAICompatible
-from tests.agent.loopback import Loopback, Reply, serving
 
 KEY = "sk-secret-0123456789"
 MESSAGES = (b'{"role":"system","content":"Sei kurz."}', '{"role":"user","content":"Grüß dich"}'.encode())

@@ -5,10 +5,10 @@ import gzip
 from typing import Any
 
 import pytest
+from asking import KEY, SCHEMA, answered, failed
+from loopback import chat, http
 
 from agent_core.models import Completion
-from tests.agent.asking import KEY, SCHEMA, answered, failed
-from tests.agent.loopback import chat, http
 
 # ── what is read ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -11,13 +12,13 @@ from typing import Any
 
 import orjson
 import pytest
+from asking import KEY, MESSAGES, SCHEMA, endpoint, failed, question
+from loopback import Reply, chat, half, hang_up, http, serving, silence
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.errors import DefinitionError
 from agent_core.models import Completion, ModelError
 from agent_core.models.openai_compatible import OpenAICompatible
-from tests.agent.asking import KEY, MESSAGES, SCHEMA, endpoint, failed, question
-from tests.agent.loopback import Reply, chat, half, hang_up, http, serving, silence
 from utools import ToolRegistry, tool
 
 REFUSED = {"error": {"message": "response_format json_schema is not supported", "code": None}}
@@ -234,15 +235,21 @@ def test_a_key_that_no_header_may_hold_is_refused_and_not_shown(key: str) -> Non
 # ── connections ───────────────────────────────────────────────────────────────────────────────────────
 
 
+async def _until(holds: Callable[[], object]) -> None:
+    """Wait, for 5 seconds at the most, until something holds."""
+    async with asyncio.timeout(5):
+        while not holds():
+            await asyncio.sleep(0.002)
+
+
 async def test_cancellation_closes_the_connection() -> None:
     async with endpoint(silence) as (model, server):
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await model.complete(question())
-        for _ in range(100):
-            if server.left:
-                break
-            await asyncio.sleep(0.001)
+        asking = asyncio.create_task(model.complete(question()))
+        await _until(lambda: server.requests)
+        asking.cancel()
+        await asyncio.wait({asking})
+        assert asking.cancelled()
+        await _until(lambda: server.left)
         assert server.left == 1
 
 

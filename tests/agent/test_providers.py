@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from loopback import Loopback, chat, serving
 
 from agent_core.errors import DefinitionError
 from agent_core.models import ModelClient, Question, ScriptedModel, create_model
 from agent_core.models.openai_compatible import OpenAICompatible
 from agent_core.models.providers import Providers
-from tests.agent.loopback import Loopback, chat, serving
 
 
 @pytest.fixture(autouse=True)
