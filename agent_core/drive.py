@@ -7,8 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 from agent_core.door import Door, now
-from agent_core.errors import Lost
+from agent_core.errors import DecisionError, Lost
 from agent_core.journal.chain import checked
+from agent_core.journal.decide import Decisions, decided
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Slot, Spec
 from agent_core.journal.record import Row
 from agent_core.journal.recorder import Ended, recorded
@@ -16,6 +17,7 @@ from agent_core.journal.seal import Keys, sealed
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.effects import Cancelled, Classify, Doubt, answer_record
+from utools.guards.redaction import Redactor
 
 log = logging.getLogger("agent_core")
 Listener = Callable[[Row], None]
@@ -56,6 +58,15 @@ async def drive(
         assert isinstance(ended, Ended)
         return ended
     raise AssertionError
+
+
+def decide(journal: Journal, run: str, decisions: Decisions, *, by: str, redactor: Redactor) -> None:
+    """Append a person's decisions; DecisionError for one that fits nothing, or that somebody else was faster with."""
+    rows = decided(journal.load(run), decisions, by=by, at=now(), redactor=redactor)
+    try:
+        journal.append(run, rows)
+    except Lost as lost:
+        raise DecisionError(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
 
 
 def _seal(journal: Journal, run: str, keys: Keys) -> None:

@@ -1,23 +1,18 @@
 """The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
 
-import asyncio
-import re
-import threading
-from collections.abc import Callable, Coroutine, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from secrets import token_hex
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from agent_core.config import AgentConfig, read_config
 from agent_core.door import Door, now
-from agent_core.drive import drive
-from agent_core.errors import DecisionError, DefinitionError, Lost
+from agent_core.drive import decide, drive
+from agent_core.errors import DefinitionError
 from agent_core.events import Event, Events
 from agent_core.journal.chain import checked, complete
-from agent_core.journal.decide import Decisions, decided
+from agent_core.journal.decide import Decisions
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.operations import Spec
@@ -29,18 +24,17 @@ from agent_core.loop.effects import Json
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.models.client import ModelClient, Models
 from agent_core.models.providers import Providers
+from agent_core.own_loop import in_own_loop
 from agent_core.prepare import Prepare, journalable, prepare_agent
 from agent_core.replayer import AGENT_LOOPS
+from agent_core.run_id import checked_run_id, new_run_id
 from agent_core.secrets import Secrets
 from utools.guards.redaction import Redactor
 from utools.registry import ToolRegistry
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
-Result = TypeVar("Result")
 CODE = "agent_core"
 ROOT = "agent"
-GRACE = 0.5
-"""Seconds that what is left behind has to end in, when an event loop of our own closes."""
 
 
 class AgentOutput(BaseModel):
@@ -107,44 +101,6 @@ def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> A
     return in_own_loop(lambda: run_agent(config, **options))
 
 
-def in_own_loop(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """What the coroutine of `work` returns, run in an event loop of its own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return _run_to_end(work())
-    box: list[Result] = []
-    failed: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            box.append(_run_to_end(work()))
-        except BaseException as error:  # handed to the caller's thread, whatever it is
-            failed.append(error)
-
-    thread = threading.Thread(target=target)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return box[0]
-
-
-def _run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """asyncio.run, but for a tool that was left behind and does not heed its cancellation: it is not waited for."""
-    loop = asyncio.new_event_loop()
-    try:
-        return loop.run_until_complete(work)
-    finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=GRACE))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-
-
 def agent_preparer(registry: ToolRegistry, redactor: Redactor, base: Path | None = None) -> Prepare:
     """How an agent's run is started on this host."""
 
@@ -179,19 +135,6 @@ def _node_schema() -> Json:
     return {**schema, "properties": {"prompt": schema["properties"]["prompt"], **authored}}
 
 
-def new_run_id() -> str:
-    """A run's id: sorts by time, and two never meet."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{token_hex(4)}"
-
-
-def checked_run_id(run_id: str) -> str:
-    """The id that a caller chose; DefinitionError for one that cannot name a run."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}", run_id):
-        told = "1 to 128 letters, digits, or any of _ . - after the first"
-        raise DefinitionError(told, where="run_id", value=run_id)
-    return run_id
-
-
 def dict_of(config: Mapping[str, Any] | AgentConfig) -> Json:
     return config.model_dump() if isinstance(config, AgentConfig) else dict(config)
 
@@ -209,24 +152,17 @@ def _run_id(run_id: str | None, journal: Journal) -> str:
     return checked_run_id(run_id)
 
 
-def decide(journal: Journal, run: str, decisions: Decisions, *, by: str, redactor: Redactor) -> None:
-    """Append a person's decisions; DecisionError for one that fits nothing, or that somebody else was faster with."""
-    rows = decided(journal.load(run), decisions, by=by, at=now(), redactor=redactor)
-    try:
-        journal.append(run, rows)
-    except Lost as lost:
-        raise DecisionError(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
-
-
 def _prepared(run: str, config: Any, tape: Tape, registry: ToolRegistry, redactor: Redactor) -> Prepare:
     """How the runs of this call are started. A bad config, or another than the run began with, is told here."""
     prepare = agent_preparer(registry, redactor)
+    if tape and ROOT not in tape:
+        raise DefinitionError(f"run {run!r} is not an agent's own; choose another id", where="run_id")
     if ROOT not in tape:
         body = prepare(run, ROOT, config, {})
         return lambda run, path, config, inherited: body if path == ROOT else prepare(run, path, config, inherited)
-    begun = tape[ROOT][0].record()
-    given = redactor.value(read_config(journalable(config)).model_dump(mode="json"))
-    changed = sorted(key for key in begun["config"] if key != "model" and begun["config"][key] != given.get(key))
+    begun, read = tape[ROOT][0].record(), read_config(journalable(config))
+    given = {**redactor.value(read.model_dump(mode="json")), "model": read.model}
+    changed = sorted(key for key in begun["config"] if begun["config"][key] != given.get(key))
     if changed:
         raise DefinitionError(f"run {run!r} began with another config", where=f"config/{changed[0]}")
     missing = sorted(set(begun["tools"]) - {tool.code for tool in registry.all()})

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from agent_core.journal.verify import verify
-from agent_core.node import new_run_id
 from agent_core.replayer import replay
+from agent_core.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.audit import replayed
 from engine_shim.cli.live import drive

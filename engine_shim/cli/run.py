@@ -14,7 +14,7 @@ from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.decide import Decisions, waiting
 from agent_core.loop.effects import DECISIONS, Decision, Edit, decision_from
 from agent_core.node import CODE as AGENT
-from agent_core.node import new_run_id
+from agent_core.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.host import engine_of
 from engine_shim.cli.live import drive, interrupted, report

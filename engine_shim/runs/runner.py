@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.door import Door, now
-from agent_core.drive import drive
+from agent_core.drive import decide, drive
 from agent_core.events import Event, Events
 from agent_core.journal.chain import checked, complete
 from agent_core.journal.decide import Decisions
@@ -19,10 +19,12 @@ from agent_core.loop.effects import Json
 from agent_core.models.client import ModelClient, Models
 from agent_core.models.providers import Providers
 from agent_core.node import CODE as AGENT
-from agent_core.node import agent_preparer, agent_tool, checked_run_id, decide, in_own_loop, new_run_id
+from agent_core.node import agent_preparer, agent_tool
+from agent_core.own_loop import in_own_loop
 from agent_core.policy import effect_as_data
 from agent_core.prepare import own_version
 from agent_core.replayer import AGENT_LOOPS
+from agent_core.run_id import checked_run_id, new_run_id
 from agent_core.secrets import Secrets
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.graph.definition import Definition, EnvName, Workflow, load_workflow
@@ -162,6 +164,8 @@ class Engine:
     def _begun(self, run: str, body: Json) -> bool:
         """Whether the store holds this run already. DefinitionError when it began with something else."""
         tape = checked(run, self.store.journal.load(run))
+        if tape and ROOT not in tape:
+            raise DefinitionError(f"run {run!r} is not a workflow's; choose another id", where="run_id")
         if ROOT not in tape:
             return False
         started = tape[ROOT][0].record()

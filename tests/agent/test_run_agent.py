@@ -27,6 +27,8 @@ from agent_core import (
     verify,
 )
 from agent_core.journal.decide import decided
+from agent_core.journal.operations import Slot
+from agent_core.journal.record import genesis
 from agent_core.models import Completion, ModelError, ModelInfo, Question, ScriptedModel
 from agent_core.secrets import Secrets
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
@@ -738,3 +740,18 @@ async def test_a_write_that_was_cut_off_after_it_was_sent_is_in_doubt(error: Exc
         calls = Calls(cut, effect=effect)
         output = await run_agent(CONFIG, registry=calls.registry, model=ScriptedModel([action(), final()]))
         assert output.finish_reason == expected, effect
+
+
+async def test_a_run_goes_on_with_its_model_and_no_other() -> None:
+    journal, calls = MemoryJournal(), Calls()
+    await _waiting(journal, calls)
+    config = {**CONFIG, "approval": "always", "model": "other"}
+    with pytest.raises(DefinitionError, match="config/model"):
+        await run_agent(config, registry=calls.registry, model=ScriptedModel([]), journal=journal, run_id="r")
+
+
+async def test_an_agent_does_not_move_into_another_kind_of_run() -> None:
+    journal = MemoryJournal()
+    journal.append("r", [Slot("flow", 0, genesis("r", "flow")).row({"kind": "run_started", "loop": "flow"})])
+    with pytest.raises(DefinitionError, match="is not an agent's own"):
+        await run_agent(CONFIG, registry=Calls().registry, model=ScriptedModel([]), journal=journal, run_id="r")
