@@ -56,9 +56,14 @@ class Events:
 
     tell: Callable[[Event], None]
     limits: dict[str, int | None] = field(default_factory=dict)
+    asked: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, row: Row) -> None:
         record = row.record()
+        if record["kind"] == "asked":
+            self.asked[row.path] = record["ask"]
+        if record["kind"] == "answered" and self.asked.get(row.path) == "model":
+            return  # what a model said is told by what was decided on it, and a failure by how the run ends
         if record["kind"] == "run_started":
             self.limits[row.path] = record.get("config", {}).get("observation_max_len")
         for event in events_of(record):

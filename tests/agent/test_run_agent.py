@@ -755,3 +755,11 @@ async def test_an_agent_does_not_move_into_another_kind_of_run() -> None:
     journal.append("r", [Slot("flow", 0, genesis("r", "flow")).row({"kind": "run_started", "loop": "flow"})])
     with pytest.raises(DefinitionError, match="is not an agent's own"):
         await run_agent(CONFIG, registry=Calls().registry, model=ScriptedModel([]), journal=journal, run_id="r")
+
+
+async def test_a_model_that_fails_is_told_once_by_the_end_of_the_run() -> None:
+    events: list[dict[str, Any]] = []
+    model = Client(_raises(ModelError("down")))
+    await run_agent(CONFIG, registry=Calls().registry, model=model, on_event=events.append)
+    assert [event["event"] for event in events] == ["step_started", "finished"]
+    assert events[-1]["error"]["message"] == "down"
