@@ -13,6 +13,7 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 _LATER = {
     "mode": ("react", "plan mode is not built yet; use 'react'"),
     "protocol": ("json", "native function calling is not built yet; use 'json'"),
+    "tool_choice": ("auto", "tool_choice belongs to native function calling, which is not built yet; leave it out"),
     "fallback_models": ([], "fallback models are not built yet; leave the list empty"),
 }
 

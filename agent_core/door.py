@@ -5,11 +5,13 @@ import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
 from agent_core.errors import DefinitionError
-from agent_core.journal.operations import Act, Begin
+from agent_core.journal.operations import Act, Begin, Slot
+from agent_core.journal.record import depth
 from agent_core.loop.effects import CallModel, Cancelled, Classify, Did, Doubt, Failed, Json, Said, ToolCall
 from agent_core.loop.tokens import estimate
 from agent_core.models.client import Completion, ModelError, Models, Question
@@ -19,7 +21,7 @@ from utools.errors import UnknownTool
 from utools.guards.redaction import Redactor
 from utools.guards.scrub import scrubbed
 from utools.registry import ToolRegistry
-from utools.tool import Progress, ToolContext, ToolResult
+from utools.tool import ToolContext, ToolResult
 
 TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
@@ -45,11 +47,11 @@ class Door:
     prepare: dict[str, Prepare]
     secrets: Secrets = field(default_factory=Secrets)
     redactor: Redactor = field(default_factory=lambda: Redactor({}))
-    progress: Callable[[str, str, float | None], None] | None = None
+    progress: Callable[[str, int, str, float | None], None] | None = None
 
     def begin(self, op: Begin) -> Json | Failed:
         """The `run_started` body of a run nested under a call; a bad config is the caller's mistake, told to it."""
-        if op.path.count("/") > 2 * DEEPEST:
+        if depth(op.path) > DEEPEST:
             return Failed("tool_error", f"runs may be nested {DEEPEST} deep, no deeper", now(), 0.0)
         try:
             return self.prepare[op.spec.tool](self.run, op.path, op.spec.config, op.spec.inherited)
@@ -130,14 +132,11 @@ class Door:
             idempotency_key=op.key,
             secret=self.secrets,
         )
-        return context if self.progress is None else replace(context, progress=self._progress(op.slot.path))
+        return context if self.progress is None else replace(context, progress=partial(self._progress, op.slot))
 
-    def _progress(self, strand: str) -> Progress:
-        def tell(text: str, fraction: float | None = None) -> None:
-            if self.progress is not None:
-                self.progress(strand, self.redactor.text(text), fraction)
-
-        return tell
+    def _progress(self, slot: Slot, text: str, fraction: float | None = None) -> None:
+        if self.progress is not None:
+            self.progress(slot.path, slot.n - 1, self.redactor.text(text), fraction)
 
 
 def _usage(effect: CallModel, completion: Completion) -> Json:

@@ -11,7 +11,8 @@ from agent_core.loop.effects import Json
 
 log = logging.getLogger("agent_core")
 Event = dict[str, Any]
-"""{"event": step_started | thought | action | observation | repair | waiting | finished, "strand", "n", …}."""
+"""{"event", "strand", "n", "node", …}; the event is one of step_started, thought, action, tool_progress, observation,
+repair, waiting, finished."""
 
 
 def events_of(record: Json) -> Iterator[Event]:
@@ -67,13 +68,20 @@ class Events:
         if record["kind"] == "run_started":
             self.limits[row.path] = record.get("config", {}).get("observation_max_len")
         for event in events_of(record):
-            placed = {**event, "strand": row.path, "n": row.n, "node": name_of(row.path)}
             if event["event"] == "observation":
-                placed["text"], placed["characters"] = clip(event["text"], self._limit(row.path)), len(event["text"])
-            try:
-                self.tell(placed)
-            except Exception:  # a listener's mistake must not end the run that it listens to
-                log.exception("an event listener failed")
+                whole = event["text"]
+                event = {**event, "text": clip(whole, self._limit(row.path)), "characters": len(whole)}
+            self._tell(row.path, row.n, event)
+
+    def progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:
+        """What a tool tells of itself while it runs, from its own thread if it has one; it stands in no record."""
+        self._tell(strand, n, {"event": "tool_progress", "text": text, "fraction": fraction})
+
+    def _tell(self, strand: str, n: int, event: Event) -> None:
+        try:
+            self.tell({**event, "strand": strand, "n": n, "node": name_of(strand)})
+        except Exception:  # a listener's mistake must not end the run that it listens to
+            log.exception("an event listener failed")
 
     def _limit(self, path: str) -> int | None:
         owners = [owner for owner in self.limits if path == owner or path.startswith(f"{owner}/")]

@@ -82,10 +82,10 @@ async def run_agent(
     providers = Providers()
     models: Models = providers if model is None else lambda *_: model
     prepare = _prepared(run, config, checked(run, journal.load(run)), registry, redactor)
-    door = Door(run, registry, models, {CODE: prepare}, allowed, redactor)
+    listener = Events(on_event) if on_event else None
+    door = Door(run, registry, models, {CODE: prepare}, allowed, redactor, listener.progress if listener else None)
     if decisions:
         decide(journal, run, decisions, by="caller", redactor=redactor)
-    listener = Events(on_event) if on_event else None
     spec = Spec(CODE, dict_of(config))
     try:
         ended = await drive(

@@ -10,6 +10,7 @@ SHA-256(previous hash, bytes of the record). Paths:
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -90,6 +91,11 @@ def child(parent: str, name: str, n: int) -> str:
 def item(parent: str, n: int, index: int) -> str:
     """The strand of one item of the batch that record `n` of `parent` opened."""
     return f"{parent}/{n}.{index}"
+
+
+def depth(path: str) -> int:
+    """How many visits and nested runs a strand stands below its root; items of batches do not count."""
+    return sum(re.fullmatch(r"\d+\.\d+", part) is None for part in path.split("/")[1:])
 
 
 def name_of(path: str) -> str:

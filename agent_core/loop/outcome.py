@@ -5,7 +5,6 @@ from hashlib import sha256
 
 import orjson
 
-from agent_core.loop.clip import as_text
 from agent_core.loop.effects import Did, FinishReason, Json
 
 MESSAGES: dict[str, str] = {
@@ -49,8 +48,3 @@ class AgentOutcome:
 def error_of(reason: FinishReason, message: str = "") -> Json | None:
     """The `error` output: null for a success."""
     return None if reason == "final" else {"kind": reason, "message": message or MESSAGES.get(reason, reason)}
-
-
-def answer_text(answer: object) -> str:
-    """A final answer as it stands in the conversation."""
-    return as_text(answer)

@@ -10,7 +10,7 @@ from agent_core.loop.dialect import encode
 from agent_core.loop.effects import CallModel, Did, Edit, Failed, FinishReason, Json, Said, ToolCall, ToolReply
 from agent_core.loop.judge import Verdict, compiled_schema, judge, listed
 from agent_core.loop.messages import action_message, tool_message
-from agent_core.loop.outcome import AgentOutcome, answer_text, error_of
+from agent_core.loop.outcome import AgentOutcome, error_of
 from agent_core.loop.prose import Prose, Repair
 from agent_core.loop.protocol import Action, Final, Plan, ProtocolError, parse, render
 from agent_core.loop.provenance import texts_in
@@ -233,7 +233,7 @@ class Turn:
 
     def final(self, reply: Said, step: Final) -> AgentOutcome:
         self.trace.add(self.budget.steps, at=reply.at, seconds=reply.seconds, thought=step.thought)
-        self.transcript.keep({"role": "assistant", "content": answer_text(step.answer)})
+        self.transcript.keep({"role": "assistant", "content": as_text(step.answer)})
         return self.end("final", answer=step.answer)
 
     def end(

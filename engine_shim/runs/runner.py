@@ -177,8 +177,9 @@ class Engine:
     async def _drive(self, run: str, spec: Spec, base: Path, on_event: Callable[[Event], None] | None) -> RunResult:
         redactor = self._secrets.redactor()
         prepare = {AGENT: agent_preparer(self.registry, redactor, base), ROOT: self._prepare}
-        door = Door(run, self.registry, self._models(base), prepare, self._secrets, redactor)
         listener = Events(on_event) if on_event else None
+        progress = listener.progress if listener else None
+        door = Door(run, self.registry, self._models(base), prepare, self._secrets, redactor, progress)
         keys, journal = keys_of_host(), self.store.journal
         try:
             ended = await drive(run, ROOT, spec, journal=journal, door=door, loops=LOOPS, listener=listener, keys=keys)

@@ -104,6 +104,7 @@ BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
     ({"allowed_tools": [{"tool": "look", "rate_limit": "1/s"}]}, "rate limits are not built yet"),
     ({"mode": "plan"}, "plan mode is not built yet"),
     ({"protocol": "tools"}, "native function calling is not built yet"),
+    ({"tool_choice": "required"}, "tool_choice belongs to native function calling"),
     ({"fallback_models": ["x"]}, "fallback models are not built yet"),
     ({"prompt": None}, "give messages_json or prompt"),
     ({"prompt": "\ud800"}, "/prompt holds a lone surrogate"),
@@ -313,16 +314,32 @@ async def test_a_childs_bad_config_is_a_tool_error_that_the_parent_reads() -> No
     assert replay(journal, run_id="r").identical
 
 
-async def test_agents_nest_only_so_deep() -> None:
+@pytest.mark.parametrize(("levels", "told"), [(8, "is not allowed here"), (12, "runs may be nested 8 deep")])
+async def test_agents_nest_only_so_deep(levels: int, told: str) -> None:
     calls = Calls()
     calls.registry.register(agent_tool(calls.registry))
-    config: dict[str, Any] = {"model": "scripted", "max_steps": 2, "allowed_tools": [], "max_repairs": 0}
-    for _ in range(20):
+    config: dict[str, Any] = {"model": "m", "max_steps": 2, "allowed_tools": [], "max_repairs": 0, "max_tool_calls": 0}
+    for _ in range(levels):
         config = {**config, "allowed_tools": [{"tool": "agent_core", "preset": config}]}
     model = ScriptedModel(lambda messages: action("agent_core", prompt="Deeper."))
     output = await run_agent({**config, "prompt": "Go."}, registry=calls.registry, model=model)
     assert output.finish_reason == "tool_error"
-    assert 5 < output.usage["requests"] < 12
+    assert told in output.error["message"]
+    assert output.usage["requests"] == 9
+
+
+async def test_a_tool_tells_how_far_it_has_come() -> None:
+    events: list[dict[str, Any]] = []
+
+    def work(args: Any, context: ToolContext) -> str:
+        context.progress(f"half of {SECRET}", 0.5)
+        return "done"
+
+    secrets = Secrets(["TOKEN"], env={"TOKEN": SECRET})
+    model = ScriptedModel([action(), final()])
+    await run_agent(CONFIG, registry=Calls(work).registry, model=model, on_event=events.append, secrets=secrets)
+    (told,) = [event for event in events if event["event"] == "tool_progress"]
+    assert (told["text"], told["fraction"], told["strand"], told["n"]) == ("half of [redacted:TOKEN]", 0.5, "agent", 4)
 
 
 async def test_a_model_that_calls_an_agent_sends_it_a_prompt_and_nothing_else() -> None:
