@@ -43,13 +43,28 @@ class JsonlJournal:
                 raise JournalError(f"{self.path} holds run {seen.run!r}: give run {run!r} a file of its own")
             new = fresh(run, rows, seen.last, seen.holds)
             if new:
-                seen.size += _write(fd, b"".join(lines.write(run, row) for row in new), seen.size)
+                data = b"".join(lines.write(run, row) for row in new)
+                _write(fd, data, seen.size)
                 seen.add(run, new)
+                seen.passed(data)
             self._seen = seen
         return claims(rows, new)
 
     def runs(self) -> list[str]:
         return list(dict.fromkeys(run for run, _ in self._rows()))
+
+    def delete(self, run: str) -> bool:
+        """Drop the run and leave an empty file, since another process may be waiting to write to this very one."""
+        if not os.path.exists(self.path):
+            return False
+        with self._lock, _opened(self.path, os.O_RDWR, fcntl.LOCK_EX) as fd:
+            held = {of for of, _ in _whole(_read(fd, 0), 1, self.path)}
+            if run not in held:
+                return False
+            if len(held) > 1:
+                raise JournalError(f"{self.path} holds several runs, which no journal wrote: verify it")
+            os.ftruncate(fd, 0)
+        return True
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -73,6 +88,7 @@ class _Seen:
         self.path = path
         self.inode = 0
         self.size = 0
+        self.mark = (0, b"")
         self.lines = 0
         self.run: str | None = None
         self.hashes: dict[str, list[bytes]] = {}
@@ -93,11 +109,23 @@ class _Seen:
         for row in rows:
             self.hashes.setdefault(row.path, []).append(row.hash)
 
+    def passed(self, data: bytes) -> None:
+        """Count the whole lines of `data`, and note how the last one begins: its hash tells the strand up to it."""
+        if end := data.rfind(b"\n") + 1:
+            start = data.rfind(b"\n", 0, end - 1) + 1
+            self.mark = (self.size + start, data[start : data.index(lines.RECORD, start)])
+            self.size += end
+
+    def is_of(self, fd: int, status: os.stat_result) -> bool:
+        """Whether this is still the file that was seen: not another, nor emptied and written anew."""
+        at, mark = self.mark
+        same = self.inode == status.st_ino and self.size <= status.st_size
+        return same and os.pread(fd, len(mark), at) == mark
+
     def caught_up(self, fd: int) -> "_Seen":
         """This, with what others have appended since; begun anew when another file stands there by now."""
         status = os.fstat(fd)
-        known = self.inode == status.st_ino and self.size <= status.st_size
-        seen = self if known else _Seen(self.path)
+        seen = self if self.is_of(fd, status) else _Seen(self.path)
         seen.inode = status.st_ino
         if seen.size < status.st_size:
             data = _read(fd, seen.size)
@@ -105,7 +133,7 @@ class _Seen:
                 if row.n != seen.count(row.path) or run != (seen.run or run):
                     raise JournalError(f"line {seen.lines + 1} of {self.path} is out of place: verify it")
                 seen.add(run, [row])
-            seen.size += data.rfind(b"\n") + 1
+            seen.passed(data)
         return seen
 
 
@@ -139,7 +167,7 @@ def _read(fd: int, offset: int) -> bytes:
     return b"".join(parts)
 
 
-def _write(fd: int, data: bytes, size: int) -> int:
+def _write(fd: int, data: bytes, size: int) -> None:
     """Put `data` behind the first `size` bytes in one write, or leave exactly those."""
     if os.fstat(fd).st_size > size:
         os.ftruncate(fd, size)
@@ -147,4 +175,3 @@ def _write(fd: int, data: bytes, size: int) -> int:
     if written < len(data):
         os.ftruncate(fd, size)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    return written

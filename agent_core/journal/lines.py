@@ -15,6 +15,8 @@ import orjson
 
 from agent_core.journal.record import Row
 
+RECORD: Final = b',"record":'
+"""What stands before the record; within a JSON string its quotes would be escaped."""
 _STRING: Final = rb'("[^"\\]*(?:\\.[^"\\]*)*")'
 _LINE: Final = re.compile(
     rb'\{"run":%b,"strand":%b,"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}' % (_STRING, _STRING)

@@ -30,6 +30,10 @@ class MemoryJournal:
         with self._lock:
             return list(self._runs)
 
+    def delete(self, run: str) -> bool:
+        with self._lock:
+            return self._runs.pop(run, None) is not None
+
     def close(self) -> None:
         """Nothing is held open; the rows stay for as long as the object."""
 

@@ -65,6 +65,17 @@ class SqliteJournal:
     def runs(self) -> list[str]:
         return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
 
+    def delete(self, run: str) -> bool:
+        """Drop a run; its pages are overwritten with zeros and used again, but the file does not shrink."""
+        if self._db is None and not os.path.exists(self.path):
+            return False
+        with self._opened("write to") as db:
+            if not _layout(db, self.path):
+                return False
+            db.execute("PRAGMA secure_delete = ON")
+            with _transaction(db):
+                return db.execute("DELETE FROM rows WHERE run = ?", (run,)).rowcount > 0
+
     def close(self) -> None:
         with self._lock:
             if self._db is not None:

@@ -7,7 +7,7 @@ from agent_core.journal.record import Row, Tape
 
 
 class Journal(Protocol):
-    """An append-only store of rows. Any number of threads and processes may share one.
+    """An append-only store of rows, from which only whole runs go. Any number of threads and processes may share one.
 
     A row is never changed and never parsed: what comes back is byte for byte what went in.
     """
@@ -28,6 +28,14 @@ class Journal(Protocol):
 
     def runs(self) -> list[str]:
         """The ids of the runs held here, oldest first."""
+        ...
+
+    def delete(self, run: str) -> bool:
+        """Drop all rows of a run, in one go, and leave every other run alone. False when there is no such run.
+
+        A driver that is still at work on the run would begin it anew: delete what has ended. Raises `JournalError`
+        when it cannot be written.
+        """
         ...
 
     def close(self) -> None:

@@ -183,6 +183,24 @@ def test_closing_twice_is_fine(journal: Journal) -> None:
     journal.close()
 
 
+def test_a_deleted_run_is_gone_and_can_begin_anew(journal: Journal) -> None:
+    journal.append("r1", [*numbered("agent", 3), *numbered("agent/2.0", 2)])
+    assert journal.delete("r1")
+    assert (journal.runs(), journal.load("r1")) == ([], {})
+    assert not journal.delete("r1")
+    with pytest.raises(Lost):
+        journal.append("r1", numbered("agent", 3)[2:])
+    assert journal.append("r1", numbered("agent", 1, by="another"))
+    assert journal.load("r1") == {"agent": numbered("agent", 1, by="another")}
+
+
+def test_deleting_an_unknown_run_changes_nothing(journal: Journal) -> None:
+    assert not journal.delete("r1")
+    journal.append("r1", numbered("agent", 1))
+    assert not journal.delete("r2")
+    assert journal.load("r1") == {"agent": numbered("agent", 1)}
+
+
 def race(journals: list[Journal]) -> None:
     """One thread to a journal, all after the same 20 places; each is won once."""
     barrier = Barrier(len(journals), timeout=30)
@@ -229,6 +247,38 @@ def test_runs_are_listed_oldest_first_and_kept_apart(name: str, tmp_path: Path) 
         assert [len(journal.load(run)["agent"]) for run in journal.runs()] == [2, 1, 1]
 
 
+@pytest.mark.parametrize("name", ["memory", "sqlite"])
+def test_deleting_a_run_leaves_the_others_as_they_are(name: str, tmp_path: Path) -> None:
+    with closing(BACKENDS[name](tmp_path / "journal")) as journal:
+        for run in ("r1", "r2", "r11"):
+            journal.append(run, [*numbered("agent", 2, run=run), *numbered("agent/1.0", 2, run=run)])
+        others = {run: journal.load(run) for run in ("r2", "r11")}
+        assert journal.delete("r1")
+        assert (journal.runs(), journal.load("r1")) == (["r2", "r11"], {})
+        assert {run: journal.load(run) for run in ("r2", "r11")} == others
+
+
+@pytest.mark.parametrize("name", ["memory", "sqlite"])
+def test_runs_are_written_while_others_are_deleted(name: str, tmp_path: Path) -> None:
+    barrier = Barrier(2, timeout=30)
+
+    def write(journal: Journal) -> None:
+        for row in numbered("agent", 40, run="kept"):
+            barrier.wait()
+            assert journal.append("kept", [row])
+
+    with closing(BACKENDS[name](tmp_path / "journal")) as journal, ThreadPoolExecutor(1) as pool:
+        for k in range(40):
+            journal.append(f"old {k}", numbered("agent", 3, run=f"old {k}"))
+        writing = pool.submit(write, journal)
+        for k in range(40):
+            barrier.wait()
+            assert journal.delete(f"old {k}")
+        writing.result()
+        assert journal.runs() == ["kept"]
+        assert journal.load("kept") == {"agent": numbered("agent", 40, run="kept")}
+
+
 # ── backends that keep a file ────────────────────────────────────────────────────────────────────
 
 
@@ -244,6 +294,31 @@ def test_two_journals_on_one_file_see_each_others_rows(opened: Callable[..., Jou
     assert theirs.load("r1") == {"agent": rows}
 
 
+def test_what_another_journal_deleted_is_gone_here_too(opened: Callable[..., Journal], tmp_path: Path) -> None:
+    ours, theirs = opened(), opened()
+    ours.append("r1", chain("agent", {"kind": "asked", "text": "the customer's name"}))
+    assert theirs.delete("r1")
+    assert ours.load("r1") == {}
+    with pytest.raises(Lost):
+        ours.append("r1", numbered("agent", 2)[1:])
+    ours.append("r2", numbered("agent", 50, run="r2"))
+    assert theirs.load("r2") == {"agent": numbered("agent", 50, run="r2")}
+    for journal in (ours, theirs):
+        journal.close()
+    assert not any(b"the customer's name" in file.read_bytes() for file in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("more", [1, 2, 3, 40])
+def test_a_run_that_took_the_place_of_a_deleted_one_is_seen(opened: Callable[..., Journal], more: int) -> None:
+    ours, theirs = opened(), opened()
+    ours.append("r1", numbered("agent", 2))
+    theirs.delete("r1")
+    rows = numbered("agent", more + 1, run="r2")
+    theirs.append("r2", rows[:-1])
+    ours.append("r2", rows[-1:])
+    assert theirs.load("r2") == {"agent": rows}
+
+
 def test_of_eight_journals_on_one_file_exactly_one_wins(opened: Callable[..., Journal]) -> None:
     race([opened() for _ in range(8)])
 
@@ -252,6 +327,7 @@ def test_reading_makes_no_file(opened: Callable[..., Journal], tmp_path: Path) -
     journal = opened()
     assert journal.load("r1") == {}
     assert journal.runs() == []
+    assert not journal.delete("r1")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -465,6 +541,16 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     assert journal.runs() == ["r2"]
 
 
+def test_a_run_in_a_file_that_other_runs_were_put_into_is_not_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    for run in ("r1", "r2"):
+        JsonlJournal(tmp_path / run).append(run, numbered("agent", 1, run=run))
+    path.write_bytes(b"".join((tmp_path / run).read_bytes() for run in ("r1", "r2")))
+    with pytest.raises(JournalError, match="holds several runs, which no journal wrote: verify it"):
+        JsonlJournal(path).delete("r1")
+    assert JsonlJournal(path).runs() == ["r1", "r2"]
+
+
 # ── SQLite ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -474,6 +560,16 @@ def test_a_newer_layout_is_refused_by_name(tmp_path: Path) -> None:
         db.execute(f"PRAGMA user_version = {LAYOUT + 1}")
     with closing(SqliteJournal(path)) as journal, pytest.raises(JournalError, match=f"has layout {LAYOUT + 1}"):
         journal.load("r1")
+
+
+def test_the_room_of_deleted_runs_is_used_again(tmp_path: Path) -> None:
+    path, sizes = tmp_path / "runs.db", []
+    for k in range(5):
+        with closing(SqliteJournal(path)) as journal:
+            journal.append(f"r{k}", chain("agent", {"kind": "asked", "text": "x" * 200_000}, run=f"r{k}"))
+            assert journal.delete(f"r{k}")
+        sizes.append(path.stat().st_size)
+    assert len(set(sizes)) == 1
 
 
 def test_a_locked_file_is_told_and_nothing_is_written(tmp_path: Path) -> None:
