@@ -5,6 +5,7 @@ SHA-256(previous hash, bytes of the record). Paths:
 
     agent                        a bare run
     flow/ctx_in.1                visit 1 of a node
+    flow/ctx_in.1~2              the same, tried again for the second time
     flow/agent_core.1/4.0        item 0 of the batch that record 4 asked for
     agent/agent_core.7           the run nested under the call that record 7 asked for
 """
@@ -91,6 +92,11 @@ def child(parent: str, name: str, n: int) -> str:
 def item(parent: str, n: int, index: int) -> str:
     """The strand of one item of the batch that record `n` of `parent` opened."""
     return f"{parent}/{n}.{index}"
+
+
+def attempt(path: str, k: int) -> str:
+    """The strand of a visit's k-th further attempt; the visit's own for 0."""
+    return f"{path}~{k}" if k else path
 
 
 def depth(path: str) -> int:
