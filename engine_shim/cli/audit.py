@@ -42,7 +42,7 @@ def runs(store: Store = None, as_json: AsJson = False) -> int:
 
 def show(run: Run, store: Store = None, as_json: AsJson = False) -> int:
     """Show a run, record by record."""
-    run_id, tape = load(*_source(run, store))
+    run_id, tape = load(*source_of(run, store))
     checked(run_id, tape)
     records = [{"strand": path, "n": row.n, **row.record()} for path in sorted(tape) for row in tape[path]]
     if as_json:
@@ -64,7 +64,7 @@ def verify(
     as_json: AsJson = False,
 ) -> int:
     """Check that a run's journal is whole and as it was written; sealed, too, when this host has a key."""
-    source, run_id = _source(run, store)
+    source, run_id = source_of(run, store)
     found = verify_run(source, run_id=run_id, strand=strand, head=head, count=count, keys=keys_of_host())
     told_all = {name: getattr(found, name) for name in found.__slots__}
     if as_json:
@@ -86,7 +86,7 @@ def replay(
     as_json: AsJson = False,
 ) -> int:
     """Run the recorded run through the loop again, offline, and compare every decision."""
-    source, run_id = _source(run, store)
+    source, run_id = source_of(run, store)
     other = _policy(policy, change or [])
     found = replay_run(source, run_id=run_id, policy=other, loops=LOOPS)
     if as_json:
@@ -183,7 +183,7 @@ def _verdicts(record: dict[str, Any]) -> str:
     return ", ".join([*calls, *(output.as_text({key: value}) for key, value in rest.items())])
 
 
-def _source(run: str, store: Path | None) -> tuple[Path, str | None]:
+def source_of(run: str, store: Path | None) -> tuple[Path, str | None]:
     """Where a run is: a journal file of that name, or the store."""
     if Path(run).is_file():
         return Path(run), None

@@ -9,6 +9,7 @@ import typer
 from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, Divergence, JournalError
 from engine_shim.cli import audit, describe, output, run
 from engine_shim.cli.demo import demo
+from engine_shim.cli.diff import diff
 from engine_shim.errors import EngineError, RunNotFound
 from engine_shim.graph.problem import told
 from utools.errors import UnknownTool
@@ -23,6 +24,7 @@ COMMANDS: tuple[Callable[..., int], ...] = (
     audit.show,
     audit.verify,
     audit.replay,
+    diff,
     describe.tools,
     describe.schema,
     describe.validate,

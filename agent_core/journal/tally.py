@@ -1,0 +1,62 @@
+"""What a recorded run came to, in a few numbers. Pure."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from agent_core.journal.decide import waiting
+from agent_core.journal.record import Record, Tape
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """`finish_reason` is a workflow's status where there is one, and waiting or unfinished before the end.
+
+    `steps` are model replies, `tool_calls` those of agents, `answers` the final answers by strand, of the outermost
+    agents only.
+    """
+
+    run: str
+    finish_reason: str
+    steps: int
+    tool_calls: int
+    tokens: int
+    answers: dict[str, Any]
+
+
+def tally(run: str, tape: Tape) -> Tally:
+    """Count a run's own strands."""
+    strands = {path: [row.record() for row in rows] for path, rows in tape.items()}
+    usages = [record["usage"] for records in strands.values() for record in records if record.get("reply") == "said"]
+    calls = sum(_calls(records) for path, records in strands.items() if not _is_visit(strands, path))
+    tokens = sum(usage["input_tokens"] + usage["output_tokens"] for usage in usages)
+    return Tally(run, _finish(tape, strands), len(usages), calls, tokens, _answers(strands))
+
+
+def _finish(tape: Tape, strands: dict[str, list[Record]]) -> str:
+    """How the root strand ended."""
+    last = next((records[-1] for path, records in strands.items() if "/" not in path), {"kind": ""})
+    if last["kind"] == "run_finished":
+        return str(last.get("finish_reason") or last.get("status"))
+    return "waiting" if waiting(tape) else "unfinished"
+
+
+def _calls(records: list[Record]) -> int:
+    """The tool calls of a strand; one that a person had repeated counts once."""
+    before = [{}, *records]
+    return sum(
+        record["kind"] == "asked" and record["ask"] == "tool" and last.get("decision") != "retry"
+        for last, record in zip(before, records, strict=False)
+    )
+
+
+def _is_visit(strands: dict[str, list[Record]], path: str) -> bool:
+    """Whether a strand is a plain tool's node of a workflow."""
+    above = strands.get(path.rpartition("/")[0])
+    return above is not None and above[0].get("loop") == "flow" and strands[path][0]["kind"] != "run_started"
+
+
+def _answers(strands: dict[str, list[Record]]) -> dict[str, Any]:
+    agents = sorted(path for path, records in strands.items() if records[0].get("loop") == "agent")
+    outer = [path for path in agents if not any(path.startswith(f"{other}/") for other in agents)]
+    ends = {path: strands[path][-1] for path in outer}
+    return {path: end["final_answer"] for path, end in ends.items() if end.get("final_answer") is not None}
