@@ -1,16 +1,16 @@
-"""Where workflow runs are kept: their journal, and an index of them for listing."""
+"""Where workflow runs are kept: their journal, an index of them for listing, and who drives them."""
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent_core.errors import JournalError
 from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
+from engine_shim.runs.claims import Claims, MemoryClaims, SqliteClaims
+from engine_shim.runs.database import Database
 
 _TABLE = """CREATE TABLE IF NOT EXISTS workflow_runs (
     run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, status TEXT NOT NULL,
@@ -36,6 +36,9 @@ class RunStore(Protocol):
     @property
     def journal(self) -> Journal: ...
 
+    @property
+    def claims(self) -> Claims: ...
+
     def save(self, entry: RunEntry) -> None:
         """Add the entry, or put it in place of the run's older one."""
         ...
@@ -48,14 +51,21 @@ class RunStore(Protocol):
         """All entries, newest first."""
         ...
 
-    def close(self) -> None: ...
+    def forget(self, run: str) -> bool:
+        """Delete the run for good, its journal first. False when it held neither a journal nor an entry."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections; the next use opens them again."""
+        ...
 
 
 class MemoryRunStore:
     """Runs of this process, gone with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self.journal: Journal = MemoryJournal()
+        self.claims: Claims = MemoryClaims(clock=clock)
         self._entries: dict[str, RunEntry] = {}
 
     def save(self, entry: RunEntry) -> None:
@@ -67,6 +77,10 @@ class MemoryRunStore:
     def entries(self) -> list[RunEntry]:
         return sorted(self._entries.values(), key=lambda entry: (entry.started_at, entry.run), reverse=True)
 
+    def forget(self, run: str) -> bool:
+        journaled = self.journal.delete(run)
+        return self._entries.pop(run, None) is not None or journaled
+
     def close(self) -> None:
         self.journal.close()
 
@@ -77,41 +91,35 @@ class SqliteRunStore:
     Raises JournalError when the file cannot be used.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path = path
         self.journal: Journal = SqliteJournal(path)
+        self._database = Database(path)
+        self.claims: Claims = SqliteClaims(self._database, clock=clock)
 
     def save(self, entry: RunEntry) -> None:
-        values = (entry.run, entry.workflow, entry.version, entry.status, entry.started_at, entry.base)
-        with self._opened() as db, db:
-            db.execute(f"INSERT OR REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", values)
+        with self._database.writing(_TABLE) as db:
+            db.execute(f"REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", astuple(entry))
 
     def entry(self, run: str) -> RunEntry | None:
-        rows = self._select("WHERE run = ?", (run,))
+        rows = self._select("WHERE run = ?", run)
         return rows[0] if rows else None
 
     def entries(self) -> list[RunEntry]:
-        return self._select("ORDER BY started_at DESC, run DESC", ())
+        return self._select("ORDER BY started_at DESC, run DESC")
+
+    def forget(self, run: str) -> bool:
+        journaled = self.journal.delete(run)
+        if self.entry(run) is None:
+            return journaled
+        with self._database.writing(_TABLE) as db:
+            db.execute("DELETE FROM workflow_runs WHERE run = ?", (run,))
+        return True
 
     def close(self) -> None:
         self.journal.close()
+        self._database.close()
 
-    def _select(self, clause: str, values: tuple[Any, ...]) -> list[RunEntry]:
-        if not self.path.exists():
-            return []
-        with self._opened() as db:
-            return [RunEntry(*row) for row in db.execute(f"SELECT {_COLUMNS} FROM workflow_runs {clause}", values)]
-
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self.path.exists():
-                self.path.touch(0o600)
-            with closing(sqlite3.connect(self.path, timeout=5)) as db:
-                db.execute(_TABLE)
-                yield db
-        except (sqlite3.Error, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            told = f"{self.path} cannot be used as a run store: {reason}; choose another by --store or AGENT_CORE_STORE"
-            raise JournalError(told) from error
+    def _select(self, clause: str, *values: Any) -> list[RunEntry]:
+        rows = self._database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
+        return [RunEntry(*row) for row in rows]
