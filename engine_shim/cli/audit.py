@@ -1,6 +1,7 @@
 """Commands that look at recorded runs: runs, show, verify, replay."""
 
 import json
+from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -16,6 +17,8 @@ from agent_core.replayer import Replay
 from agent_core.replayer import replay as replay_run
 from agent_core.whatif import VARIABLE
 from engine_shim.cli import output
+from engine_shim.cli.moments import moment
+from engine_shim.cli.replays import replay_all
 from engine_shim.cli.run import AsJson, Store
 from engine_shim.errors import RunNotFound
 from engine_shim.graph.document import read_document
@@ -79,15 +82,22 @@ def verify(
 
 
 def replay(
-    run: Run,
+    run: Annotated[str | None, typer.Argument(metavar="RUN|FILE", help="A run's id, or a journal file.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every run of the store, and a table of them.")] = False,
+    since: Annotated[str | None, typer.Option(help="With --all: begun since a date, or in the last 7d.")] = None,
     policy: Annotated[Path | None, typer.Option(help="A policy to judge the run by instead, JSON or YAML.")] = None,
     change: Annotated[list[str] | None, typer.Option("--set", help="One key of that policy, key=value.")] = None,
     store: Store = None,
     as_json: AsJson = False,
 ) -> int:
     """Run the recorded run through the loop again, offline, and compare every decision."""
-    source, run_id = source_of(run, store)
     other = _policy(policy, change or [])
+    if every and run is None:
+        began = moment("--since", since, datetime.now(UTC)) if since is not None else None
+        return replay_all(store or default_store(), began, other, as_json=as_json)
+    if every or run is None or since is not None:
+        raise typer.BadParameter("replay takes one run, or --all, which --since goes with")
+    source, run_id = source_of(run, store)
     found = replay_run(source, run_id=run_id, policy=other, loops=LOOPS)
     if as_json:
         told_all = {"identical": found.identical, "divergence": found.divergence, "tape_ended": found.tape_ended}

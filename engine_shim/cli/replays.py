@@ -1,0 +1,120 @@
+"""Replaying all runs of a store: what came of each, and a table of them."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core.errors import Damaged, DefinitionError
+from agent_core.journal.chain import complete
+from agent_core.journal.record import Tape
+from agent_core.journal.seal import parted
+from agent_core.journal.store import Journal
+from agent_core.replayer import Replay
+from agent_core.replayer import replay as replay_run
+from engine_shim.cli import output
+from engine_shim.cli.moments import recorded
+from engine_shim.runs.runner import LOOPS
+from engine_shim.runs.store import SqliteRunStore
+
+_FINE: Final = {"identical", "unfinished"}
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of one run: `outcome` is identical, diverged, unfinished, damaged or unreadable.
+
+    Under another policy it may also have changed, or have outlived its tape: it would have gone on where that ends.
+    `at` is "strand:n" of the first difference or damage; `changed` counts the decisions that come out otherwise,
+    those that are counterfactual among them.
+    """
+
+    run: str
+    workflow: str
+    outcome: str
+    at: str | None = None
+    steps: int = 0
+    changed: int = 0
+    why: str | None = None
+
+
+def replay_all(path: Path, since: datetime | None, policy: Mapping[str, Any] | None, *, as_json: bool) -> int:
+    """Replay every run that began at `since` or later, newest first, and tell; returns the exit code."""
+    store = SqliteRunStore(path)
+    found = [_replayed(store.journal, *chosen, policy) for chosen in _chosen(store, since)]
+    store.close()
+    if as_json:
+        output.document({"runs": [asdict(each) for each in found], "outcomes": Counter(e.outcome for e in found)})
+    else:
+        for line in table(found):
+            output.line(line)
+    return output.OK if all(each.outcome in _FINE for each in found) else output.AUDIT
+
+
+def table(found: list[Replayed]) -> list[str]:
+    """A line for each run, and how many came out how."""
+    cells = [("run", "workflow", "outcome", "steps", "changed decisions"), *map(_cells, found)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    counts = Counter(each.outcome for each in found)
+    told = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.most_common())
+    total = output.counted(len(found), "run")
+    return [*(lines if found else []), f"{total}: {told}" if told else total]
+
+
+def _cells(each: Replayed) -> tuple[str, ...]:
+    outcome = f"{each.outcome} at {each.at}" if each.at else each.outcome
+    return each.run, each.workflow, outcome, str(each.steps), str(each.changed)
+
+
+def _chosen(store: SqliteRunStore, since: datetime | None) -> Iterator[tuple[str, str]]:
+    """Run and workflow of those that the index names, and of those that only the journal holds."""
+    told = [(entry.run, entry.workflow, entry.started_at) for entry in store.entries()]
+    known = {run for run, _, _ in told}
+    told += [(run, *_told(store.journal, run)) for run in reversed(store.journal.runs()) if run not in known]
+    for run, workflow, started_at in told:
+        began = recorded(started_at)
+        if since is None or began is None or began >= since:
+            yield run, workflow
+
+
+def _told(journal: Journal, run: str) -> tuple[str, str]:
+    """What the journal alone tells of a run: its workflow, or what else it is, and when it began."""
+    try:
+        own, _ = parted(journal.load(run))
+        started = own[_root(own)][0].record()
+        return str(started["definition"]["id"] if "definition" in started else started["loop"]), str(started["at"])
+    except Exception:  # whatever stands there, the run is in the table, where its replay says what is wrong
+        return "?", ""
+
+
+def _replayed(journal: Journal, run: str, workflow: str, policy: Mapping[str, Any] | None) -> Replayed:
+    try:
+        tape = journal.load(run)
+        rows = [row for strand in tape.values() for row in strand]
+        found = replay_run(rows, run_id=run, policy=policy, loops=LOOPS)
+        outcome, at = _came_out(found, parted(tape)[0], policy is not None)
+    except Damaged as error:
+        return Replayed(run, workflow, "damaged", f"{error.path}:{error.n}", why=str(error))
+    except Exception as error:  # a sound chain over nonsense may break a loop in any way: the other runs go on
+        if isinstance(error, DefinitionError) and error.where.startswith("policy"):
+            raise
+        return Replayed(run, workflow, "unreadable", why=str(error) or type(error).__name__)
+    changed = sum(decision["recorded"] != decision["now"] for decision in found.decisions)
+    return Replayed(run, workflow, outcome, at, found.steps, changed)
+
+
+def _came_out(found: Replay, own: Tape, varied: bool) -> tuple[str, str | None]:
+    """The outcome of a replay, and where it differs."""
+    if found.identical:
+        return "identical", None
+    if found.divergence is not None:
+        at = f"{found.divergence['strand']}:{found.divergence['n']}"
+        return ("changed" if varied else "diverged"), at
+    return ("outlived" if varied and complete(own, _root(own)) else "unfinished"), None
+
+
+def _root(own: Tape) -> str:
+    return next((path for path in own if "/" not in path), "")
