@@ -85,7 +85,7 @@ class MemoryClaims:
             held = {run: claim for run in runs if (claim := self._claims.get(run)) and claim.driver == driver}
             until = self._clock() + TTL
             self._claims |= {run: replace(claim, until=until) for run, claim in held.items()}
-        return _notices(runs, held)
+        return _notices(runs, {run: claim.wish for run, claim in held.items()})
 
     def wish(self, run: str, wish: Wish) -> bool:
         with self._lock:
@@ -121,10 +121,11 @@ class SqliteClaims:
         return None
 
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
-        rows = self._select("SELECT run, driver, until, wish FROM run_claims WHERE driver = ?", driver)
-        asked, now = set(runs), self._clock()
-        held = {run: Claim(*row) for run, *row in rows if run in asked}
-        if not all(now + TTL - _RENEW_AFTER < claim.until <= now + TTL for claim in held.values()):
+        asked = set(runs)
+        rows = self._select("SELECT run, wish, until FROM run_claims WHERE driver = ?", driver)
+        now = self._clock()
+        held: dict[str, Wish | None] = {run: wish for run, wish, _ in rows if run in asked}
+        if not all(now + TTL - _RENEW_AFTER < until <= now + TTL for run, _, until in rows if run in asked):
             with self._database.writing(_TABLE) as db:
                 renewed = [(now + TTL, run, driver) for run in held]
                 db.executemany("UPDATE run_claims SET until = ? WHERE run = ? AND driver = ?", renewed)
@@ -157,6 +158,6 @@ def _rival(held: Claim | None, driver: str | None, now: float) -> str | None:
     return held.driver
 
 
-def _notices(runs: Collection[str], held: Mapping[str, Claim]) -> dict[str, Notice]:
-    notices: dict[str, Notice | None] = {run: held[run].wish if run in held else "lost" for run in runs}
+def _notices(runs: Collection[str], held: Mapping[str, Wish | None]) -> dict[str, Notice]:
+    notices: dict[str, Notice | None] = {run: held.get(run, "lost") for run in runs}
     return {run: notice for run, notice in notices.items() if notice is not None}
