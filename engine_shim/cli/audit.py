@@ -23,7 +23,7 @@ from engine_shim.cli.run import AsJson, Store
 from engine_shim.errors import RunNotFound
 from engine_shim.graph.document import read_document
 from engine_shim.runs.runner import LOOPS, default_store
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.runs.store import RunEntry, SqliteRunStore
 
 Run = Annotated[str, typer.Argument(metavar="RUN|FILE", help="A run's id in the store, or a journal file.")]
 
@@ -34,13 +34,22 @@ def runs(store: Store = None, as_json: AsJson = False) -> int:
     """List the runs of the store, newest first."""
     entries = SqliteRunStore(store or default_store()).entries()
     if as_json:
-        told = ("run", "workflow", "version", "status", "started_at")
-        output.document([{name: getattr(entry, name) for name in told} for entry in entries])
+        output.document([as_data(entry) for entry in entries])
         return output.OK
     for entry in entries:
-        at = entry.started_at[:19].replace("T", " ")
-        output.line(f"{entry.run}  {entry.status:<9}  {at}  {entry.workflow} {entry.version}")
+        output.line(as_line(entry))
     return output.OK
+
+
+def as_data(entry: RunEntry) -> dict[str, str]:
+    """A run of the store as a document tells it."""
+    return {name: getattr(entry, name) for name in ("run", "workflow", "version", "status", "started_at")}
+
+
+def as_line(entry: RunEntry) -> str:
+    """A run of the store as a list tells it."""
+    at = entry.started_at[:19].replace("T", " ")
+    return f"{entry.run}  {entry.status:<9}  {at}  {entry.workflow} {entry.version}"
 
 
 def show(run: Run, store: Store = None, as_json: AsJson = False) -> int:

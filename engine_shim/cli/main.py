@@ -10,6 +10,7 @@ from agent_core.errors import AgentCoreError, Damaged, DecisionError, Definition
 from engine_shim.cli import audit, describe, output, run
 from engine_shim.cli.demo import demo
 from engine_shim.cli.diff import diff
+from engine_shim.cli.retention import retention
 from engine_shim.errors import EngineError, RunNotFound
 from engine_shim.graph.problem import told
 from utools.errors import UnknownTool
@@ -25,6 +26,7 @@ COMMANDS: tuple[Callable[..., int], ...] = (
     audit.verify,
     audit.replay,
     diff,
+    retention,
     describe.tools,
     describe.schema,
     describe.validate,

@@ -14,6 +14,10 @@ from command import Cli, Write
 from agent_core import SqliteJournal, run_agent_sync
 from agent_core.journal.record import FORMAT, Record, chained, genesis
 from agent_core.models import ScriptedModel
+from engine_shim import SqliteRunStore
+from engine_shim.cli.retention import STATUSES, expired
+from engine_shim.runs.driver import new_driver
+from engine_shim.runs.store import RunEntry
 from utools import ToolRegistry
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/workflows"
@@ -280,3 +284,108 @@ def test_replay_takes_a_run_or_all_of_them(cli: Cli, words: list[str]) -> None:
         2,
         "agent-core: Invalid value: replay takes one run, or --all, which --since goes with\n",
     )
+
+
+# ── retention ────────────────────────────────────────────────────────────────────────────────────
+
+
+def held(cli: Cli) -> list[str]:
+    return [entry["run"] for entry in cli("runs", "--json").json]
+
+
+@pytest.fixture
+def store_of_runs(cli: Cli, asked: Any, store: Path, aged: Callable[[str, str], None]) -> dict[str, str]:
+    """Runs that began 40 days ago, by status, and two of this hour."""
+    runs = {status: asked(final()) for status in STATUSES}
+    for status, run in runs.items():
+        edit(store, "UPDATE workflow_runs SET status = ? WHERE run = ?", status, run)
+        aged(run, ago(days=40))
+    return {**runs, "new": asked(final()), "young": asked(final())}
+
+
+def test_old_finished_runs_are_deleted_and_no_others(cli: Cli, store_of_runs: dict[str, str], store: Path) -> None:
+    runs = store_of_runs
+    gone = {runs[status] for status in ("completed", "failed", "cancelled")}
+    ran = cli("retention", "--older-than", "30d")
+    assert (ran.code, ran.err, ran.out.splitlines()[-1]) == (0, "", "deleted 3 runs")
+    assert {line.split()[0] for line in ran.out.splitlines()[:-1]} == gone
+    assert set(held(cli)) == set(runs.values()) - gone
+    with closing(SqliteJournal(store)) as journal:
+        assert set(journal.runs()) == set(runs.values()) - gone
+    assert [cli("verify", run).code for run in (runs["new"], runs["completed"])] == [0, 2]
+    assert cli("retention", "--older-than", "30d").out == "deleted 0 runs\n"
+
+
+def test_a_dry_run_deletes_nothing(cli: Cli, store_of_runs: dict[str, str]) -> None:
+    ran = cli("retention", "--older-than", "30d", "--dry-run")
+    assert ran.out.splitlines()[-1] == "would delete 3 runs"
+    told = cli("retention", "--older-than", "30d", "--dry-run", "--json").json
+    statuses = sorted(entry["status"] for entry in told["deleted"])
+    assert (told["dry_run"], told["kept"], statuses) == (True, [], ["cancelled", "completed", "failed"])
+    assert set(held(cli)) == set(store_of_runs.values())
+
+
+def test_runs_that_are_not_finished_go_only_by_name(cli: Cli, store_of_runs: dict[str, str]) -> None:
+    told = cli("retention", "--older-than", "30d", "--status", "waiting, paused", "--json").json
+    assert {entry["run"] for entry in told["deleted"]} == {store_of_runs["waiting"], store_of_runs["paused"]}
+    assert store_of_runs["completed"] in held(cli)
+
+
+def test_a_run_that_somebody_drives_is_kept(cli: Cli, store_of_runs: dict[str, str], store: Path) -> None:
+    run = store_of_runs["running"]
+    runs = SqliteRunStore(store)
+    with closing(runs):
+        assert runs.claims.claim(run, new_driver()) is None
+        ran = cli("retention", "--older-than", "30d", "--status", "running")
+        assert ran.out.splitlines()[0].startswith(f"{run}  running")
+        assert ran.out.splitlines()[1] == "deleted 0 runs"
+        kept = cli("retention", "--older-than", "30d", "--status", "running", "--json").json["kept"]
+        assert [entry["run"] for entry in kept] == [run]
+    assert run in held(cli)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "Missing option '--older-than'"),
+        (["--older-than", "yesterday"], "--older-than 'yesterday': write an age, such as 30d"),
+        (["--older-than", "2026-01-01"], "--older-than '2026-01-01': write an age"),
+        (["--older-than", "99999999999d"], "--older-than '99999999999d': write an age"),
+        (["--older-than", "1d", "--status", "done"], "--status 'done': name any of completed, failed"),
+        (["--older-than", "1d", "--status", ""], "--status '': name any of completed, failed"),
+    ],
+)
+def test_retention_asks_for_an_age_and_for_statuses_that_there_are(
+    cli: Cli, asked: Any, words: list[str], told: str
+) -> None:
+    run = asked(final())
+    ran = cli("retention", *words)
+    assert (ran.code, ran.out, told in ran.err) == (2, "", True)
+    assert held(cli) == [run]
+
+
+def test_an_empty_store_has_nothing_to_delete_and_is_not_made(cli: Cli, store: Path) -> None:
+    assert cli("retention", "--older-than", "1d").out == "deleted 0 runs\n"
+    assert not store.exists()
+
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("began", "goes"),
+    [
+        ("2026-01-29T23:59:59.999Z", True),
+        ("2026-01-30T00:00:00.000Z", False),
+        ("2026-02-28T00:00:00.000Z", False),
+        ("2027-01-01T00:00:00.000Z", False),
+        ("2026-01-30T00:30:00.000+01:00", True),
+        ("2026-01-01T00:00:00", True),
+        ("", False),
+        ("long ago", False),
+    ],
+)
+def test_a_run_expires_by_when_it_began(began: str, goes: bool) -> None:
+    entry = RunEntry("r", "w", "1", "completed", began, "")
+    assert expired([entry], timedelta(days=30), ["completed"], NOW) == [entry] * goes
+    assert expired([entry], timedelta(days=30), ["failed"], NOW) == []
