@@ -16,8 +16,8 @@ from agent_core.loop.effects import CallModel, Cancelled, Classify, Did, Doubt, 
 from agent_core.loop.tokens import estimate
 from agent_core.models.client import Completion, ModelError, Models, Question
 from agent_core.prepare import Prepare
-from agent_core.secrets import Secrets
-from utools.errors import UnknownTool
+from agent_core.secrets import Secrets, filled
+from utools.errors import ToolError, UnknownTool
 from utools.guards.redaction import Redactor
 from utools.guards.scrub import scrubbed
 from utools.registry import ToolRegistry
@@ -103,7 +103,7 @@ class Door:
             return Doubt(told, now(), seconds) if op.doubtful else Failed("timeout", told, now(), seconds)
         except CancelledItself:
             result = ToolResult(False, error="the tool cancelled itself")
-        except UnknownTool as error:
+        except (UnknownTool, ToolError) as error:
             return Failed("tool_error", str(error), now(), perf_counter() - start)
         failure = None if result.error is None else self.redactor.text(result.error)
         seconds = perf_counter() - start
@@ -113,14 +113,18 @@ class Door:
         return Did(result.success, self.redactor.value(result.output), failure, now(), seconds, cached)
 
     async def _attempts(self, call: ToolCall, op: Act) -> ToolResult:
-        """The call, which judge has validated, and where nothing can be done twice, again after what may pass."""
-        context = self._context(call, op)
-        result = await self.registry.execute(call.tool, call.config, context, validated=True)
+        """The call, and where nothing can be done twice, again after what may pass.
+
+        Judge has validated it, all but what is secret.
+        """
+        context, config = self._context(call, op), filled(call.config, call.fills, self.secrets)
+        validated = not call.fills
+        result = await self.registry.execute(call.tool, config, context, validated=validated)
         for attempt in range(TRANSIENT_RETRIES):
             if op.doubtful or result.success or not result.metadata.get("transient"):
                 break
             await asyncio.sleep(BACKOFF * 2**attempt)
-            result = await self.registry.execute(call.tool, call.config, context, validated=True)
+            result = await self.registry.execute(call.tool, config, context, validated=validated)
         return result
 
     def _context(self, call: ToolCall, op: Act) -> ToolContext:

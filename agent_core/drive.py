@@ -4,19 +4,20 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from agent_core.door import Door, now
 from agent_core.errors import DecisionError, Lost
 from agent_core.journal.chain import checked
 from agent_core.journal.decide import Decisions, decided
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Slot, Spec
-from agent_core.journal.record import Row
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
+from agent_core.journal.record import Row, name_of
 from agent_core.journal.recorder import Ended, recorded
 from agent_core.journal.seal import Keys, sealed
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
-from agent_core.loop.effects import Cancelled, Classify, Doubt, answer_record
+from agent_core.loop.effects import Cancelled, Classify, Doubt, Suspended, answer_record
 from utools.guards.redaction import Redactor
 
 log = logging.getLogger("agent_core")
@@ -35,13 +36,15 @@ async def drive(
     loops: Loops,
     listener: Listener | None = None,
     keys: Keys | None = None,
+    reins: "Reins | None" = None,
 ) -> Ended:
     """Drive a run from its tape, and live where that ends, to its outcome. With `keys` it is sealed then.
 
-    A cancelled driver still writes the run's last record before the cancellation goes on. Raises DefinitionError
-    for a run that cannot be started and JournalError when the journal cannot be read or written.
+    A cancelled driver still writes the run's last record before the cancellation goes on; a run cancelled by the
+    `reins` ends like any other. Raises DefinitionError for a run that cannot be started and JournalError when the
+    journal cannot be read or written.
     """
-    live = Live(journal, door, listener)
+    live = Live(journal, door, listener, reins or Reins())
     for attempt in range(1, ATTEMPTS + 1):
         tape = checked(run, journal.load(run))
         try:
@@ -53,7 +56,7 @@ async def drive(
             continue
         if keys is not None:
             _seal(journal, run, keys)
-        if live.cancelled:
+        if live.interrupted:
             raise asyncio.CancelledError
         assert isinstance(ended, Ended)
         return ended
@@ -77,14 +80,39 @@ def _seal(journal: Journal, run: str, keys: Keys) -> None:
             journal.append(run, [row])
 
 
-class Live:
-    """One walk through the recorder's operations. `cancelled` once the caller has cancelled it."""
+@dataclass(slots=True, eq=False)
+class Reins:
+    """How another hand stops a run that is being driven, from the event loop that drives it.
 
-    def __init__(self, journal: Journal, door: Door, listener: Listener | None) -> None:
-        self.cancelled = False
+    A pause lets what is under way answer, and begins nothing more; a cancellation aborts it.
+    """
+
+    pulled: Literal["pause", "cancel"] | None = None
+    driven: "list[Live]" = field(default_factory=list, repr=False)
+
+    def pull(self, how: Literal["pause", "cancel"]) -> None:
+        """Stop the run; a cancellation outweighs a pause, and there is no way back."""
+        if self.pulled != "cancel":
+            self.pulled = how
+            for live in self.driven:
+                live.stop()
+
+
+class Live:
+    """One walk through the recorder's operations. `interrupted` once the caller has cancelled it."""
+
+    def __init__(self, journal: Journal, door: Door, listener: Listener | None, reins: Reins) -> None:
+        self.interrupted = False
         self._acting: set[asyncio.Task[Any] | None] = set()
+        self._sleeping: set[asyncio.Task[Any] | None] = set()
         self._kept: set[tuple[str, int]] = set()
-        self._journal, self._door, self._listener = journal, door, listener
+        self._journal, self._door, self._listener, self._reins = journal, door, listener, reins
+        reins.driven.append(self)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether what is under way stops, and nothing more is begun."""
+        return self.interrupted or self._reins.pulled == "cancel"
 
     async def run(self, operations: Operations) -> Any:
         reply: Any = None
@@ -102,14 +130,43 @@ class Live:
                 return None
             case Act():
                 return await self._act(operation)
-            case Begin():
-                return Cancelled(now()) if self.cancelled else self._door.begin(operation)
+            case Begin(path):
+                return self._held(path) or self._door.begin(operation)
+            case Sleep(path, seconds):
+                return await self._sleep(path, seconds)
             case Classify():
                 return self._door.classify(operation)
             case Fork():
                 return await self._fork(operation)
 
+    def _held(self, path: str) -> Cancelled | Suspended | None:
+        """What keeps anything more from being begun."""
+        if self.cancelled:
+            return Cancelled(now())
+        if self._reins.pulled == "pause":
+            return Suspended(
+                "paused", ({"strand": path, "n": 0, "tool": name_of(path), "args": {}, "reason": "paused"},)
+            )
+        return None
+
+    async def _sleep(self, path: str, seconds: float) -> Cancelled | Suspended | None:
+        task = asyncio.current_task()
+        self._sleeping.add(task)
+        try:
+            if self._held(path) is None:
+                await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            if self._reins.pulled is None:
+                self._interrupt()
+        finally:
+            self._sleeping.discard(task)
+        return self._held(path)
+
     async def _act(self, act: Act) -> Any:
+        held = self._held(act.slot.path)
+        if isinstance(held, Suspended):
+            self._append(act.rows[:-1])
+            return held
         claimed = self._append(act.rows)
         if act.doubtful and not claimed:  # another driver wrote this very `asked`: the write is its own
             raise Lost(act.slot.path, act.slot.n - 1)
@@ -120,7 +177,8 @@ class Live:
         try:
             reply = await self._door.act(act)
         except asyncio.CancelledError:
-            self._cancel()
+            if self._reins.pulled != "cancel":
+                self._interrupt()
             return Cancelled(now())
         finally:
             self._acting.discard(task)
@@ -181,12 +239,24 @@ class Live:
                 done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 return done
             except asyncio.CancelledError:
-                self._cancel()
+                self._interrupt()
 
-    def _cancel(self) -> None:
+    def _interrupt(self) -> None:
         """The caller has cancelled: what is under way stops, and nothing more is begun."""
-        if not self.cancelled:
-            self.cancelled = True
-            for task in self._acting - {asyncio.current_task(), None}:
-                if task is not None:
-                    task.cancel()
+        if not self.interrupted:
+            self.interrupted = True
+            self.stop()
+
+    def stop(self) -> None:
+        """Wake what sleeps, and, when the run is cancelled, abort what is under way."""
+        stopping = self._sleeping | self._acting if self.cancelled else set(self._sleeping)
+        for task in stopping - {_own_task(), None}:
+            if task is not None:
+                task.cancel()
+
+
+def _own_task() -> "asyncio.Task[Any] | None":
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None

@@ -7,24 +7,32 @@ from typing import Any
 from agent_core.config import AgentConfig, AllowedTool
 from agent_core.errors import DefinitionError
 from agent_core.loop.effects import Json
+from agent_core.loop.judge import apart_from
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 from utools.schema import Narrowing, author_keys, visible
 from utools.tool import Tool
 
 
-def tool_policies(config: AgentConfig, registry: ToolRegistry) -> dict[str, Json]:
+def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[Json] = ()) -> dict[str, Json]:
     """The whitelisted tools by code, in the config's order. An exact code outweighs a glob; deny wins.
 
+    `fills` says where secrets belong in the config, of which only presets may hold any.
     A glob does not reach a tool that cannot run without what its author presets, such as `agent_core`.
     DefinitionError for a tool that there is not, a glob that fits none, a preset that the tool refuses.
     """
     codes = [tool.code for tool in registry.all()]
     return {
-        code: _policy(registry, code, allowed, config, where)
+        code: _policy(registry, code, allowed, config, where, _within(fills, where))
         for code, (allowed, where) in whitelisted(config, codes).items()
         if code == allowed.tool or not _unset(registry.schema(code).schema, allowed)
     }
+
+
+def _within(fills: Sequence[Json], where: str) -> list[Json]:
+    """The fills of the preset of the entry at `where`, as seen from that preset."""
+    index = int(where.rpartition("/")[2])
+    return [{**fill, "at": fill["at"][3:]} for fill in fills if fill["at"][:3] == ["allowed_tools", index, "preset"]]
 
 
 def whitelisted(config: AgentConfig, codes: Sequence[str]) -> dict[str, tuple[AllowedTool, str]]:
@@ -79,10 +87,12 @@ def bound_by(allowed: AllowedTool, config: AgentConfig) -> Json:
     }
 
 
-def _policy(registry: ToolRegistry, code: str, allowed: AllowedTool, config: AgentConfig, where: str) -> Json:
+def _policy(
+    registry: ToolRegistry, code: str, allowed: AllowedTool, config: AgentConfig, where: str, fills: Sequence[Json]
+) -> Json:
     tool, schema = registry.get(code), registry.schema(code).schema
     hidden = sorted(author_keys(schema) | set(allowed.preset))
-    _check_preset(registry, code, allowed, where)
+    _check_preset(registry, code, allowed, where, fills)
     if missing := _unset(schema, allowed):
         told = f"the author must set {', '.join(missing)}: no model can"
         raise DefinitionError(told, where=f"{where}/preset", value=allowed.preset)
@@ -96,6 +106,7 @@ def _policy(registry: ToolRegistry, code: str, allowed: AllowedTool, config: Age
         "effect": effect_as_data(tool),
         "idempotent": tool.idempotent,
         **bound_by(allowed, config),
+        **({"fills": list(fills)} if fills else {}),
     }
 
 
@@ -106,9 +117,9 @@ def effect_as_data(tool: Tool) -> Any:
     return "dynamic" if callable(tool.effect) else {key: tool.effect[key] for key in ("argument", "read")}
 
 
-def _check_preset(registry: ToolRegistry, code: str, allowed: AllowedTool, where: str) -> None:
+def _check_preset(registry: ToolRegistry, code: str, allowed: AllowedTool, where: str, fills: Sequence[Json]) -> None:
     """What the author sets must fit the tool's schema; what is missing may still come from the model."""
-    for fault in registry.validate(code, allowed.preset):
+    for fault in apart_from(fills, registry.validate(code, allowed.preset)):
         if fault.pointer.split("/")[1:2] and fault.pointer.split("/")[1] in allowed.preset:
             raise DefinitionError(fault.message, where=f"{where}/preset{fault.pointer}")
 

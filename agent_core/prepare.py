@@ -44,7 +44,7 @@ def prepare_agent(
     clean = redactor or Redactor({})
     if read.answer_schema is not None:
         ConfigSchema(read.answer_schema, foreign=True, where="answer_schema")
-    tools = tool_policies(read, registry)
+    tools = tool_policies(read, registry, inherited.get("fills", ()))
     given = _conversation(read)
     texts = templates(read.language, read.prompts, base)
     system, messages = _messages(read, texts, tools, given)

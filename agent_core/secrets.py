@@ -1,8 +1,10 @@
 """Secrets: environment variables that the operator lets tools read, and the redactor that hides their values."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+from agent_core.loop.effects import Json
 from utools.errors import ToolError
 from utools.guards.redaction import Redactor
 
@@ -34,3 +36,21 @@ class Secrets:
         """
         keys = {name for name, value in self._env.items() if name.endswith("_API_KEY") and len(value) >= SHORTEST_KEY}
         return Redactor({name: value for name in sorted(self.names | keys) if (value := self._env.get(name))})
+
+
+def filled(config: Any, fills: Sequence[Json], secret: Callable[[str], str]) -> Any:
+    """The config with secrets where the fills say, {at, parts}; ToolError for one that is not allowed or not set."""
+    for fill in fills:
+        parts = [part if isinstance(part, str) else secret(part["env"]) for part in fill["parts"]]
+        config = _put(config, fill["at"], "".join(parts))
+    return config
+
+
+def _put(value: Any, at: Sequence[str | int], text: str) -> Any:
+    """A copy of the value with the text at a place in it."""
+    if not at:
+        return text
+    key, *rest = at
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy[key] = _put(value[key], rest, text)
+    return copy

@@ -25,12 +25,30 @@ def query(expression: str, data: Any, *, clock: Callable[[], float] = time.monot
     """
     meter = _Metered(clock)
     try:
-        parsed = Parser().parse(expression).parsed
-        return meter.visit(parsed, data)
+        return meter.visit(_parsed(expression), data)
     except JMESPathError as error:
         raise QueryError(f"{type(error).__name__}: {error}") from None
     except RecursionError:
         raise QueryError("the expression or the data is nested too deeply") from None
+
+
+def check_query(expression: str) -> None:
+    """QueryError for an expression that cannot be read."""
+    try:
+        _parsed(expression)
+    except JMESPathError as error:
+        raise QueryError(f"{type(error).__name__}: {error}") from None
+    except RecursionError:
+        raise QueryError("the expression is nested too deeply") from None
+
+
+def holds(found: Any) -> bool:
+    """Whether JMESPath counts a value as true: all but null, false, and an empty text, list or object."""
+    return not (found is None or found is False or found in ("", [], {}))
+
+
+def _parsed(expression: str) -> Any:
+    return Parser().parse(expression).parsed
 
 
 class _Metered(TreeInterpreter):

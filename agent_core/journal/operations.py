@@ -1,9 +1,12 @@
 """What the recorder needs done: the operations that a driver performs, and what it sends back.
 
 operation   what the driver does                                     what it sends back
-Begin       prepares a run that the tape does not hold yet           the body of `run_started`, or Failed
+Begin       prepares a run that the tape does not hold yet           the body of `run_started`, or Failed, Cancelled,
+                                                                     Suspended
 Append      appends the rows                                         None
-Act         appends the rows, then acts                              Said, Did, Failed, Cancelled or Doubt
+Act         appends the rows, then acts                              Said, Did, Failed, Cancelled or Doubt; Suspended
+                                                                     when it has appended all but the last row
+Sleep       waits before a node is tried again                       None, Cancelled or Suspended
 Classify    asks a tool's own function what a call would do          "read", "write" or "nested"
 Fork        drives the branches side by side, and what `more` adds   what they return, in order of start
 """
@@ -20,13 +23,15 @@ from agent_core.loop.effects import CallModel, Classify, Json, ToolCall
 class Spec:
     """A run to be prepared: the nested tool's code, its config, and what its parent hands down.
 
-    `inherited` has what the parent can still spend (tool_calls, tokens, cost, seconds), and as `trusted` the texts
-    that the parent trusts; it is empty for a run without a parent, and for a workflow's node.
+    `inherited` has what the parent can still spend (tool_calls, tokens, cost, seconds), as `trusted` the texts that
+    the parent trusts, and as `fills` where secrets belong in the config; it is empty for a run without a parent.
+    `spent` is what earlier attempts at this run have used up.
     """
 
     tool: str
     config: Json
     inherited: Json = field(default_factory=dict)
+    spent: Json | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,5 +74,13 @@ class Fork:
     more: Callable[[Any], Sequence["Operations"]] | None = None
 
 
-Operation = Begin | Append | Act | Classify | Fork
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """`path` is the strand that begins after it."""
+
+    path: str
+    seconds: float
+
+
+Operation = Begin | Append | Act | Classify | Fork | Sleep
 Operations = Generator[Operation, Any, Any]

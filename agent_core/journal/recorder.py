@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_core.errors import Divergence
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Spec
-from agent_core.journal.record import Record, Row, child, item
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
+from agent_core.journal.record import Record, Row, attempt, child, item
 from agent_core.journal.strand import Run, Strand
-from agent_core.journal.waiting import DIED, doubt, resolved, settled, wait
+from agent_core.journal.waiting import DIED, doubt, resolved, settled, shown, wait
 from agent_core.loop.effects import (
     CallModel,
     CallTools,
@@ -48,7 +48,10 @@ class Ended:
     journal: Json
 
 
-def recorded(run: Run, path: str, spec: Spec) -> Generator[Operation, Any, "Ended | Failed | Cancelled"]:
+NotBegun = Failed | Cancelled | Suspended
+
+
+def recorded(run: Run, path: str, spec: Spec) -> Generator[Operation, Any, Ended | NotBegun]:
     """A whole run from its root strand; what is left to append is appended at its end."""
     pending: list[Row] = []
     ended = yield from _run(run, path, spec, pending)
@@ -56,16 +59,16 @@ def recorded(run: Run, path: str, spec: Spec) -> Generator[Operation, Any, "Ende
     return ended
 
 
-def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Operation, Any, Ended | Failed | Cancelled]:
+def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Operation, Any, Ended | NotBegun]:
     strand = run.open(path, pending)
     started = strand.take("run_started", "cancelled")
     if started is None:
         body = yield Begin(path, spec)
         if isinstance(body, Cancelled):
             strand.write({"kind": "cancelled", "at": body.at})
-        if isinstance(body, Failed | Cancelled):
+        if isinstance(body, NotBegun):
             return body
-        started = {"kind": "run_started", **body}
+        started = {"kind": "run_started", **body, **({} if spec.spent is None else {"spent": spec.spent})}
         strand.write(started)
     elif started["kind"] == "cancelled":
         return Cancelled(started["at"])
@@ -134,6 +137,7 @@ def _once(
     """Act once: what is answered is served, what is not is done again, or, if doubtful, put to a person."""
     key, lost = f"{strand.run.id}/{strand.path}/{strand.n}", 0.0
     while True:
+        before = strand.slot()
         entered_again = strand.write({"kind": "asked", **effect.record()})
         record = strand.take("answered", "cancelled", "waiting")
         if record is not None:
@@ -142,6 +146,8 @@ def _once(
             lost += record["seconds"]
         elif not (entered_again and doubtful):
             reply = yield Act(strand.flush(), effect, strand.slot(), key, doubtful)
+            if isinstance(reply, Suspended):
+                return _put_off(strand, effect, None if entered_again else before)
             if not isinstance(reply, Doubt):
                 return _later((yield from _answered(strand, reply, doubtful)), lost)
             doubt(strand, effect, reply.message, reply.seconds)
@@ -153,6 +159,13 @@ def _once(
             return word
         if word["decision"] != "retry":
             return _later(settled(word), lost)
+
+
+def _put_off(strand: Strand, effect: CallModel | ToolCall, before: Slot | None) -> Suspended:
+    """The run was paused before the act, which stays unasked, unless it was asked before the process died."""
+    if before is not None:
+        strand.back(before)
+    return Suspended("paused", ({"strand": strand.path, "n": strand.n, **shown(effect), "reason": "paused"},))
 
 
 def _later(reply: ToolReply | Said, lost: float) -> ToolReply | Said:
@@ -181,7 +194,7 @@ def _reply(record: Record) -> ToolReply | Said:
 def _item(strand: Strand, call: ToolCall) -> Generator[Operation, Any, Any]:
     if call.effect == "nested":
         return (yield from _nested(strand, call))
-    return (yield from _once(strand, call, doubtful=call.effect == "write" and not call.idempotent))
+    return (yield from _once(strand, call, doubtful=call.doubtful))
 
 
 def _batch(strand: Strand, effect: CallTools) -> Generator[Operation, Any, tuple[ToolReply, ...]]:
@@ -241,7 +254,7 @@ def _tool_reply(record: Record) -> ToolReply:
     return reply
 
 
-def _came_out(ended: Ended | Failed | Cancelled) -> ToolReply:
+def _came_out(ended: Ended | NotBegun) -> ToolReply:
     if not isinstance(ended, Ended):
         return ended
     outcome = ended.outcome
@@ -266,15 +279,18 @@ def _visits(strand: Strand, effect: Visits) -> Operations:
 
 def _visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tuple[Visit, Any, Json | None]]:
     """One visit on a line of its own: (the visit, its reply or nested outcome, a nested run's journal)."""
-    run, path = strand.run, child(strand.path, visit.node, visit.n)
+    run, path = strand.run, attempt(child(strand.path, visit.node, visit.n), visit.attempt)
     strand.visited.append(path)
+    if visit.delay and path not in run.tape:
+        kept_from = yield Sleep(path, visit.delay)
+        if isinstance(kept_from, Suspended):
+            return visit, kept_from, None
     pending: list[Row] = []
-    if visit.call.effect != "nested":
-        reply: Any = yield from _item(run.open(path, pending), visit.call)
-        journal = None
-    else:
-        spec = Spec(visit.call.tool, visit.call.config, visit.call.inherited)
-        ended = yield from _run(run, path, spec, pending)
+    if visit.call.effect == "nested":
+        call = visit.call
+        ended = yield from _run(run, path, Spec(call.tool, call.config, call.inherited, visit.spent), pending)
         reply, journal = (ended.outcome, ended.journal) if isinstance(ended, Ended) else (ended, None)
+    else:
+        reply, journal = (yield from _item(run.open(path, pending), visit.call)), None
     yield from _flush(pending)
     return visit, reply, journal

@@ -93,6 +93,10 @@ class Strand:
         self._pass(row)
         return False
 
+    def back(self, slot: Slot) -> None:
+        """Step back to where the strand stood: the driver has not appended what was written since."""
+        self.n, self.head = slot.n, slot.head
+
     def slot(self) -> Slot:
         return Slot(self.path, self.n, self.head)
 

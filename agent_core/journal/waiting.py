@@ -10,6 +10,7 @@ from agent_core.loop.effects import (
     Decision,
     Did,
     Failed,
+    FinishReason,
     Json,
     Said,
     Suspended,
@@ -42,13 +43,13 @@ def wait(strand: Strand, effect: Wait) -> tuple[Decision, ...] | Suspended | Can
     return decisions
 
 
-def _person(strand: Strand, call: ToolCall, reason: str) -> Record | Suspended | Cancelled:
+def _person(strand: Strand, call: ToolCall, reason: FinishReason) -> Record | Suspended | Cancelled:
     strand.write({"kind": "waiting", "reason": reason, **call.record()})
     return resolved(strand, call, reason)
 
 
 def _decisions(
-    reason: str, words: Sequence[Record | Suspended | Cancelled]
+    reason: FinishReason, words: Sequence[Record | Suspended | Cancelled]
 ) -> tuple[Decision, ...] | Suspended | Cancelled:
     """All decisions, or, when one was cancelled or is still missing, that."""
     cancelled = [word for word in words if isinstance(word, Cancelled)]
@@ -66,12 +67,12 @@ def doubt(strand: Strand, effect: CallModel | ToolCall, message: str, seconds: f
     strand.write(told)
 
 
-def resolved(strand: Strand, effect: CallModel | ToolCall, reason: str) -> Record | Suspended | Cancelled:
+def resolved(strand: Strand, effect: CallModel | ToolCall, reason: FinishReason) -> Record | Suspended | Cancelled:
     """A person's word on the `waiting` record just passed."""
     n = strand.n - 1
     record = strand.take("resolved", "cancelled")
     if record is None:
-        return Suspended(reason, ({"strand": strand.path, "n": n, **_shown(effect), "reason": reason},))
+        return Suspended(reason, ({"strand": strand.path, "n": n, **shown(effect), "reason": reason},))
     return Cancelled(record["at"]) if record["kind"] == "cancelled" else record
 
 
@@ -88,7 +89,8 @@ def settled(resolved: Record) -> Did | Failed | Said:
             return Failed("abandoned", "a person ended the run here: the write is in doubt", at, 0.0)
 
 
-def _shown(effect: CallModel | ToolCall) -> Json:
+def shown(effect: CallModel | ToolCall) -> Json:
+    """What a person is told of an act."""
     match effect:
         case ToolCall(tool=tool, args=args):
             return {"tool": tool, "args": args}

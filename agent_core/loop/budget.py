@@ -30,6 +30,7 @@ class Budget:
     requests: int = 0
     cost: float | None = None
     seconds: float = 0.0
+    writes: int = 0
     estimated: bool = False
 
     def heard(self, reply: Said | Failed) -> None:
@@ -46,6 +47,7 @@ class Budget:
         if usage:
             self.requests += usage["requests"]
             self.tool_calls += usage["tool_calls"]
+            self.writes += usage.get("writes", 0)
             self._tokens(usage)
 
     def _tokens(self, usage: Json) -> None:
@@ -93,7 +95,12 @@ class Budget:
         }
         return {name: None if limit is None else max(0, limit - used) for name, (limit, used) in pairs.items()}
 
+    def spent(self) -> Json:
+        """All sums, as the next attempt at the same run starts with them; `writes` must not happen twice."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "limits"}
+
     def usage(self) -> Json:
+        """The sums that a node tells of."""
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,

@@ -1,7 +1,7 @@
 """What a loop asks for and what it is told: the only words between the pure loop and the world.
 
     effect                  reply
-    CallModel               Said | Failed | Cancelled
+    CallModel               Said | Failed | Cancelled | Suspended
     CallTools               a tuple with a Did | Failed | Cancelled | Suspended for each call
     Classify                the effect of one call: "read", "write" or "nested"
     Wait                    a tuple of decisions, or Suspended, or Cancelled
@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 FinishReason = Literal[
     "final", "max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "cancelled",
     "protocol_error", "invalid_action", "policy_denied", "tool_error", "model_error", "content_filter",
-    "awaiting_approval", "in_doubt",
+    "awaiting_approval", "in_doubt", "paused",
 ]  # fmt: skip
 Json = dict[str, Any]
 
@@ -49,7 +49,8 @@ class CallModel:
 class ToolCall:
     """One call that judge has let through. `args` came from the model, `config` is what the tool gets.
 
-    `inherited` is what a nested run is handed down: what is left to spend, and which texts are trusted.
+    `inherited` is what a nested run is handed down: what is left to spend, and which texts are trusted. `fills` says
+    where the door puts secrets into the config: {at, parts}, a part being a text or {"env": NAME}.
     """
 
     id: str
@@ -60,6 +61,12 @@ class ToolCall:
     within: float | None
     idempotent: bool = False
     inherited: Json = field(default_factory=dict)
+    fills: Sequence[Json] = ()
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it must not happen twice."""
+        return self.effect == "write" and not self.idempotent
 
     def record(self) -> Json:
         return {"ask": "tool", "id": self.id, "tool": self.tool, "args": self.args, "effect": self.effect}
@@ -90,7 +97,7 @@ class Wait:
     """Calls that need a person's word before they may run."""
 
     calls: tuple[ToolCall, ...]
-    reason: str = "awaiting_approval"
+    reason: FinishReason = "awaiting_approval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +109,18 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Visit `n` of a workflow's node."""
+    """Visit `n` of a workflow's node; `attempt` counts the times that it is tried again, after `delay` seconds.
+
+    `spent` is what earlier attempts have used up, `after` the visits (node, n) whose ends let this one start.
+    """
 
     node: str
     n: int
     call: ToolCall
+    attempt: int = 0
+    delay: float = 0.0
+    spent: Json | None = None
+    after: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +193,10 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """Nothing more can be done until a person decides; `waiting` says what, {strand, n, tool, args, reason}."""
+    """Nothing more can be done for now; `waiting` says what a person has to decide, {strand, n, tool, args, reason},
+    or, with the reason `paused`, what would have been done next."""
 
-    reason: str
+    reason: FinishReason
     waiting: tuple[Json, ...]
 
 
@@ -265,10 +280,15 @@ class Outcome(Protocol):
     """What a loop returns, as far as the recorder has to know it."""
 
     @property
-    def finish_reason(self) -> str: ...
+    def finish_reason(self) -> FinishReason: ...
     @property
     def waiting(self) -> tuple[Json, ...]:
-        """What waits for a person; empty when the run has ended."""
+        """What waits for a person, or for the end of a pause; empty when the run has ended."""
+        ...
+
+    @property
+    def spent(self) -> Json:
+        """What the run has used up, as the next attempt at it starts with. Its `writes` must not happen twice."""
         ...
 
     def finished(self) -> Json:

@@ -16,6 +16,7 @@ from agent_core.loop.effects import FinishReason, Json
 from agent_core.loop.provenance import untrusted
 from utools.faults import Fault
 from utools.schema import ConfigSchema, Narrowing
+from utools.schema_shape import escaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ def judge(
     if authored := [key for key in args if key in policy["hidden"]]:
         fault = Fault(f"/{authored[0]}", "to be left out", _shown(args[authored[0]]), "is set by the workflow's author")
         return _refused("invalid_action", tool, [fault])
-    if faults := compiled_schema(policy["schema"]).faults({**policy["preset"], **args}):
+    faults = compiled_schema(policy["schema"]).faults({**policy["preset"], **args})
+    if faults := apart_from(policy.get("fills", ()), faults):
         return _refused("invalid_action", tool, faults)
     if policy["max_calls"] and made >= policy["max_calls"]:
         return Verdict(
@@ -67,6 +69,12 @@ def judge(
     if asks and not edited:
         return Verdict("wait", "awaiting_approval", f"{tool} needs a person's approval")
     return _RUN
+
+
+def apart_from(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:
+    """The faults, but for those of a text that the door still puts a secret into."""
+    places = {"".join(f"/{escaped(part)}" for part in fill["at"]) for fill in fills}
+    return [fault for fault in faults if fault.pointer not in places] if places else faults
 
 
 def effect_of(policy: Json | None, args: Json) -> str | None:

@@ -16,6 +16,7 @@ MESSAGES: dict[str, str] = {
     "cancelled": "the run was cancelled",
     "content_filter": "the vendor's content filter stopped the reply",
     "awaiting_approval": "a call waits for a person's approval",
+    "paused": "the run was paused",
     "in_doubt": "a write may or may not have happened; a person has to decide",
 }
 
@@ -27,6 +28,7 @@ class AgentOutcome:
     finish_reason: FinishReason
     output: Json
     primary: str
+    spent: Json
     waiting: tuple[Json, ...] = ()
 
     def finished(self) -> Json:
@@ -42,7 +44,8 @@ class AgentOutcome:
         error = None if success else f"the agent ended by {self.finish_reason}: {output['error']['message']}"
         primary = output.get(self.primary) if success else None
         seconds = output["total_ms"] / 1000
-        return Did(success, primary, error, output["ended_at"], seconds, usage=output["usage"])
+        usage = {**output["usage"], "writes": self.spent["writes"]}
+        return Did(success, primary, error, output["ended_at"], seconds, usage=usage)
 
 
 def error_of(reason: FinishReason, message: str = "") -> Json | None:

@@ -44,7 +44,9 @@ def react(started: Json) -> Loop:
             return outcome
 
 
-def _step(turn: Turn, reply: Said | Failed | Cancelled) -> Step:
+def _step(turn: Turn, reply: Said | Failed | Cancelled | Suspended) -> Step:
+    if isinstance(reply, Suspended):
+        return turn.end("paused", waiting=reply.waiting)
     if isinstance(reply, Cancelled):
         turn.at = reply.at
         return turn.end("cancelled")
@@ -157,7 +159,7 @@ def _stopped(
         turn.not_run(reply, thought, calls, "cancelled")
         return turn.end("cancelled")
     turn.not_run(reply, thought, calls, stop.reason)
-    return turn.end("in_doubt" if stop.reason == "in_doubt" else "awaiting_approval", waiting=stop.waiting)
+    return turn.end(stop.reason, waiting=stop.waiting)
 
 
 def _decision(

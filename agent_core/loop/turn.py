@@ -30,8 +30,11 @@ class Turn:
         self.tools: Json = started["tools"]
         self.started_at = self.at = started["at"]
         self.trusted: list[str] = list(started["trusted"])
-        self.budget = Budget(Limits(**started["limits"]))
-        self.trace = Trace(self.config["observation_max_len"], self.config["trace_max_bytes"])
+        spent = dict(started.get("spent") or {})
+        used = spent.pop("used_tools", {})
+        self.budget = Budget(Limits(**started["limits"]), **spent)
+        self.trace = Trace(self.config["observation_max_len"], self.config["trace_max_bytes"], tools=dict(used))
+        self._steps_before = self.budget.steps
         self.repairs = 0
         self.repair: Repair | None = None
         self._prefix: str = started["call_prefix"]
@@ -51,7 +54,8 @@ class Turn:
         step = self.budget.steps + 1
         within = self.budget.within(self.budget.limits.call_seconds)
         messages, digest = self.transcript.wire(), self.transcript.digest
-        return CallModel(step, step - 1, self.config["model"], messages, digest, self._options, within, cut)
+        question = self.budget.steps - self._steps_before
+        return CallModel(step, question, self.config["model"], messages, digest, self._options, within, cut)
 
     def call(self, index: int, count: int, action: Action, effect: str) -> ToolCall:
         """A call with what its tool gets; what bounds it is known when it starts."""
@@ -65,11 +69,13 @@ class Turn:
             effect=effect,
             within=policy.get("timeout"),
             idempotent=policy.get("idempotent", False),
+            fills=policy.get("fills", ()),
         )
 
     def starting(self, call: ToolCall) -> ToolCall:
         """The call as it starts now: counted, and bound by what is left."""
         self.budget.tool_calls += 1
+        self.budget.writes += call.doubtful
         if call.effect == "nested":
             return replace(call, within=None, inherited={**self.budget.remaining(), "trusted": list(self.trusted)})
         return replace(call, within=self.budget.within(call.within or self.budget.limits.call_seconds))
@@ -254,7 +260,8 @@ class Turn:
             "ended_at": self.at,
             "error": error_of(reason, message),
         }
-        return AgentOutcome(reason, output, self.config["primary_output"], waiting)
+        spent = {**self.budget.spent(), "used_tools": self.trace.tools}
+        return AgentOutcome(reason, output, self.config["primary_output"], spent, waiting)
 
 
 def _echo(call: ToolCall, thought: str | None, result: ToolReply | Verdict) -> str:

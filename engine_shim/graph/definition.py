@@ -5,15 +5,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine_shim.errors import DefinitionError
 from engine_shim.graph.document import read_document
 from engine_shim.graph.problem import Faulty, Place, Problem, hint, problems_of, refuse
 from utools.jsonvalue import NotJson, as_json
+from utools.query import QueryError, check_query
 
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
 Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
+Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 def _later(what: str, usual: Any = None) -> AfterValidator:
@@ -36,10 +39,18 @@ class _Strict(BaseModel):
 
 
 class EnvName(_Strict):
-    """An environment variable that a definition may use. Only plain values can be used so far."""
+    """An environment variable that a definition may use. Unless it is plain, only the tool itself gets its value."""
 
     name: str
     plain: bool = False
+
+
+class Retry(_Strict):
+    """How often a node is tried in all, and the seconds before each further try: `delay`, then `backoff` times more."""
+
+    max_attempts: int = Field(ge=1, le=100)
+    delay: Seconds = 0.0
+    backoff: float = Field(default=2.0, ge=1, le=100)
 
 
 class Node(_Strict):
@@ -48,9 +59,9 @@ class Node(_Strict):
     id: Identifier = Field(default="", description="Absent: its tool's code", json_schema_extra=_without_default)
     tool: str = Field(min_length=1)
     config: dict[str, Any] = {}
-    retry: Annotated[dict[str, Any] | None, _later("retry")] = None
-    on_error: Annotated[Literal["fail", "continue"], _later("on_error: continue", "fail")] = "fail"
-    timeout: Annotated[float | None, _later("a node's timeout")] = None
+    retry: Retry | None = None
+    on_error: Literal["fail", "continue"] = "fail"
+    timeout: Seconds | None = Field(default=None, description="Active seconds for all its attempts; 0: unlimited")
 
     @model_validator(mode="before")
     @classmethod
@@ -61,13 +72,13 @@ class Node(_Strict):
 
 
 class Edge(_Strict):
-    """`to` runs after `from`."""
+    """`to` runs after `from`; with `when`, a JMESPath over {output, nodes, external}, only if that holds."""
 
     source: str = Field(alias="from")
     target: str = Field(alias="to")
-    when: Annotated[str | None, _later("when")] = None
+    when: str | None = None
     ask: Annotated[str | None, _later("ask")] = None
-    on: Annotated[str | None, _later("on: error")] = None
+    on: Literal["error"] | None = Field(default=None, description="error: taken when the node has failed")
 
 
 class Definition(_Strict):
@@ -82,11 +93,21 @@ class Definition(_Strict):
     nodes: list[Node] = Field(min_length=1)
     edges: list[Edge] | None = None
     outputs: dict[str, Any] = {}
-    entry: Annotated[list[str] | None, _later("entry")] = None
-    ends: Annotated[list[str] | None, _later("ends")] = None
+    entry: Names | None = Field(default=None, min_length=1, description="Absent: the nodes without incoming edges")
+    ends: Names | None = Field(default=None, description="Absent: the nodes without outgoing edges")
     model: str | None = None
-    max_iterations: int = Field(default=50, ge=1)
-    timeout: Annotated[float | None, _later("a run's timeout")] = None
+    max_iterations: int = Field(default=50, ge=1, description="How often each loop may be gone round again")
+    timeout: Seconds | None = Field(default=None, description="Active seconds of a run; 0: unlimited")
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The variables whose values only tools get."""
+        return frozenset(entry if isinstance(entry, str) else entry.name for entry in self.env) - self.plain
+
+    @property
+    def plain(self) -> frozenset[str]:
+        """The variables whose values stand in records."""
+        return frozenset(entry.name for entry in self.env if isinstance(entry, EnvName) and entry.plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +163,27 @@ def _names(definition: Definition) -> Iterator[Problem]:
                 f"nodes/{index}/id", f"another node is called {node.id!r} already; give one of them another id"
             )
         known[node.id] = None
-    for index, edge in enumerate(definition.edges or ()):
-        for key, name in (("from", edge.source), ("to", edge.target)):
-            if name not in known:
-                yield Problem(f"edges/{index}/{key}", f"there is no node {name!r}; {hint(name, known)}")
     for name in definition.outputs:
         if name in known:
             yield Problem(f"outputs/{name}", "a node has this name, and its outputs would be hidden; choose another")
+    yield from _named(definition, known)
+    seen: set[Edge] = set()
+    for index, edge in enumerate(definition.edges or ()):
+        if edge in seen:
+            yield Problem(f"edges/{index}", f"this edge from {edge.source!r} to {edge.target!r} stands twice")
+        seen.add(edge)
+        try:
+            check_query(edge.when or "@")
+        except QueryError as error:
+            yield Problem(f"edges/{index}/when", f"no JMESPath: {error}")
+
+
+def _named(definition: Definition, known: Mapping[str, None]) -> Iterator[Problem]:
+    """Where nodes are named, they are there."""
+    edges = enumerate(definition.edges or ())
+    places = [(f"edges/{i}/{key}", name) for i, e in edges for key, name in (("from", e.source), ("to", e.target))]
+    for key, names in (("entry", definition.entry), ("ends", definition.ends)):
+        places += [(f"{key}/{index}", name) for index, name in enumerate(names or ())]
+    for where, name in places:
+        if name not in known:
+            yield Problem(where, f"there is no node {name!r}; {hint(name, known)}")

@@ -1,207 +1,185 @@
 """flow(): the loop of a workflow run. It asks for node visits and returns an outcome. Pure."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import replace
 from typing import Any
 
-import orjson
-
-from agent_core.loop.effects import (
-    Cancelled,
-    Did,
-    Effect,
-    Failed,
-    FinishReason,
-    Json,
-    Outcome,
-    Suspended,
-    ToolCall,
-    Visit,
-    Visits,
-)
-from agent_core.loop.judge import compiled_schema, effect_of
+from agent_core.loop.effects import Cancelled, Did, Effect, Failed, Json, Outcome, Suspended, ToolCall, Visit, Visits
+from agent_core.loop.judge import apart_from, compiled_schema, effect_of
 from engine_shim.errors import DefinitionError
-from engine_shim.graph.definition import Definition
-from engine_shim.graph.problem import told
-from engine_shim.graph.schedule import Graph, graph_of, schedule
-from engine_shim.graph.template import render
+from engine_shim.graph.branch import taken
+from engine_shim.graph.flow_outcome import error_of, outcome_of
+from engine_shim.graph.schedule import schedule
+from engine_shim.graph.state import State, Visited
+from engine_shim.graph.template import Names
 
-_REASONS: dict[str, FinishReason] = {"completed": "final", "cancelled": "cancelled", "waiting": "awaiting_approval"}
-
-
-@dataclass(frozen=True, slots=True)
-class FlowOutcome:
-    """How a workflow run came out. `result` is what a caller gets, all but `journal`."""
-
-    result: Json
-    at: str
-    seconds: float
-    usage: Json
-    waiting: tuple[Json, ...] = ()
-
-    @property
-    def finish_reason(self) -> FinishReason:
-        return _REASONS.get(self.result["status"], "tool_error")
-
-    def finished(self) -> Json:
-        told = {key: self.result[key] for key in ("status", "path", "error")}
-        return {**told, "at": self.at, "output": sha256(orjson.dumps(self.result)).hexdigest()}
-
-    def answer(self) -> Did:
-        error = self.result["error"]
-        success = self.result["status"] == "completed"
-        message = None if success else f"the workflow ended as {self.result['status']}: {(error or {}).get('message')}"
-        return Did(success, self.result["outputs"], message, self.at, self.seconds, usage=self.usage)
-
-
-@dataclass(slots=True)
-class _Progress:
-    """What has happened so far, whatever the order in which branches ended."""
-
-    started: Json
-    definition: Definition
-    graph: Graph
-    outputs: Json = field(default_factory=dict)
-    begun: set[str] = field(default_factory=set)
-    finished: set[str] = field(default_factory=set)
-    errors: dict[str, Json] = field(default_factory=dict)
-    waiting: dict[str, tuple[Json, ...]] = field(default_factory=dict)
-    cancelled: bool = False
-    at: str = ""
-
-    def names(self) -> Json:
-        return {
-            "external": self.started["external"],
-            "env": self.started["env"],
-            "nodes": self.outputs,
-            "run": {"id": self.started["run"]},
-        }
+RETRIED = ("model_error", "tool_error")
+"""What may be better the next time."""
 
 
 def flow(started: Json) -> Generator[Effect, Any, Outcome]:
     """One workflow run, from its `run_started` record to its outcome."""
-    definition = Definition.model_validate(started["definition"])
-    progress = _Progress(started, definition, graph_of(definition), at=started["at"])
-    first = _start(progress)
+    state = State(started)
+    first = _start(state)
     if first:
-        yield Visits(tuple(first), lambda visit, reply, journal: _ended(progress, visit, reply, journal))
-    return _outcome(progress)
+        yield Visits(tuple(first), lambda visit, reply, journal: _ended(state, visit, reply, journal))
+    return outcome_of(state)
 
 
-def _start(progress: _Progress) -> list[Visit]:
+# ── starting ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _start(state: State) -> list[Visit]:
     """The visits that may start now.
 
     A branch that failed, waits or was cancelled stops; the others go on. If they stopped as well, what had started
     by then would depend on time, and a replay would find another path.
     """
     visits: list[Visit] = []
-    for name in schedule(progress.graph, progress.finished):
-        if name not in progress.begun:
-            progress.begun.add(name)
-            if call := _call(progress, name):
-                visits.append(Visit(name, 1, call))
+    while ready := [name for name in schedule(state.progress) if not _takes_turns(state, name)]:
+        visited = state.begin(ready[0])
+        call = _call(state, visited)
+        if call is not None:
+            if call.effect == "nested":
+                state.nested.add((visited.node, visited.n))
+            state.budget.writes += call.doubtful
+            visits.append(Visit(visited.node, visited.n, call, after=visited.after))
     return visits
 
 
-def _call(progress: _Progress, name: str) -> ToolCall | None:
-    """The node's call with its placeholders filled; None when that failed, and with it the run."""
-    index = progress.graph.order.index(name)
-    node = progress.definition.nodes[index]
-    where = f"nodes/{index}/config"
-    tool = progress.started["tools"][node.tool]
+def _takes_turns(state: State, name: str) -> bool:
+    nested = state.started["tools"][state.nodes[name].tool]["effect"] == "nested"
+    return nested and state.one_by_one and bool(state.nested)
+
+
+def _call(state: State, visited: Visited) -> ToolCall | None:
+    """The node's call with its placeholders filled; None when that failed, and with it the node."""
+    node = state.nodes[visited.node]
+    where = f"nodes/{state.index[visited.node]}/config"
+    tool = state.started["tools"][node.tool]
+    names = Names(state.names(visited.seen), state.definition.secrets)
     try:
-        config = render(node.config, progress.names(), where=where)
+        config = names.render(node.config, where)
     except DefinitionError as error:
-        progress.errors[name] = _definition_error(error)
+        _failed(state, visited, error_of(error))
         return None
-    if faults := compiled_schema(tool["schema"]).faults(config):
+    if faults := apart_from(names.fills, compiled_schema(tool["schema"]).faults(config)):
         message = " ".join(fault.message for fault in faults)
-        progress.errors[name] = {"kind": "definition", "message": message, "where": where}
+        _failed(state, visited, {"kind": "definition", "message": message, "where": where})
+        return None
+    left = state.left(visited)
+    if left is not None and left <= 0:
+        _failed(state, visited, _error("timeout", "no time was left to run it", visited))
         return None
     effect = effect_of({**tool, "preset": {}}, config) or "write"
-    return ToolCall(name, node.tool, config, config, effect, tool["within"], tool["idempotent"])
+    call = ToolCall(node.id, node.tool, config, config, effect, None, tool["idempotent"], fills=names.fills)
+    return state.bound(call, left)
 
 
-def _ended(progress: _Progress, visit: Visit, reply: Any, journal: Json | None) -> Sequence[Visit]:
+# ── ending ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _ended(state: State, visit: Visit, reply: Any, journal: Json | None) -> Sequence[Visit]:
     """Take in what a visit came to, and name those that may start now."""
-    name = visit.node
+    visited = state.visits[visit.node, visit.n]
+    state.nested.discard((visit.node, visit.n))
     match reply:
-        case Did(success=True):
-            _finish(progress, name, reply.output, reply.at)
-        case Did() | Failed():
-            _failed(progress, name, reply)
-        case Cancelled(at):
-            progress.cancelled, progress.at = True, max(progress.at, at)
         case Suspended(waiting=waiting):
-            progress.waiting[name] = waiting
+            visited.waiting = waiting
+        case Cancelled(at):
+            state.cancelled, state.at = True, max(state.at, at)
+        case Did(success=True):
+            _took(state, visited, visit, reply)
+            _succeeded(state, visited, reply.output)
+        case Did() | Failed():
+            _took(state, visited, visit, reply)
+            return [*_retried(state, visited, visit, _plain_error(state, visited, visit, reply)), *_start(state)]
         case _:
-            _nested(progress, name, reply, journal)
-    return _start(progress)
+            return [*_nested(state, visited, visit, reply, journal), *_start(state)]
+    return _start(state)
 
 
-def _finish(progress: _Progress, name: str, output: Any, at: str) -> None:
-    progress.outputs[name] = output
-    progress.finished.add(name)
-    progress.at = max(progress.at, at)
+def _took(state: State, visited: Visited, visit: Visit, reply: Did | Failed) -> None:
+    visited.seconds += reply.seconds + visit.delay
+    state.at = max(state.at, reply.at)
+    if isinstance(reply, Did):
+        state.budget.did(reply)
 
 
-def _failed(progress: _Progress, name: str, reply: Did | Failed) -> None:
-    """A plain tool's failure, or a nested run that could not be started."""
-    kind = reply.reason if isinstance(reply, Failed) and reply.reason == "definition" else "tool_error"
+def _plain_error(state: State, visited: Visited, visit: Visit, reply: Did | Failed) -> Json:
+    """A plain tool's failure, or a nested run that could not be started; what it gave is there to read."""
+    kind = "tool_error"
+    if isinstance(reply, Failed):
+        out_of_time = reply.reason == "timeout" and visit.call.within != _usual(state, visit)
+        kind = "definition" if reply.reason == "definition" else "timeout" if out_of_time else kind
     message = reply.message if isinstance(reply, Failed) else reply.error or "the tool failed"
-    progress.errors[name] = {"kind": kind, "message": message, "where": name}
-    progress.outputs[name] = {"error": message, "output": reply.output if isinstance(reply, Did) else None}
-    progress.at = max(progress.at, reply.at)
+    error = _error(kind, message, visited)
+    visited.give({"error": {"kind": kind, "message": message}, "output": getattr(reply, "output", None)})
+    return error
 
 
-def _nested(progress: _Progress, name: str, outcome: Any, journal: Json | None) -> None:
+def _usual(state: State, visit: Visit) -> Any:
+    return state.started["tools"][visit.call.tool]["within"]
+
+
+def _nested(state: State, visited: Visited, visit: Visit, outcome: Any, journal: Json | None) -> Sequence[Visit]:
     """A nested run's outcome; its output is there to read however it ended."""
-    progress.outputs[name] = {**outcome.output, "journal": journal}
+    visited.give({**outcome.output, "journal": journal})
     if outcome.waiting:
-        progress.waiting[name] = outcome.waiting
-        return
+        visited.waiting = outcome.waiting
+        return ()
     answer = outcome.answer()
-    progress.at = max(progress.at, answer.at)
+    _took(state, visited, visit, answer)
     if outcome.finish_reason == "cancelled":
-        progress.cancelled = True
+        state.cancelled = True
     elif answer.success:
-        progress.finished.add(name)
+        _succeeded(state, visited, visited.output)
     else:
         message = (outcome.output.get("error") or {}).get("message", answer.error)
-        progress.errors[name] = {"kind": outcome.finish_reason, "message": message, "where": name}
+        return _retried(state, visited, visit, _error(outcome.finish_reason, message, visited), outcome.spent)
+    return ()
 
 
-def _outcome(progress: _Progress) -> FlowOutcome:
-    ranks = progress.graph.ranks()
-    path = sorted(progress.begun, key=ranks.__getitem__)
-    errors = [progress.errors[name] for name in path if name in progress.errors]
-    outputs = {name: progress.outputs[name] for name in path if name in progress.outputs}
-    waiting = tuple(entry for name in path for entry in progress.waiting.get(name, ()))
-    if not (progress.cancelled or errors or waiting):
-        try:
-            outputs |= render(progress.definition.outputs, progress.names(), where="outputs")
-        except DefinitionError as error:
-            errors = [_definition_error(error)]
-    status = _status(progress, bool(errors), bool(waiting))
-    result = {
-        "run_id": progress.started["run"],
-        "status": status,
-        "outputs": outputs,
-        "path": path,
-        "waiting": list(waiting),
-        "error": errors[0] if errors else None,
-    }
-    return FlowOutcome(result, progress.at, 0.0, {}, waiting if status == "waiting" else ())
+def _succeeded(state: State, visited: Visited, output: Any) -> None:
+    visited.give(output)
+    try:
+        state.go_on(visited, taken(state, visited, failed=False) or ())
+    except DefinitionError as error:
+        visited.error = error_of(error)
 
 
-def _definition_error(error: DefinitionError) -> Json:
-    return {"kind": "definition", "message": told(error), "where": error.where}
+def _failed(state: State, visited: Visited, error: Json) -> None:
+    """The node has failed for good: its error edges are taken, or the run fails with it."""
+    if not visited.given:
+        visited.give({"error": {key: error[key] for key in ("kind", "message")}, "output": None})
+    try:
+        links = taken(state, visited, failed=True)
+        if links is None:
+            visited.error = error
+        else:
+            state.go_on(visited, links)
+    except DefinitionError as fault:
+        visited.error = error_of(fault)
 
 
-def _status(progress: _Progress, failed: bool, waiting: bool) -> str:
-    if progress.cancelled:
-        return "cancelled"
-    if failed:
-        return "failed"
-    return "waiting" if waiting else "completed"
+def _retried(state: State, visited: Visited, visit: Visit, error: Json, spent: Json | None = None) -> tuple[Visit, ...]:
+    """The node's next attempt, in a strand of its own and with what is left; without one, it has failed.
+
+    Only what may be better the next time is tried again, and never what must not happen twice.
+    """
+    retry = state.nodes[visited.node].retry
+    written = visit.call.doubtful if spent is None else spent["writes"]
+    if retry and visit.attempt + 1 < retry.max_attempts and error["kind"] in RETRIED and not written:
+        delay = retry.delay * retry.backoff**visit.attempt
+        left = state.left(visited)
+        if left is None or left > delay:
+            if visit.call.effect == "nested":
+                state.nested.add((visited.node, visited.n))
+            call = state.bound(visit.call, None if left is None else left - delay)
+            return (replace(visit, call=call, attempt=visit.attempt + 1, delay=delay, spent=spent),)
+    _failed(state, visited, error)
+    return ()
+
+
+def _error(kind: str, message: str, visited: Visited) -> Json:
+    return {"kind": kind, "message": message, "where": visited.node}

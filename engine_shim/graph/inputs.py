@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine_shim.errors import DefinitionError
+from engine_shim.graph.certain import certain
 from engine_shim.graph.definition import Definition
 from engine_shim.graph.problem import problem_of, refuse
+from engine_shim.graph.shape import graph_of
 from engine_shim.graph.template import look_up, placeholders
 from utools.jsonvalue import NotJson, as_json
 from utools.schema import ConfigSchema
@@ -39,9 +41,11 @@ def _check_schema(definition: Definition, external: Mapping[str, Any], declared:
 
 
 def _check_taken(definition: Definition, external: Mapping[str, Any]) -> None:
-    """Nothing starts that would fail later for an input that nobody gave."""
-    configs = [(f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
+    """Nothing starts that would fail for certain, later, for an input that nobody gave."""
+    sure = certain(graph_of(definition)).at_the_end
+    nodes = enumerate(definition.nodes)
+    configs = [(f"nodes/{index}/config", node.config) for index, node in nodes if node.id in sure]
     for start, value in (*configs, ("outputs", definition.outputs)):
-        for where, path in placeholders(value, start):
-            if path[0] == "external":
-                look_up(path, {"external": external}, where)
+        for where, each in placeholders(value, start):
+            if each.path[0] == "external":
+                look_up(each, {"external": external}, where)

@@ -1,90 +1,68 @@
-"""schedule(): which nodes may start, from the definition and the set of finished ones, and nothing else. Pure."""
+"""schedule(): which nodes may start, from the graph and the set of finished visits, and nothing else. Pure."""
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from engine_shim.errors import DefinitionError
-from engine_shim.graph.definition import Definition, Node
-from engine_shim.graph.template import placeholders
+from engine_shim.graph.shape import Graph, Link, Loop
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """The nodes in the definition's order, and for each those that it waits for."""
+@dataclass(slots=True)
+class Progress:
+    """How far a run has come: what was begun, which edges the finished nodes took, and which nodes start once more,
+    each with the node whose edge leads back to it."""
 
-    order: tuple[str, ...]
-    before: Mapping[str, frozenset[str]]
+    graph: Graph
+    begun: set[str] = field(default_factory=set)
+    taken: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    again: dict[str, str] = field(default_factory=dict)
 
-    def ranks(self) -> dict[str, tuple[int, int]]:
-        """A place for every node, the same on every run: how deep it stands, then the definition's order."""
-        depth: dict[str, int] = {}
-        while len(depth) < len(self.order):
-            for name in self.order:
-                if name not in depth and self.before[name] <= depth.keys():
-                    depth[name] = max((depth[other] + 1 for other in self.before[name]), default=0)
-        return {name: (depth[name], index) for index, name in enumerate(self.order)}
-
-
-def schedule(graph: Graph, finished: Set[str]) -> list[str]:
-    """The nodes that are not finished and whose every predecessor is, in the definition's order."""
-    return [name for name in graph.order if name not in finished and graph.before[name] <= finished]
-
-
-def graph_of(definition: Definition) -> Graph:
-    """The graph of a definition; DefinitionError for a circle, or a placeholder to a node that need not run before."""
-    order = tuple(node.id for node in definition.nodes)
-    nodes = enumerate(definition.nodes)
-    referenced = {node.id: _references(node, f"nodes/{index}/config", order) for index, node in nodes}
-    if definition.edges is None:
-        graph = Graph(order, referenced)
-    else:
-        edges = definition.edges
-        graph = Graph(order, {name: frozenset(edge.source for edge in edges if edge.target == name) for name in order})
-    _refuse_circles(graph)
-    if definition.edges is not None:
-        _refuse_early_references(graph, referenced)
-    return graph
+    def finish(self, name: str, links: Sequence[Link]) -> None:
+        """The node has finished, and these of its edges are taken. One that leads back starts its target alone, and
+        makes all between target and source undecided again."""
+        self.taken[name] = tuple(link.index for link in links)
+        for link in links:
+            if link.back:
+                loop = self.graph.loops[link.index]
+                for inner in loop.body:
+                    self.taken.pop(inner, None)
+                self.begun -= loop.body
+                self.again[loop.head] = name
 
 
-def _references(node: Node, where: str, known: Sequence[str]) -> frozenset[str]:
-    """The other nodes whose outputs a node's config names."""
-    named = {path[1] for _, path in placeholders(node.config, where) if path[0] == "nodes"}
-    return frozenset(named.intersection(known) - {node.id})
+def schedule(progress: Progress) -> list[str]:
+    """The nodes that may start, in the definition's order.
+
+    A node waits for all its live edges; it does not run when all are dead. What leaves a loop waits until the loop is
+    over: while anything in it is undecided, it may still go round again.
+    """
+    graph = progress.graph
+    ready = set(progress.again)
+    decided = _decided(progress)
+    for name in graph.order:
+        links = graph.incoming[name]
+        if name in progress.begun or name in ready or not all(link.source in decided for link in links):
+            continue
+        live = any(link.index in progress.taken.get(link.source, ()) for link in links)
+        if (live or name in graph.entries) and all(loop.body <= decided for loop in _left(graph, name, links)):
+            ready.add(name)
+    return [name for name in graph.order if name in ready]
 
 
-def _refuse_circles(graph: Graph) -> None:
-    finished: set[str] = set()
-    while ready := schedule(graph, finished):
-        finished.update(ready)
-    stuck = [name for name in graph.order if name not in finished]
-    if stuck:
-        told = " → ".join(_circle(graph, stuck))
-        raise DefinitionError(f"these nodes wait for one another, and loops are not built yet: {told}", where="nodes")
+def _decided(progress: Progress) -> set[str]:
+    """The nodes that have finished, and those that will not run."""
+    graph, decided = progress.graph, set(progress.taken)
+    for name in graph.levels:
+        links = graph.incoming[name]
+        if name in progress.begun or name in progress.again or name in graph.entries:
+            continue
+        live = any(link.index in progress.taken.get(link.source, ()) for link in links)
+        if not live and all(link.source in decided for link in links):
+            decided.add(name)
+    return decided
 
 
-def _circle(graph: Graph, stuck: Sequence[str]) -> list[str]:
-    """One circle, in the direction of the run: each stuck node waits for another one."""
-    walked = [stuck[0]]
-    while walked.count(walked[-1]) == 1:
-        walked.append(next(name for name in stuck if name in graph.before[walked[-1]]))
-    return walked[walked.index(walked[-1]) :][::-1]
-
-
-def _refuse_early_references(graph: Graph, referenced: Mapping[str, Set[str]]) -> None:
-    """With edges given, a placeholder may only name a node that has run by then."""
-    for index, name in enumerate(graph.order):
-        missing = sorted(referenced[name] - _ancestors(graph, name))
-        if missing:
-            told = f"takes the output of {missing[0]!r}, but no path of edges leads from there to {name!r}; add an edge"
-            raise DefinitionError(told, where=f"nodes/{index}/config")
-
-
-def _ancestors(graph: Graph, name: str) -> set[str]:
-    found: set[str] = set()
-    queue = list(graph.before[name])
-    while queue:
-        other = queue.pop()
-        if other not in found:
-            found.add(other)
-            queue.extend(graph.before[other])
-    return found
+def _left(graph: Graph, name: str, links: Sequence[Link]) -> Iterator[Loop]:
+    """The loops that some of these edges to a node leave."""
+    for loop in graph.loops.values():
+        if name not in loop.body and any(link.source in loop.body for link in links):
+            yield loop

@@ -2,12 +2,17 @@
 
 A value that is one whole placeholder keeps its JSON type; inside a text it is written as text, anything but a
 text as JSON. What has been filled in is never looked at again. A name that is missing is an error that says which
-names there are.
+names there are; behind one that ends in `?` it gives null, and nothing inside a text.
+
+A secret stays as it is written, and a fill says where only the door puts its value: a text in a tool's output that
+looks like a placeholder is none.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -16,44 +21,95 @@ from engine_shim.errors import DefinitionError
 ROOTS = ("external", "env", "nodes", "run")
 _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 _UNCLOSED = re.compile(rf"\{{\{{\s*(?:{'|'.join(ROOTS)})\.[^\s{{}}]*")
-_PATH = re.compile(r"[^\s.{}]+(\.[^\s.{}]+)+")
+_PATH = re.compile(r"[^\s.{}?]+(\.[^\s.{}?]+)+\??")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
-def render(value: Any, names: Mapping[str, Any], *, where: str = "") -> Any:
-    """`value` with every placeholder filled from `names`, whose keys are the roots. DefinitionError says where."""
-    match value:
-        case str():
-            return _render_text(value, names, where)
-        case list():
-            return [render(item, names, where=f"{where}/{index}") for index, item in enumerate(value)]
-        case dict():
-            return {key: render(item, names, where=f"{where}/{key}") for key, item in value.items()}
-        case _:
-            return value
+class Placeholder(NamedTuple):
+    """`path` starts with its root; an `optional` one may lead nowhere."""
+
+    path: tuple[str, ...]
+    optional: bool = False
+
+    def __str__(self) -> str:
+        return f"{{{{{'.'.join(self.path)}{'?' if self.optional else ''}}}}}"
 
 
-def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Every placeholder as (place, path); DefinitionError for one that cannot be read."""
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What placeholders are filled from, by root, and which of `env` are secrets.
+
+    `fills` collects where those stand: {at, parts}, `at` being the keys and indices that lead to a text, `parts` its
+    pieces, each a text or {"env": NAME}.
+    """
+
+    roots: Mapping[str, Any]
+    secrets: AbstractSet[str] = frozenset()
+    fills: list[dict[str, Any]] = field(default_factory=list)
+
+    def render(self, value: Any, where: str = "", at: tuple[str | int, ...] = ()) -> Any:
+        """`value` with every placeholder filled. DefinitionError says where one leads nowhere."""
+        match value:
+            case str():
+                return self._text(value, where, at)
+            case list():
+                return [self.render(item, f"{where}/{index}", (*at, index)) for index, item in enumerate(value)]
+            case dict():
+                return {key: self.render(item, f"{where}/{key}", (*at, key)) for key, item in value.items()}
+            case _:
+                return value
+
+    def _text(self, text: str, where: str, at: tuple[str | int, ...]) -> Any:
+        _check_closed(text, where)
+        found = list(_PLACEHOLDER.finditer(text))
+        if not found:
+            return text
+        read = [_placeholder(each[1], where) for each in found]
+        if any(self._secret(each) for each in read):
+            return self._around_secrets(text, where, at)
+        if len(found) == 1 and found[0].span() == (0, len(text)):
+            return look_up(read[0], self.roots, where)
+        return _PLACEHOLDER.sub(lambda each: self._inside(_placeholder(each[1], where), where), text)
+
+    def _inside(self, each: Placeholder, where: str) -> str:
+        value = look_up(each, self.roots, where)
+        return "" if value is None and each.optional else _as_text(value)
+
+    def _secret(self, each: Placeholder) -> bool:
+        return each.path[0] == "env" and each.path[1] in self.secrets
+
+    def _around_secrets(self, text: str, where: str, at: tuple[str | int, ...]) -> str:
+        """The text with its secrets as they are written, and a fill for it."""
+        parts: list[Any] = []
+        end = 0
+        for found in _PLACEHOLDER.finditer(text):
+            each = _placeholder(found[1], where)
+            parts += [text[end : found.start()]]
+            parts += [{"env": each.path[1]} if self._secret(each) else self._inside(each, where)]
+            end = found.end()
+        parts = [part for part in [*parts, text[end:]] if part]
+        self.fills.append({"at": list(at), "parts": parts})
+        return "".join(part if isinstance(part, str) else f"{{{{env.{part['env']}}}}}" for part in parts)
+
+
+def render(value: Any, roots: Mapping[str, Any], *, where: str = "") -> Any:
+    """`value` with every placeholder filled from `roots`, where there are no secrets."""
+    return Names(roots).render(value, where)
+
+
+def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder]]:
+    """Every placeholder with its place; DefinitionError for one that cannot be read."""
     match value:
         case str():
             _check_closed(value, where)
             for found in _PLACEHOLDER.finditer(value):
-                yield where, _path(found[1], where)
+                yield where, _placeholder(found[1], where)
         case list():
             for index, item in enumerate(value):
                 yield from placeholders(item, f"{where}/{index}")
         case dict():
             for key, item in value.items():
                 yield from placeholders(item, f"{where}/{key}")
-
-
-def _render_text(text: str, names: Mapping[str, Any], where: str) -> Any:
-    _check_closed(text, where)
-    whole = _PLACEHOLDER.match(text)
-    if whole and whole.end() == len(text):
-        return look_up(_path(whole[1], where), names, where)
-    return _PLACEHOLDER.sub(lambda found: _as_text(look_up(_path(found[1], where), names, where)), text)
 
 
 def _check_closed(text: str, where: str) -> None:
@@ -66,33 +122,32 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _path(inner: str, where: str) -> tuple[str, ...]:
+def _placeholder(inner: str, where: str) -> Placeholder:
     text = inner.strip()
     if not _PATH.fullmatch(text):
         told = "no placeholder: write {{external.NAME}}, {{env.NAME}}, {{nodes.ID.PATH}} or {{run.id}}"
         raise DefinitionError(told, where=where, value=f"{{{{{inner}}}}}")
-    path = tuple(text.split("."))
+    path = tuple(text.removesuffix("?").split("."))
     if path[0] not in ROOTS:
         told = f"a placeholder starts with one of {', '.join(ROOTS)}"
         raise DefinitionError(told, where=where, value=f"{{{{{text}}}}}")
-    return path
+    return Placeholder(path, text.endswith("?"))
 
 
-def look_up(path: tuple[str, ...], names: Mapping[str, Any], where: str) -> Any:
-    """The value that a placeholder's path leads to; DefinitionError says which names there are instead."""
+def look_up(each: Placeholder, names: Mapping[str, Any], where: str) -> Any:
+    """The value that a placeholder leads to. DefinitionError, with the names that there are, if it must be there."""
     value: Any = names
-    for depth, part in enumerate(path):
-        value = _step(value, part, path, depth, where)
+    for depth, part in enumerate(each.path):
+        if isinstance(value, Mapping) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and _INDEX.fullmatch(part) and int(part) < len(value):
+            value = value[int(part)]
+        elif each.optional:
+            return None
+        else:
+            above = ".".join(each.path[:depth]) or "here"
+            raise DefinitionError(f"there is no {part!r} in {above}; {_names(value)}", where=where, value=str(each))
     return value
-
-
-def _step(value: Any, part: str, path: tuple[str, ...], depth: int, where: str) -> Any:
-    if isinstance(value, Mapping) and part in value:
-        return value[part]
-    if isinstance(value, list) and _INDEX.fullmatch(part) and int(part) < len(value):
-        return value[int(part)]
-    above, told = ".".join(path[:depth]) or "here", f"{{{{{'.'.join(path)}}}}}"
-    raise DefinitionError(f"there is no {part!r} in {above}; {_names(value)}", where=where, value=told)
 
 
 def _names(value: Any) -> str:

@@ -6,9 +6,10 @@ from typing import Any
 from agent_core.errors import DefinitionError
 from agent_core.node import CODE as AGENT
 from agent_core.prepare import prepare_agent
+from engine_shim.graph.certain import too_early
 from engine_shim.graph.definition import Definition, Node, Workflow
 from engine_shim.graph.problem import Problem, problem_of, problems_in, refuse, told
-from engine_shim.graph.schedule import graph_of
+from engine_shim.graph.shape import graph_of
 from engine_shim.graph.template import placeholders
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
@@ -40,7 +41,7 @@ def _problems(workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:
         yield from _node(node, f"nodes/{index}", workflow, registry)
     yield from _taken(definition.outputs, "outputs", definition, frozenset(workflow.nodes))
     try:
-        graph_of(definition)
+        yield from too_early(definition, graph_of(definition))
     except DefinitionError as error:
         yield from problems_in(error)
 
@@ -59,7 +60,7 @@ def _node(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) ->
         yield Problem(f"{where}/tool", str(error))
         return
     place = f"{where}/config"
-    unreadable = list(_taken(node.config, place, workflow.definition, workflow.nodes.keys() - {node.id}))
+    unreadable = list(_taken(node.config, place, workflow.definition, workflow.nodes.keys(), own=node.id))
     if unreadable:
         yield from unreadable
         return
@@ -69,15 +70,18 @@ def _node(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) ->
         yield from _agent(node, place, workflow, registry)
 
 
-def _taken(value: Any, where: str, definition: Definition, nodes: Set[str]) -> Iterator[Problem]:
-    """What is wrong with the placeholders in a value, as far as the definition lists what there is."""
+def _taken(value: Any, where: str, definition: Definition, nodes: Set[str], own: str = "") -> Iterator[Problem]:
+    """What is wrong with the placeholders in a value, as far as the definition lists what there is.
+
+    A node may only take its `own` output of the round before, which need not be there.
+    """
     try:
-        for place, path in placeholders(value, where):
-            known = _known(path[0], definition, nodes)
-            if known is not None and path[1] not in known:
+        for place, each in placeholders(value, where):
+            root, name = each.path[:2]
+            known = _known(root, definition, nodes if each.optional else nodes - {own})
+            if known is not None and name not in known and not (each.optional and root == "external"):
                 names = ", ".join(sorted(known)) or "none"
-                message = f"{{{{{'.'.join(path)}}}}}: there is no {path[1]!r} in {path[0]} here; there are {names}"
-                yield Problem(place, message)
+                yield Problem(place, f"{each}: there is no {name!r} in {root} here; there are {names}")
     except DefinitionError as error:
         yield from problems_in(error)
 
@@ -138,7 +142,7 @@ def _trust(node: Node, definition: Definition) -> None:
         return
     tools = {other.id: other.tool for other in definition.nodes}
     for key in ("messages_json", "prompt", "system_prompt", "developer_prompt"):
-        for where, path in placeholders(node.config.get(key), key):
-            if path[0] == "nodes" and tools.get(path[1]) != "context_manager":
-                message = f"takes the output of {path[1]!r}, so say in trusted_text what provenance may rest on"
+        for where, each in placeholders(node.config.get(key), key):
+            if each.path[0] == "nodes" and tools.get(each.path[1]) != "context_manager":
+                message = f"takes the output of {each.path[1]!r}, so say in trusted_text what provenance may rest on"
                 raise DefinitionError(message, where=where)

@@ -27,13 +27,15 @@ from agent_core.replayer import AGENT_LOOPS
 from agent_core.run_id import checked_run_id, new_run_id
 from agent_core.secrets import Secrets
 from engine_shim.errors import DefinitionError, RunNotFound
-from engine_shim.graph.definition import Definition, EnvName, Workflow, load_workflow
-from engine_shim.graph.flow import FlowOutcome, flow
+from engine_shim.graph.definition import Definition, Workflow, load_workflow
+from engine_shim.graph.flow import flow
+from engine_shim.graph.flow_outcome import FlowOutcome
 from engine_shim.graph.inputs import external_of
 from engine_shim.graph.problem import told
 from engine_shim.graph.validate import check, known_config
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore
 from utools.defaults import default_registry
+from utools.errors import ToolError
 from utools.guards.redaction import Redactor
 from utools.registry import ToolRegistry
 
@@ -187,7 +189,7 @@ class Engine:
             self._index(run, "cancelled")
             raise
         assert isinstance(ended.outcome, FlowOutcome)
-        result = RunResult(**ended.outcome.result, journal={k: ended.journal[k] for k in ("head", "count")})
+        result = RunResult(**ended.outcome.output, journal={k: ended.journal[k] for k in ("head", "count")})
         self._index(run, result.status)
         return result
 
@@ -227,11 +229,29 @@ class Engine:
             "at": now(),
             "definition": redactor.value(config["definition"]),
             "external": redactor.value(config["external"]),
-            "env": _env(definition, redactor),
+            "env": self._env(definition, redactor),
+            "limits": _limits(definition, inherited),
+            **({"handed": {"trusted": inherited["trusted"]}} if "trusted" in inherited else {}),
             "tools": {node.tool: self._tool(node.tool) for node in definition.nodes},
             "redaction": redactor.rules,
             "versions": {"agent_core": own_version()},
         }
+
+    def _env(self, definition: Definition, redactor: Redactor) -> Json:
+        """The values of the plain variables. DefinitionError for one that is not set, or a secret not allowed."""
+        values: Json = {}
+        for index, entry in enumerate(definition.env):
+            name = entry if isinstance(entry, str) else entry.name
+            if name in definition.secrets:
+                try:
+                    self._secrets(name)
+                except ToolError as error:
+                    raise DefinitionError(str(error), where=f"env/{index}") from None
+            elif name in os.environ:
+                values[name] = redactor.text(os.environ[name])
+            else:
+                raise DefinitionError("this variable is not set", where=f"env/{index}", value=name)
+        return values
 
     def _tool(self, code: str) -> Json:
         tool = self.registry.get(code)
@@ -240,18 +260,11 @@ class Engine:
         return {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
 
 
-def _env(definition: Definition, redactor: Redactor) -> Json:
-    """The plain variables that the definition lists. DefinitionError for a secret one, or one that is not set."""
-    values: Json = {}
-    for index, entry in enumerate(definition.env):
-        name = entry if isinstance(entry, str) else entry.name
-        if not (isinstance(entry, EnvName) and entry.plain):
-            told = "secret variables are not built yet; mark it plain: {name: …, plain: true}"
-            raise DefinitionError(told, where=f"env/{index}", value=name)
-        if name not in os.environ:
-            raise DefinitionError("this variable is not set", where=f"env/{index}", value=name)
-        values[name] = redactor.text(os.environ[name])
-    return values
+def _limits(definition: Definition, inherited: Json) -> Json:
+    """What a workflow run may take in all, bound by what its parent has left."""
+    bounds = [seconds for seconds in (definition.timeout or None, inherited.get("seconds")) if seconds is not None]
+    limits: Json = {name: inherited[name] for name in ("tool_calls", "tokens", "cost") if name in inherited}
+    return {**limits, "seconds": min(bounds, default=None)}
 
 
 def with_agent(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry:

@@ -176,7 +176,7 @@ REFUSED = {
     ),
     "circle": (
         {"id": "w", "nodes": [NODE], "edges": [{"from": "echo", "to": "echo"}]},
-        "nodes: these nodes wait for one another, and loops are not built yet: echo → echo",
+        "entry: every node has an edge that leads to it; name here where a run starts",
     ),
     "script that is not there": (agent(), "nodes/0/config/model: the script cannot be read: No such file"),
     "no definition at all": ("", "w.yaml: a definition is an object with id and nodes"),

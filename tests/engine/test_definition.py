@@ -65,17 +65,36 @@ FORM = {
     ),
     "output that hides a node's": ({"outputs": {"echo": 1}}, "outputs/echo: a node has this name"),
     "variable of another form": ({"env": [{"nam": "A"}]}, "env/0/nam: unknown key; did you mean name?"),
-    "not built: when": (
-        {"edges": [{"from": "echo", "to": "echo", "when": "x"}]},
-        "edges/0/when: when is not built yet",
+    "not built: ask": ({"edges": [{"from": "echo", "to": "echo", "ask": "x"}]}, "edges/0/ask: ask is not built yet"),
+    "when that cannot be read": (
+        {"edges": [{"from": "echo", "to": "echo", "when": "output.["}]},
+        "edges/0/when: no JMESPath: ",
     ),
-    "not built: retry": ({"nodes": [{**ECHO, "retry": {}}]}, "nodes/0/retry: retry is not built yet; leave it out"),
-    "not built: on_error": (
-        {"nodes": [{**ECHO, "on_error": "continue"}]},
-        "nodes/0/on_error: on_error: continue is not",
+    "edge twice": (
+        {"edges": [{"from": "echo", "to": "echo"}] * 2},
+        "edges/1: this edge from 'echo' to 'echo' stands twice",
     ),
-    "not built: entry": ({"entry": ["echo"]}, "entry: entry is not built yet"),
-    "not built: timeout": ({"timeout": 5}, "timeout: a run's timeout is not built yet"),
+    "on anything but error": (
+        {"edges": [{"from": "echo", "to": "echo", "on": "success"}]},
+        "edges/0/on: Input should be 'error' (got 'success')",
+    ),
+    "retry without a number": ({"nodes": [{**ECHO, "retry": {}}]}, "nodes/0/retry/max_attempts: this key is required"),
+    "retry with none": (
+        {"nodes": [{**ECHO, "retry": {"max_attempts": 0}}]},
+        "nodes/0/retry/max_attempts: Input should be greater than or equal to 1 (got 0)",
+    ),
+    "unknown on_error": (
+        {"nodes": [{**ECHO, "on_error": "ignore"}]},
+        "nodes/0/on_error: Input should be 'fail' or 'continue' (got 'ignore')",
+    ),
+    "unknown entry": ({"entry": ["ecko"]}, "entry/0: there is no node 'ecko'; did you mean echo?"),
+    "no entry": ({"entry": []}, "entry: must not be empty"),
+    "unknown end": ({"ends": "ecko"}, "ends/0: there is no node 'ecko'; did you mean echo?"),
+    "negative timeout": ({"timeout": -5}, "timeout: Input should be greater than or equal to 0 (got -5)"),
+    "node's timeout as text": (
+        {"nodes": [{**ECHO, "timeout": "1m"}]},
+        "nodes/0/timeout: Input should be a valid number",
+    ),
     "not JSON": ({"name": {1, 2}}, "a value is not JSON: /name is of type set"),
 }
 
@@ -132,7 +151,7 @@ MEANING = {
     ),
     "a circle": (
         {"nodes": echoes("{{nodes.b}}", "{{nodes.a}}")},
-        ["nodes: these nodes wait for one another, and loops are not built yet: a → b → a"],
+        ["nodes: these nodes wait for one another: a → b → a; a loop needs edges and an entry"],
     ),
     "agent with an unknown tool": (
         {"nodes": [agent(allowed_tools=["ecko"])]},
@@ -348,8 +367,8 @@ def test_plain_variable_is_filled_in_and_an_absent_one_refused(monkeypatch: pyte
         engine().run_sync(load_workflow(definition))
 
 
-def test_secret_variable_is_refused_until_it_is_built() -> None:
-    with pytest.raises(DefinitionError, match="env/0: secret variables are not built yet"):
+def test_secret_variable_that_the_operator_does_not_allow_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="env/0: the secret HOME is not allowed; the operator lists allowed"):
         engine().run_sync(load_workflow({"id": "w", "env": ["HOME"], "nodes": echoes("x")}))
 
 

@@ -72,16 +72,16 @@ def test_result_is_the_same_whichever_branch_ends_first(data: st.DataObject, sto
     def pick(under_way: list[Any]) -> int:
         return data.draw(st.integers(0, len(under_way) - 1))
 
-    assert by_hand(DIAMOND, stops, pick=pick).result == by_hand(DIAMOND, stops).result
+    assert by_hand(DIAMOND, stops, pick=pick).output == by_hand(DIAMOND, stops).output
 
 
 def test_path_is_in_the_order_of_depth_and_then_of_the_definition() -> None:
-    assert by_hand(DIAMOND).result["path"] == ["top", "alone", "left", "right", "join"]
+    assert by_hand(DIAMOND).output["path"] == ["top", "alone", "left", "right", "join"]
 
 
 def test_outputs_of_all_nodes_are_there_and_those_declared_are_added() -> None:
     told = {"told": "{{nodes.a}}", "both": ["{{nodes.a}}", "{{run.id}}"]}
-    assert by_hand([node("a")], outputs=told).result["outputs"] == {
+    assert by_hand([node("a")], outputs=told).output["outputs"] == {
         "a": "a done",
         "told": "a done",
         "both": ["a done", "r"],
@@ -99,17 +99,17 @@ BROKEN = {
 def test_failing_node_fails_the_run_and_nothing_that_waits_for_it_starts(
     reply: Any, kind: str, message: str, output: Any
 ) -> None:
-    result = by_hand(DIAMOND, {"left": reply}).result
+    result = by_hand(DIAMOND, {"left": reply}).output
     assert result["status"] == "failed"
     assert result["error"] == {"kind": kind, "message": message, "where": "left"}
     assert "join" not in result["path"]
     assert result["outputs"]["top"] == "top done"
-    assert result["outputs"]["left"] == {"error": message, "output": output}
+    assert result["outputs"]["left"] == {"error": {"kind": kind, "message": message}, "output": output}
 
 
 def test_other_branches_go_on_when_one_has_failed() -> None:
     nodes = [node("a"), node("b"), node("after_a", "a"), node("after_b", "b")]
-    result = by_hand(nodes, {"a": Did(False, None, "it broke", AT, 0.0)}).result
+    result = by_hand(nodes, {"a": Did(False, None, "it broke", AT, 0.0)}).output
     assert (result["status"], result["path"]) == ("failed", ["a", "b", "after_b"])
     assert result["outputs"]["after_b"] == "after_b done"
 
@@ -117,11 +117,11 @@ def test_other_branches_go_on_when_one_has_failed() -> None:
 def test_of_two_failures_the_first_on_the_path_is_told() -> None:
     broken = {name: Did(False, None, f"{name} broke", AT, 0.0) for name in ("left", "right")}
     for pick in (lambda _: 0, lambda under_way: len(under_way) - 1):
-        assert by_hand(DIAMOND, broken, pick=pick).result["error"]["where"] == "left"
+        assert by_hand(DIAMOND, broken, pick=pick).output["error"]["where"] == "left"
 
 
 def test_placeholder_that_leads_nowhere_at_run_time_fails_the_run_with_its_place() -> None:
-    result = by_hand([node("a"), {"id": "b", "tool": "work", "config": {"x": ["{{nodes.a.text}}"]}}]).result
+    result = by_hand([node("a"), {"id": "b", "tool": "work", "config": {"x": ["{{nodes.a.text}}"]}}]).output
     assert (result["status"], result["path"]) == ("failed", ["a", "b"])
     assert result["error"]["kind"] == "definition"
     assert result["error"]["where"] == "nodes/1/config/x/0"
@@ -129,21 +129,21 @@ def test_placeholder_that_leads_nowhere_at_run_time_fails_the_run_with_its_place
 
 
 def test_output_that_leads_nowhere_fails_the_run_and_keeps_the_outputs_of_nodes() -> None:
-    result = by_hand([node("a")], outputs={"o": "{{nodes.a.text}}"}).result
+    result = by_hand([node("a")], outputs={"o": "{{nodes.a.text}}"}).output
     assert (result["status"], result["error"]["where"]) == ("failed", "outputs/o")
     assert result["outputs"] == {"a": "a done"}
 
 
 def test_cancelled_visit_cancels_the_run() -> None:
-    result = by_hand(DIAMOND, {"top": Cancelled(AT)}).result
+    result = by_hand(DIAMOND, {"top": Cancelled(AT)}).output
     assert (result["status"], result["path"]) == ("cancelled", ["top", "alone"])
 
 
 def test_run_waits_only_when_nothing_else_can_go_on() -> None:
     entry = {"strand": "flow/top.1", "n": 1, "tool": "work", "args": {}, "reason": "in_doubt"}
     outcome = by_hand(DIAMOND, {"top": Suspended("in_doubt", (entry,))})
-    assert (outcome.result["status"], outcome.result["waiting"]) == ("waiting", [entry])
-    assert outcome.result["outputs"] == {"alone": "alone done"}
+    assert (outcome.output["status"], outcome.output["waiting"]) == ("waiting", [entry])
+    assert outcome.output["outputs"] == {"alone": "alone done"}
 
 
 # ── through the engine ───────────────────────────────────────────────────────────────────────────

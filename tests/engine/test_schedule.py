@@ -1,4 +1,4 @@
-"""Which nodes may start: a function of the definition and the set of finished ones."""
+"""The shape of a graph, and which nodes may start: a function of the definition and the set of finished visits."""
 
 from typing import Any
 
@@ -7,92 +7,335 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine_shim.errors import DefinitionError
-from engine_shim.graph.definition import load_workflow
-from engine_shim.graph.schedule import Graph, graph_of, schedule
+from engine_shim.graph.certain import certain
+from engine_shim.graph.definition import Definition, load_workflow
+from engine_shim.graph.schedule import Progress, schedule
+from engine_shim.graph.shape import Graph, graph_of
+from engine_shim.graph.validate import validate
+from utools import ToolRegistry, default_registry
 
-DIAMOND = Graph(
-    ("join", "right", "left", "top"),
-    {"top": frozenset(), "left": frozenset({"top"}), "right": frozenset({"top"}), "join": frozenset({"left", "right"})},
-)
-
-READY = {
-    "nothing finished": (set(), ["top"]),
-    "a fork starts all branches, in the definition's order": ({"top"}, ["right", "left"]),
-    "a join waits for all": ({"top", "left"}, ["right"]),
-    "a join starts when all are there": ({"top", "left", "right"}, ["join"]),
-    "all finished": ({"top", "left", "right", "join"}, []),
-}
+Edges = list[tuple[Any, ...]]
 
 
-def graph(nodes: dict[str, str], edges: list[tuple[str, str]] | None = None) -> Graph:
+def graph(nodes: dict[str, str], edges: Edges | None = None, **more: Any) -> Graph:
     """The graph of nodes by id, each an echo of a text."""
-    definition: dict[str, Any] = {"id": "w", "nodes": [echo(name, text) for name, text in nodes.items()]}
+    return graph_of(defined(nodes, edges, **more))
+
+
+def defined(nodes: dict[str, str], edges: Edges | None = None, **more: Any) -> Definition:
+    definition: dict[str, Any] = {"id": "w", "nodes": [echo(name, text) for name, text in nodes.items()], **more}
     if edges is not None:
-        definition["edges"] = [{"from": source, "to": target} for source, target in edges]
-    return graph_of(load_workflow(definition).definition)
+        definition["edges"] = [{"from": a, "to": b, **(rest[0] if rest else {})} for a, b, *rest in edges]
+    return load_workflow(definition).definition
+
+
+def joined(*edges: Any, **more: Any) -> Graph:
+    """The graph of these edges, its nodes in the order in which the edges name them."""
+    return graph(dict.fromkeys((name for edge in edges for name in edge[:2]), "x"), list(edges), **more)
 
 
 def echo(name: str, text: str) -> dict[str, Any]:
     return {"id": name, "tool": "echo", "config": {"text": text}}
 
 
+def run(g: Graph, **takes: Any) -> list[str]:
+    """The nodes as they run one by one; `takes` has the targets that a node's visits choose, in order of visits."""
+    progress, ran = Progress(g), []
+    while ready := schedule(progress):
+        name = ready[0]
+        progress.begun.add(name)
+        progress.again.pop(name, None)
+        ran.append(name)
+        chosen = takes[name].pop(0) if takes.get(name) else None
+        links = [link for link in g.outgoing[name] if (link.when is None if chosen is None else link.target in chosen)]
+        progress.finish(name, links)
+    return ran
+
+
+WHEN = {"when": "output"}
+LOOP = [("start", "draft"), ("draft", "check"), ("check", "draft", WHEN), ("check", "done")]
+
+
+# ── the shape ────────────────────────────────────────────────────────────────────────────────────
+
+
 @st.composite
-def graphs(draw: st.DrawFn) -> Graph:
-    """A graph without circles: each node waits for some of those before it, and the order is any."""
+def forward(draw: st.DrawFn) -> Graph:
+    """A graph without loops: each node waits for some of those before it, and the definition's order is any."""
     count = draw(st.integers(1, 7))
-    before = {
-        f"n{i}": frozenset(draw(st.sets(st.sampled_from([f"n{j}" for j in range(i)])) if i else st.just(set())))
-        for i in range(count)
-    }
-    return Graph(tuple(draw(st.permutations(sorted(before)))), before)
+    names = draw(st.permutations([f"n{i}" for i in range(count)]))
+    edges = [
+        (f"n{j}", f"n{i}") for i in range(count) for j in draw(st.sets(st.integers(0, i - 1)) if i else st.just(set()))
+    ]
+    return graph(dict.fromkeys(names, "x"), edges)
 
 
-@pytest.mark.parametrize(("finished", "expected"), READY.values(), ids=READY)
-def test_ready_are_those_whose_every_predecessor_has_finished(finished: set[str], expected: list[str]) -> None:
-    assert schedule(DIAMOND, finished) == expected
-
-
-@given(graphs(), st.data())
+@given(forward(), st.data())
 def test_every_node_runs_once_after_all_it_waits_for_whichever_branch_ends_first(g: Graph, data: st.DataObject) -> None:
-    finished: list[str] = []
-    while ready := schedule(g, set(finished)):
-        assert all(g.before[name] <= set(finished) for name in ready)
-        finished.append(data.draw(st.sampled_from(ready)))
+    progress, finished = Progress(g), []
+    under_way: list[str] = []
+    while ready := schedule(progress) + under_way:
+        progress.begun.update(ready)
+        name = data.draw(st.sampled_from(ready))
+        under_way = [other for other in ready if other != name]
+        assert {link.source for link in g.incoming[name]} <= set(finished)
+        finished.append(name)
+        progress.finish(name, g.outgoing[name])
     assert sorted(finished) == sorted(g.order)
 
 
-@given(graphs())
-def test_ranks_put_every_node_behind_those_it_waits_for(g: Graph) -> None:
-    ranks = g.ranks()
-    assert all(ranks[other] < ranks[name] for name in g.order for other in g.before[name])
+@given(forward())
+def test_levels_put_every_node_behind_those_it_waits_for(g: Graph) -> None:
+    place = {name: index for index, name in enumerate(g.levels)}
+    assert all(place[link.source] < place[name] for name in g.order for link in g.incoming[name])
+
+
+def before(g: Graph) -> dict[str, set[str]]:
+    return {name: {link.source for link in g.incoming[name]} for name in g.order}
 
 
 def test_without_edges_the_order_follows_from_the_placeholders() -> None:
     found = graph({"c": "{{nodes.b}}{{nodes.a.x}}", "b": "{{nodes.a}}", "a": "start"})
-    assert found.before == {"a": frozenset(), "b": {"a"}, "c": {"a", "b"}}
+    assert before(found) == {"a": set(), "b": {"a"}, "c": {"a", "b"}}
 
 
 def test_given_edges_alone_make_the_order() -> None:
-    found = graph({"a": "x", "b": "y", "c": "z"}, [("c", "a")])
-    assert found.before == {"a": {"c"}, "b": frozenset(), "c": frozenset()}
+    assert before(graph({"a": "x", "b": "y", "c": "z"}, [("c", "a")])) == {"a": {"c"}, "b": set(), "c": set()}
 
 
 def test_no_edges_at_all_is_not_the_same_as_an_empty_list() -> None:
-    assert graph({"a": "x", "b": "y"}, []).before == {"a": frozenset(), "b": frozenset()}
-    with pytest.raises(DefinitionError, match="add an edge"):
-        graph({"a": "x", "b": "{{nodes.a}}"}, [])
+    assert before(graph({"a": "x", "b": "{{nodes.a}}"}, [])) == {"a": set(), "b": set()}
 
 
-def test_placeholder_may_name_any_ancestor() -> None:
-    assert graph({"a": "x", "b": "y", "c": "{{nodes.a}}"}, [("a", "b"), ("b", "c")])
-
-
-def test_circle_is_named_without_those_that_only_wait_for_it() -> None:
+def test_circle_of_placeholders_is_named_without_those_that_only_wait_for_it() -> None:
     with pytest.raises(DefinitionError) as refused:
         graph({"after": "{{nodes.b}}", "a": "{{nodes.b}}", "b": "{{nodes.a}}", "free": "x"})
-    assert str(refused.value).endswith("loops are not built yet: b → a → b")
+    assert str(refused.value) == "nodes: these nodes wait for one another: b → a → b; a loop needs edges and an entry"
 
 
-def test_edge_to_itself_is_a_circle() -> None:
-    with pytest.raises(DefinitionError, match="a → a"):
-        graph({"a": "x"}, [("a", "a")])
+def test_edge_that_leads_back_closes_a_loop_of_all_between_its_ends() -> None:
+    (loop,) = joined(*LOOP).loops.values()
+    assert (loop.head, loop.link.source, loop.body) == ("draft", "check", {"draft", "check"})
+
+
+def test_edge_to_itself_is_a_loop() -> None:
+    (loop,) = joined(("a", "b"), ("b", "b", WHEN)).loops.values()
+    assert loop.body == {"b"}
+
+
+WRONG: dict[str, tuple[Edges, dict[str, Any], str]] = {
+    "nowhere to start": ([("a", "b"), ("b", "a")], {}, "entry: every node has an edge that leads to it"),
+    "unreachable": (
+        [("a", "b"), ("c", "d"), ("d", "c")],
+        {},
+        "nodes/2: no path of edges leads from an entry to 'c'",
+    ),
+    "unreachable from the entry": ([("a", "b"), ("c", "b")], {"entry": "a"}, "nodes/2: no path of edges leads"),
+    "loop entered beside its head": (
+        [*LOOP, ("start", "check")],
+        {},
+        "edges/4: enters the loop of 'draft' and 'check' beside its head 'draft'; let it lead to 'draft'",
+    ),
+    "entry inside a loop": ([*LOOP], {"entry": ["start", "check"]}, "entry/1: 'check' enters the loop of 'draft'"),
+    "fork across a loop's border": (
+        [("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")],
+        {},
+        "edges/3: leaves the loop of 'b' while another edge without `when` stays in it",
+    ),
+    "fork across the border in the middle": (
+        [("a", "b"), ("b", "c"), ("c", "b", WHEN), ("b", "d")],
+        {},
+        "edges/3: leaves the loop of 'b' while another edge without `when` stays in it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("edges", "more", "message"), WRONG.values(), ids=WRONG)
+def test_graph_that_cannot_run_well_is_refused_with_its_place(edges: Edges, more: Any, message: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        joined(*edges, **more)
+    assert message in str(refused.value)
+
+
+# ── what may start ───────────────────────────────────────────────────────────────────────────────
+
+DIAMOND = [("top", "left"), ("top", "right"), ("left", "join"), ("right", "join")]
+CHOICE = [("a", "b", WHEN), ("a", "c"), ("b", "d"), ("c", "d")]
+NESTED = [("a", "b"), ("b", "c"), ("c", "b", WHEN), ("c", "d"), ("d", "a", WHEN), ("d", "e")]
+PARALLEL = [("h", "p"), ("h", "q"), ("p", "s"), ("q", "s"), ("s", "h", WHEN), ("s", "z")]
+RUNS: dict[str, tuple[Edges, dict[str, Any], dict[str, Any], list[str]]] = {
+    "fork and join": (DIAMOND, {}, {}, ["top", "left", "right", "join"]),
+    "the default": (CHOICE, {}, {}, ["a", "c", "d"]),
+    "the other branch is dead and does not block": (CHOICE, {}, {"a": [["b"]]}, ["a", "b", "d"]),
+    "a dead branch dies to its end": (
+        [("a", "b", WHEN), ("a", "x"), ("x", "y"), ("y", "z"), ("b", "z")],
+        {},
+        {"a": [["b"]]},
+        ["a", "b", "z"],
+    ),
+    "nothing holds": ([("a", "b", WHEN), ("b", "c")], {"ends": ["a", "c"]}, {"a": [[]]}, ["a"]),
+    "once through a loop": (LOOP, {}, {}, ["start", "draft", "check", "done"]),
+    "round again": (LOOP, {}, {"check": [["draft"]] * 2}, ["start", *["draft", "check"] * 3, "done"]),
+    "a loop in a loop": (
+        NESTED,
+        {"entry": "a"},
+        {"c": [["b"], ["d"], ["d"]], "d": [["a"], ["e"]]},
+        ["a", "b", "c", "b", "c", "d", "a", "b", "c", "d", "e"],
+    ),
+    "branches side by side in a loop": (
+        PARALLEL,
+        {"entry": "h"},
+        {"s": [["h"], ["z"]]},
+        ["h", "p", "q", "s", "h", "p", "q", "s", "z"],
+    ),
+    "a branch that leaves a loop which goes on": (
+        [("h", "p"), ("h", "q"), ("p", "out", WHEN), ("p", "s"), ("q", "s"), ("s", "h", WHEN), ("s", "z")],
+        {"entry": "h"},
+        {"p": [["out"], ["s"]], "s": [["h"], ["z"]]},
+        ["h", "p", "q", "s", "h", "p", "q", "s", "z"],
+    ),
+    "a branch that leaves a loop which ends": (
+        [("h", "p"), ("h", "q"), ("p", "out", WHEN), ("p", "s"), ("q", "s"), ("s", "h", WHEN), ("s", "z")],
+        {"entry": "h"},
+        {"p": [["out"]], "s": [["z"]]},
+        ["h", "p", "q", "s", "out", "z"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("edges", "more", "takes", "ran"), RUNS.values(), ids=RUNS)
+def test_nodes_run_as_their_edges_say(edges: Edges, more: Any, takes: dict[str, Any], ran: list[str]) -> None:
+    assert run(joined(*edges, **more), **{name: list(each) for name, each in takes.items()}) == ran
+
+
+# ── what is certain ──────────────────────────────────────────────────────────────────────────────
+
+SURE: dict[str, tuple[Edges, dict[str, Any], str, set[str]]] = {
+    "all before a join": (DIAMOND, {}, "join", {"top", "left", "right"}),
+    "neither branch of a choice": (CHOICE, {}, "d", {"a"}),
+    "on a branch": (CHOICE, {}, "b", {"a"}),
+    "behind a choice that met again": ([*CHOICE, ("d", "e")], {}, "e", {"a", "d"}),
+    "beside a choice that met again": (
+        [*CHOICE, ("s", "a"), ("s", "x"), ("x", "j"), ("d", "j")],
+        {},
+        "j",
+        {"s", "a", "x", "d"},
+    ),
+    "a join of a sure edge and an unsure one": (
+        [("s", "a"), ("s", "x"), ("a", "b", WHEN), ("a", "c"), ("b", "j"), ("x", "j")],
+        {},
+        "j",
+        {"s", "x"},
+    ),
+    "two branches under one choice": (
+        [("a", "b", WHEN), ("a", "c"), ("b", "p"), ("b", "q"), ("p", "j"), ("q", "j")],
+        {},
+        "j",
+        {"a", "b", "p", "q"},
+    ),
+    "the head of a loop, of nothing in it": (LOOP, {}, "draft", {"start"}),
+    "behind a loop": (LOOP, {}, "done", {"start", "draft", "check"}),
+    "behind an error edge": (
+        [("a", "b"), ("a", "c", {"on": "error"}), ("b", "d"), ("c", "d")],
+        {},
+        "d",
+        {"a"},
+    ),
+    "behind a node that may fail": ([("a", "b"), ("b", "x", {"on": "error"}), ("b", "c")], {}, "c", {"a", "b"}),
+}
+
+
+@pytest.mark.parametrize(("edges", "more", "name", "sure"), SURE.values(), ids=SURE)
+def test_nodes_that_have_run_for_certain(edges: Edges, more: Any, name: str, sure: set[str]) -> None:
+    assert certain(joined(*edges, **more)).before[name] == sure
+
+
+ENDS: dict[str, tuple[Edges, set[str]]] = {
+    "all": (DIAMOND, {"top", "left", "right", "join"}),
+    "a choice": (CHOICE, {"a", "d"}),
+    "a loop": (LOOP, {"start", "draft", "check", "done"}),
+    "an error edge": ([("a", "b"), ("a", "c", {"on": "error"})], {"a"}),
+    "an error edge alone": ([("a", "c", {"on": "error"})], {"a"}),
+}
+
+
+@pytest.mark.parametrize(("edges", "sure"), ENDS.values(), ids=ENDS)
+def test_nodes_that_have_run_at_the_end_for_certain(edges: Edges, sure: set[str]) -> None:
+    assert certain(joined(*edges)).at_the_end == sure
+
+
+@st.composite
+def chosen_graphs(draw: st.DrawFn) -> tuple[Graph, dict[str, Any]]:
+    """A graph without loops in which some edges have conditions, and for each node the targets it takes."""
+    count = draw(st.integers(2, 7))
+    edges: Edges = []
+    takes: dict[str, Any] = {}
+    for i in range(count - 1):
+        targets = sorted(draw(st.sets(st.integers(i + 1, count - 1), max_size=3)))
+        conditional = draw(st.sets(st.sampled_from(targets))) if targets else set()
+        edges += [(f"n{i}", f"n{j}", WHEN if j in conditional else {}) for j in targets]
+        plain = [f"n{j}" for j in targets if j not in conditional]
+        options = [[f"n{j}"] for j in sorted(conditional)] + ([plain] if plain else [])
+        takes[f"n{i}"] = [draw(st.sampled_from(options))] if options else []
+    names = [f"n{i}" for i in range(count)]
+    return graph(dict.fromkeys(names, "x"), edges), takes
+
+
+@given(chosen_graphs())
+def test_what_is_certain_has_run_whatever_is_chosen(drawn: tuple[Graph, dict[str, Any]]) -> None:
+    g, takes = drawn
+    known, ran = certain(g), run(g, **takes)
+    for index, name in enumerate(ran):
+        assert known.before[name] <= set(ran[:index])
+    assert known.at_the_end <= set(ran)
+
+
+# ── placeholders ─────────────────────────────────────────────────────────────────────────────────
+
+REGISTRY: ToolRegistry = default_registry()
+EARLY: dict[str, tuple[dict[str, str], Edges, list[str]]] = {
+    "an ancestor": ({"a": "x", "b": "y", "c": "{{nodes.a}}"}, [("a", "b"), ("b", "c")], []),
+    "no path": (
+        {"a": "x", "b": "{{nodes.a}}"},
+        [],
+        ["nodes/1/config/text: {{nodes.a}}: no path of edges leads from 'a' to 'b'; add an edge"],
+    ),
+    "no path, and optional": (
+        {"a": "x", "b": "{{nodes.a?}}"},
+        [],
+        ["nodes/1/config/text: {{nodes.a?}}: no path of edges leads from 'a' to 'b'; add an edge"],
+    ),
+    "a branch that may not be taken": (
+        {"a": "x", "b": "y", "c": "z", "d": "{{nodes.b.text}}"},
+        CHOICE,
+        [
+            "nodes/3/config/text: {{nodes.b.text}}: 'b' may not have run when 'd' starts; "
+            "write {{nodes.b.text?}} to get null then"
+        ],
+    ),
+    "the same, optional": ({"a": "x", "b": "y", "c": "z", "d": "{{nodes.b.text?}}"}, CHOICE, []),
+    "the round before": (
+        {"start": "x", "draft": "{{nodes.check.text?}}", "check": "{{nodes.draft.text}}", "done": "z"},
+        LOOP,
+        [],
+    ),
+    "its own round before": ({"start": "x", "draft": "{{nodes.draft.text?}}", "check": "y", "done": "z"}, LOOP, []),
+    "its own output": (
+        {"a": "{{nodes.a}}"},
+        [],
+        ["nodes/0/config/text: {{nodes.a}}: there is no 'a' in nodes here; there are none"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("nodes", "edges", "problems"), EARLY.values(), ids=EARLY)
+def test_placeholder_may_only_name_what_has_run(nodes: dict[str, str], edges: Edges, problems: list[str]) -> None:
+    definition = defined(nodes, edges).model_dump(by_alias=True, exclude_unset=True)
+    assert [str(problem) for problem in validate(load_workflow(definition), REGISTRY)] == problems
+
+
+def test_output_may_only_name_what_has_run_at_the_end() -> None:
+    outputs = {"sure": "{{nodes.d}}", "not": "{{nodes.b}}", "optional": "{{nodes.b?}}"}
+    definition = defined(dict.fromkeys("abcd", "x"), CHOICE, outputs=outputs)
+    problems = validate(load_workflow(definition.model_dump(by_alias=True, exclude_unset=True)), REGISTRY)
+    assert [problem.where for problem in problems] == ["outputs/not"]

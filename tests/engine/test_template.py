@@ -106,8 +106,8 @@ def test_two_values_that_make_a_placeholder_together_are_not_evaluated() -> None
 
 
 def test_all_placeholders_are_found_with_their_places() -> None:
-    found = list(placeholders({"a": ["{{run.id}} {{env.X}}"], "b": {"c": "{{nodes.n.0}}"}}, "config"))
-    assert found == [
+    found = placeholders({"a": ["{{run.id}} {{env.X}}"], "b": {"c": "{{nodes.n.0}}"}}, "config")
+    assert [(where, each.path) for where, each in found] == [
         ("config/a/0", ("run", "id")),
         ("config/a/0", ("env", "X")),
         ("config/b/c", ("nodes", "n", "0")),

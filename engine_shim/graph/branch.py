@@ -1,0 +1,44 @@
+"""Which edges a node takes once it has ended, from their conditions and what it gave. Pure."""
+
+from engine_shim.errors import DefinitionError
+from engine_shim.graph.shape import Link
+from engine_shim.graph.state import State, Visited
+from utools.query import QueryError, holds, query
+
+
+def taken(state: State, visited: Visited, *, failed: bool) -> tuple[Link, ...] | None:
+    """The edges to take; None when a failure is nobody's to handle, so that the run fails.
+
+    Of edges with a `when` the first that holds wins, and the plain ones are the default; without any, all plain ones
+    are taken. A failed node takes its `on: error` edges; one with `on_error: continue` and none of those goes on as if
+    it had not failed. DefinitionError when no edge holds and the node is no end, or when a condition cannot be read.
+    """
+    links = state.progress.graph.outgoing[visited.node]
+    if failed:
+        handling = _chosen(state, visited, [link for link in links if link.on_error])
+        if handling or state.nodes[visited.node].on_error == "fail":
+            return handling
+    usual = [link for link in links if not link.on_error]
+    chosen = _chosen(state, visited, usual)
+    if chosen is None and usual and visited.node not in state.progress.graph.ends:
+        told = f"no edge out of {visited.node!r} holds; give it a plain edge, or list it in `ends`"
+        raise DefinitionError(told, where=f"edges/{usual[-1].index}")
+    return chosen or ()
+
+
+def _chosen(state: State, visited: Visited, links: list[Link]) -> tuple[Link, ...] | None:
+    conditional = [link for link in links if link.when is not None]
+    if conditional:
+        names = state.names({**visited.seen, visited.node: visited.n})
+        data = {"output": visited.output, "nodes": names["nodes"], "external": names["external"]}
+        for link in conditional:
+            if _holds(link, data):
+                return (link,)
+    return tuple(link for link in links if link.when is None) or None
+
+
+def _holds(link: Link, data: dict[str, object]) -> bool:
+    try:
+        return holds(query(link.when or "", data, clock=lambda: 0.0))
+    except QueryError as error:
+        raise DefinitionError(f"this condition cannot be judged: {error}", where=f"edges/{link.index}/when") from None
