@@ -49,6 +49,8 @@ class Found:
 def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow) -> list[Fault]:
     """The first 100 faults of `value` that come up, in the order in which a reader of the document meets them."""
     found = list(islice((each for error in errors for each in _found(error, follow)), MOST))
+    if not found:
+        return []
     sound = {each.place[:depth] for each in found if each.keyword != ECHO for depth in range(len(each.place) + 1)}
     found = [each for each in found if each.keyword != ECHO or each.place[:-1] not in sound]
     places: dict[int, dict[str, int]] = {}

@@ -244,13 +244,12 @@ def _size(value: Any) -> int | None:
     count = 0
     for _ in range(MAX_DEPTH + 1):
         count += len(level)
-        level = [inner for each in level for inner in _inside(each)]
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
         if not level:
             return count
     return None
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()

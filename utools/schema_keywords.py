@@ -4,7 +4,7 @@ What a model wrote is judged on the event loop. Errors come in document order, w
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,12 @@ MOST = 100
 
 
 def bounded_keywords() -> dict[str, Keyword]:
-    """What stands in for jsonschema's own keywords."""
+    """What stands in for jsonschema's own keywords, for one schema."""
+    judges = _Judges()
     return {
-        "items": _items,
+        "type": _type,
+        "properties": judges.properties,
+        "items": judges.items,
         "uniqueItems": _unique_items,
         "anyOf": _any_of,
         "oneOf": _one_of,
@@ -29,6 +32,56 @@ def bounded_keywords() -> dict[str, Keyword]:
         "unevaluatedProperties": _unevaluated_properties,
         "unevaluatedItems": _unevaluated_items,
     }
+
+
+class _Judges:
+    """Validators of subschemas, each made once: jsonschema makes one anew for every value that it descends into.
+
+    A schema here is closed in itself and has no nested identity, so what "#" means is the same everywhere.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[int, Any] = {}
+
+    def _of(self, validator: Any, schema: Any) -> Any:
+        judge = self._made.get(id(schema))
+        if judge is None:  # a judge keeps its schema, so that no other can come to have its id
+            judge = self._made[id(schema)] = validator.evolve(schema=schema)
+        return judge
+
+    def properties(self, validator: Any, properties: Any, value: Any, _: Any) -> "Errors":
+        if not isinstance(value, dict):
+            return
+        for name, inner in properties.items():
+            if name in value:
+                for error in self._of(validator, inner).iter_errors(value[name]):
+                    error.path.appendleft(name)
+                    error.schema_path.appendleft(name)
+                    yield error
+
+    def items(self, validator: Any, inner: Any, value: Any, schema: Any) -> "Errors":
+        from jsonschema import ValidationError
+
+        prefix = len(schema.get("prefixItems", []))
+        if not isinstance(value, list) or len(value) <= prefix:
+            return
+        if inner is False:
+            yield ValidationError(f"has more than {prefix} items")
+            return
+        judge = self._of(validator, inner)
+        for index in range(prefix, len(value)):
+            for error in judge.iter_errors(value[index]):
+                error.path.appendleft(index)
+                yield error
+
+
+def _type(validator: Any, kinds: Any, value: Any, schema: Any) -> "Iterable[ValidationError]":
+    if isinstance(kinds, str) and validator.is_type(value, kinds):
+        return ()
+    from jsonschema import Draft202012Validator
+
+    errors: Iterable[ValidationError] = Draft202012Validator.VALIDATORS["type"](validator, kinds, value, schema)
+    return errors
 
 
 def canonical(value: Any) -> str:
@@ -52,22 +105,6 @@ def _unique_items(_: Any, wanted: bool, value: Any, schema: Any) -> "Errors":
 
     if wanted and isinstance(value, list) and len(set(map(canonical, value))) < len(value):
         yield ValidationError("has non-unique elements")
-
-
-def _items(validator: Any, inner: Any, value: Any, schema: Any) -> "Errors":
-    from jsonschema import ValidationError
-
-    prefix = len(schema.get("prefixItems", []))
-    if not isinstance(value, list) or len(value) <= prefix:
-        return
-    if inner is False:
-        yield ValidationError(f"has more than {prefix} items")
-        return
-    judge = validator.evolve(schema=inner)
-    for index in range(prefix, len(value)):
-        for error in judge.iter_errors(value[index]):
-            error.path.appendleft(index)
-            yield error
 
 
 def _any_of(validator: Any, branches: Any, value: Any, schema: Any) -> "Errors":
@@ -98,10 +135,10 @@ def _one_of(validator: Any, branches: Any, value: Any, schema: Any) -> "Errors":
 
 
 def _additional_properties(validator: Any, inner: Any, value: Any, schema: Any) -> "Errors":
+    if not isinstance(value, dict) or inner is True or value.keys() <= schema.get("properties", {}).keys():
+        return
     from jsonschema._utils import find_additional_properties
 
-    if not isinstance(value, dict) or inner is True:
-        return
     extras = find_additional_properties(value, schema)
     if inner is False:
         yield from _not_allowed("Additional", extras)

@@ -1,0 +1,160 @@
+"""How fast recorded runs replay: steps (model replies) per second of CPU time, by the length of the run.
+
+    python tests/bench/replay.py [--rounds 9] [--calls 4,30,100] [--profile]
+
+Each run calls a tool in every step but the last; every tenth step, and the second one, is refused or unreadable and
+then repaired. `file` reads a JSONL journal anew each time, `rows` has the rows in memory.
+"""
+
+import argparse
+import asyncio
+import cProfile
+import pstats
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from time import process_time
+
+import orjson
+
+from agent_core import JsonlJournal, Replay, replay, run_agent
+from agent_core.models import ScriptedModel
+from utools import ToolRegistry, tool
+
+STEPS_A_ROUND = 3000
+"""About so many steps are replayed for one figure, whatever the length of the run."""
+TOPICS = ("the harbour", "the old mill", "the station", "the market hall")
+
+
+async def _search(query: str, limit: int = 5, exact: bool = False) -> dict[str, object]:
+    """Search the archive and give the titles found.
+
+    Args:
+        query: What to look for.
+        limit: How many titles at most.
+        exact: Whether only whole words count.
+    """
+    titles = [f"{query}, volume {volume}: notes and letters" for volume in range(limit)]
+    return {"titles": titles, "exact": exact, "total": 40 + limit}
+
+
+async def _note(text: str, tags: list[str]) -> str:
+    """Keep a note.
+
+    Args:
+        text: The note.
+        tags: Words to find it by.
+    """
+    return f"kept under {', '.join(tags)}: {text}"
+
+
+def replies(calls: int) -> list[str]:
+    """What the model says in a run of so many calls."""
+    return [*(_reply(index) for index in range(calls - 1)), _said({"type": "final", "answer": "All of it is noted."})]
+
+
+def _reply(index: int) -> str:
+    topic, thought = TOPICS[index % len(TOPICS)], f"Step {index}: I look further before I answer."
+    if index == 1 or index % 20 == 19:
+        args: dict[str, object] = {"query": topic, "limit": "five"}
+        return _said({"type": "action", "tool": "search", "args": args, "thought": thought})
+    if index % 20 == 9:
+        return f"I will now search for {topic}."
+    if index % 3 == 2:
+        args = {"text": f"Found {index} titles about {topic}.", "tags": ["archive", topic]}
+        return _said({"type": "action", "tool": "note", "args": args, "thought": thought})
+    args = {"query": f"{topic} {index}", "limit": 3 + index % 4}
+    return _said({"type": "action", "tool": "search", "args": args, "thought": thought})
+
+
+def _said(step: dict[str, object]) -> str:
+    return orjson.dumps(step).decode()
+
+
+def record(path: Path, calls: int) -> None:
+    """A finished run of so many calls, in a JSONL file."""
+    registry = ToolRegistry(
+        [tool(effect="read", code="search")(_search), tool(effect="write", code="note", idempotent=True)(_note)]
+    )
+    config = {
+        "model": "scripted",
+        "max_steps": calls,
+        "max_tool_calls": 0,
+        "allowed_tools": ["search", "note"],
+        "prompt": "Look through the archive and note what you find.",
+        "system_prompt": "You are a careful archivist.",
+    }
+    journal = JsonlJournal(path)
+    output = asyncio.run(
+        run_agent(config, registry=registry, model=ScriptedModel(replies(calls)), journal=journal, run_id="bench")
+    )
+    assert (output.finish_reason, len(output.trace)) == ("final", calls), output.error
+
+
+def from_file(path: Path) -> Callable[[], Replay]:
+    return lambda: replay(path)
+
+
+def from_rows(path: Path) -> Callable[[], Replay]:
+    rows = [row for strand in JsonlJournal(path).load("bench").values() for row in strand]
+    return lambda: replay(rows, run_id="bench")
+
+
+SOURCES = {"file": from_file, "rows": from_rows}
+
+
+def speed(once: Callable[[], Replay], calls: int, rounds: int) -> float:
+    """The median number of steps per second of CPU time."""
+    times = max(1, STEPS_A_ROUND // calls)
+    found = []
+    for each in range(rounds + 1):
+        start = process_time()
+        for _ in range(times):
+            done = once()
+            assert done.identical, done
+            assert done.steps == calls, done.steps
+        if each:  # the first round warms up
+            found.append(times * calls / (process_time() - start))
+    return median(found)
+
+
+def table(folder: Path, rounds: int, lengths: Sequence[int]) -> str:
+    head = f"{'steps per second of CPU':<26}" + "".join(f"{f'{calls} steps':>12}" for calls in lengths)
+    rows = [
+        f"{name:<26}" + "".join(f"{speed(source(_path(folder, calls)), calls, rounds):>12,.0f}" for calls in lengths)
+        for name, source in SOURCES.items()
+    ]
+    return "\n".join([head, *rows])
+
+
+def profiled(folder: Path, calls: int) -> None:
+    once = from_rows(_path(folder, calls))
+    profile = cProfile.Profile()
+    profile.runcall(lambda: [once() for _ in range(STEPS_A_ROUND // calls)])
+    pstats.Stats(profile, stream=sys.stdout).sort_stats("tottime").print_stats(45)
+
+
+def _path(folder: Path, calls: int) -> Path:
+    return folder / f"{calls}.jsonl"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--calls", type=lambda text: [int(count) for count in text.split(",")], default=[4, 30, 100])
+    parser.add_argument("--profile", action="store_true", help="show where the time of the first length goes")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for calls in options.calls:
+            record(_path(folder, calls), calls)
+        if options.profile:
+            profiled(folder, options.calls[0])
+        else:
+            sys.stdout.write(table(folder, options.rounds, options.calls) + "\n")
+
+
+if __name__ == "__main__":
+    main()
