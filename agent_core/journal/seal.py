@@ -76,11 +76,14 @@ def unsealed(run: str, own: Tape, seals: list[Row], keys: Keys) -> str | None:
     """What is wrong with a run's last seal, in a sentence; None when it proves the run as it stands."""
     if not seals:
         return "it is not sealed, though a key is given"
-    record = seals[-1].record()
-    head, count, kid, mac = (record.get(name) for name in ("head", "count", "kid", "mac"))
+    match seals[-1].record():
+        case {"kind": "sealed", "head": str(head), "count": int(count), "kid": str(kid), "mac": str(mac)}:
+            pass
+        case _:
+            return "its seal is none that a host writes"
     if kid not in keys.keys:
         return f"it is sealed with the key {kid!r}, which is not given"
-    if not hmac.compare_digest(str(mac), keys.mac(str(kid), run, str(head), int(count or 0))):
+    if not hmac.compare_digest(mac.encode(), keys.mac(kid, run, head, count).encode()):
         return f"its seal was not made with the key {kid!r}"
     if (head, count) != end_of(own):
         return "it goes on, or ends, elsewhere than where it was sealed"

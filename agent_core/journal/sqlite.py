@@ -104,7 +104,7 @@ def is_database(path: Path) -> bool:
 
     SQLite itself is asked: if we opened and closed the file, the locks that this process holds on it would go.
     """
-    if not path.stat().st_size:
+    if path.stat().st_size <= 1:  # SQLite takes a file of a single byte for a new database
         return False
     try:
         with closing(sqlite3.connect(_address(path, False), uri=True)) as db:

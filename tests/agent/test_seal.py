@@ -1,13 +1,24 @@
 """Seals: with a key, not even a full rewrite of a journal passes."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from by_hand import Q, action, final
 
-from agent_core import Approve, DefinitionError, JsonlJournal, MemoryJournal, replay, run_agent, verify
-from agent_core.journal.record import Tape, chained, genesis
+from agent_core import (
+    Approve,
+    DefinitionError,
+    JsonlJournal,
+    MemoryJournal,
+    SqliteJournal,
+    Verification,
+    replay,
+    run_agent,
+    verify,
+)
+from agent_core.journal.record import Record, Tape, chained, genesis
 from agent_core.journal.seal import STRAND, VARIABLE, Keys
 from agent_core.models import ScriptedModel
 from utools import Tool, ToolRegistry
@@ -77,6 +88,75 @@ async def test_any_of_the_keys_verifies_and_a_wrong_one_does_not() -> None:
         == "it is sealed with the key 'k2', which is not given"
     )
     assert verify(journal, run_id="r", keys=Keys({"k2": "guess"})).why == "its seal was not made with the key 'k2'"
+
+
+async def _sealed() -> tuple[Tape, Record]:
+    """A run that was sealed, without its seal, and what that said."""
+    journal = MemoryJournal()
+    await _run(journal)
+    tape = journal.load("r")
+    (seal,) = tape.pop(STRAND)
+    return tape, seal.record()
+
+
+def _verified(tape: Tape, *seals: Any) -> Verification:
+    """What is said of a run under seals whose chain is sound."""
+    rows = [row for strand in tape.values() for row in strand]
+    previous = genesis("r", STRAND)
+    for n, seal in enumerate(seals):
+        rows.append(chained(STRAND, n, previous, seal))
+        previous = rows[-1].hash
+    return verify(rows, run_id="r", keys=KEYS)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        pytest.param({}, None, id="nothing"),
+        pytest.param({"kid": "k1"}, "was not made with the key 'k1'", id="another key's name"),
+        pytest.param({"kid": "k9"}, "sealed with the key 'k9', which is not given", id="an unknown key"),
+        pytest.param({"mac": "0" * 64}, "was not made with the key", id="another mac"),
+        pytest.param({"mac": "ä"}, "was not made with the key", id="a mac that is not ASCII"),
+        pytest.param({"head": "0" * 64}, "was not made with the key", id="another head"),
+        pytest.param({"count": 1}, "was not made with the key", id="another count"),
+        pytest.param({"kind": "asked"}, "none that a host writes", id="another record"),
+        *(
+            pytest.param({name: junk}, "none that a host writes", id=f"{name} {junk!r}")
+            for name in ("head", "count", "kid", "mac")
+            for junk in (None, [], {}, 1.5)
+        ),
+    ],
+)
+async def test_a_seal_is_taken_for_no_more_than_it_is(change: Record, why: str | None) -> None:
+    tape, seal = await _sealed()
+    found = _verified(tape, seal | change)
+    assert found.ok == (why is None)
+    assert why is None or why in str(found.why)
+
+
+async def test_a_seal_proves_only_the_run_and_the_end_that_it_was_made_for() -> None:
+    tape, seal = await _sealed()
+    shorter = {path: rows[:-1] for path, rows in tape.items()}
+    assert not _verified(shorter, seal).ok
+    other = KEYS.mac("k2", "another run", seal["head"], seal["count"])
+    assert not _verified(tape, seal | {"mac": other}).ok
+    assert _verified(tape).why == "it is not sealed, though a key is given"
+    older = seal | {"count": 3, "mac": KEYS.mac("k2", "r", seal["head"], 3)}
+    assert _verified(tape, seal, older).why == "it goes on, or ends, elsewhere than where it was sealed"
+    assert _verified(tape, older, seal).ok
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".db"])
+async def test_a_rewritten_file_is_found_though_its_old_seal_is_chained_anew(tmp_path: Path, suffix: str) -> None:
+    journal = MemoryJournal()
+    await _run(journal)
+    forged = _rewritten(journal.load("r")).load("r")
+    path = tmp_path / f"run{suffix}"
+    with closing(JsonlJournal(path) if suffix == ".jsonl" else SqliteJournal(path)) as file:
+        for rows in forged.values():
+            file.append("r", rows)
+    assert verify(path).ok
+    assert verify(path, keys=KEYS).why == "it goes on, or ends, elsewhere than where it was sealed"
 
 
 async def test_a_waiting_run_is_sealed_and_sealed_again_when_it_ends() -> None:

@@ -1,8 +1,9 @@
 """verify finds whatever was done to a recorded run, and says where."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,10 @@ class Writing:
         self.rows.append(chained(path, len(here), here[-1].hash if here else genesis(self.run, path), record))
 
 
-def finished(run: str = "r1", *, last: bool = True) -> list[Row]:
+def finished(run: str = "r1", *, last: bool = True, by: str = "us") -> list[Row]:
     """A run with a child, a grandchild and a batch of two, all closed as they ought to be."""
     run_ = Writing(run)
-    add = run_.add
+    add = partial(run_.add, by=by)
     add(ROOT, "run_started", format=FORMAT, prompt="Grüße\n\u001f")
     add(ROOT, "asked", ask="model")
     add(ROOT, "answered", content="call sub")
@@ -275,13 +276,20 @@ def test_an_upper_case_hash_is_no_journal_line(tmp_path: Path) -> None:
 def test_a_cut_tail_is_found_at_any_byte(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "run.jsonl", finished())
     whole = path.read_bytes()
-    for kept in range(0, len(whole), 37):
+    for kept in range(len(whole)):
         path.write_bytes(whole[:kept])
-        found = verify(path)
+        found = verify(path, **seal(finished()))
         assert (found.ok, found.complete, found.first_bad) == (False, False, None)
         assert found.torn == (whole[:kept][-1:] not in (b"", b"\n"))
-    path.write_bytes(whole[:-1])
-    assert verify(path).torn
+    assert kept == len(whole) - 1
+
+
+def test_a_cut_tail_needs_no_head_to_be_found(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "run.jsonl", finished())
+    lines = path.read_bytes().splitlines(keepends=True)
+    for kept in range(len(lines)):
+        path.write_bytes(b"".join(lines[:kept]))
+        assert not verify(path).ok
 
 
 @pytest.mark.parametrize("given", [{}, seal(finished()), seal(finished(last=False))], ids=["", "whole", "node's"])
@@ -431,6 +439,95 @@ def strands(lines: list[bytes]) -> dict[bytes, list[bytes]]:
     return found
 
 
+# ── two runs spliced ─────────────────────────────────────────────────────────────────────────────
+
+OTHERS = {"another run": finished("r2"), "another run of the same id": finished("r1", by="them")}
+Strands = dict[str, list[Row]]
+
+
+def put(strands: Strands, path: str, rows: list[Row]) -> None:
+    """Rows under another path than the one they were written for, if need be."""
+    strands[path] = [Row(path, row.n, row.hash, row.data) for row in rows]
+
+
+def put_all(strands: Strands, other: Strands, paths: Iterable[str], *, below: str = "") -> None:
+    for path in list(paths):
+        put(strands, below + path, other[path])
+
+
+SPLICES: dict[str, Callable[[Strands, Strands], None]] = {
+    "a whole strand below the root": lambda ours, other: put(ours, "agent/sub.30", other[CHILD]),
+    "the whole run below the root": lambda ours, other: put_all(ours, other, other, below="agent/"),
+    "a child in place of ours": lambda ours, other: put(ours, CHILD, other[CHILD]),
+    "a child and all below it": lambda ours, other: put_all(ours, other, (CHILD, GRANDCHILD)),
+    "all but the root": lambda ours, other: put_all(ours, other, other.keys() - {ROOT}),
+    "the root alone": lambda ours, other: put(ours, ROOT, other[ROOT]),
+    "an item of a batch": lambda ours, other: put(ours, LEFT, other[LEFT]),
+    "the end of a child": lambda ours, other: put(ours, CHILD, [*ours[CHILD][:2], *other[CHILD][2:]]),
+    "the beginning of a child": lambda ours, other: put(ours, CHILD, [*other[CHILD][:2], *ours[CHILD][2:]]),
+    "the end of the root": lambda ours, other: put(ours, ROOT, [*ours[ROOT][:-1], other[ROOT][-1]]),
+    "a record in the middle": lambda ours, other: put(ours, ROOT, [*ours[ROOT][:4], other[ROOT][4], *ours[ROOT][5:]]),
+    "a child of ours in another's place": lambda ours, other: put(ours, LEFT, ours[RIGHT]),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("splice", SPLICES.values(), ids=SPLICES)
+def test_two_runs_spliced_are_found(splice: Callable[[Strands, Strands], None], other: list[Row]) -> None:
+    strands = by_path(finished())
+    splice(strands, by_path(other))
+    rows = [row for strand in strands.values() for row in strand]
+    for given_ in ({}, WHOLE, EMITTED):
+        found = verify(rows, run_id="r1", **given_)
+        assert (found.ok, found.why is not None) == (False, True)
+
+
+def damages(strands: Strands, draw: Callable[[Any], Any]) -> None:
+    """One thing that somebody may do to stored rows."""
+    path, target = draw(st.sampled_from(sorted(strands))), draw(st.sampled_from(sorted(strands)))
+    rows, other = strands[path], by_path(draw(st.sampled_from(list(OTHERS.values()))))
+    at, to = draw(st.integers(0, len(rows) - 1)), draw(st.integers(0, len(rows) - 1))
+    match draw(st.sampled_from(["cut", "drop", "swap", "double", "replace", "move", "strand", "bytes", "forget"])):
+        case "cut":
+            put(strands, path, rows[:at])
+        case "drop":
+            put(strands, path, [*rows[:at], *rows[at + 1 :]])
+        case "swap":
+            put(strands, path, [rows[to] if n == at else rows[at] if n == to else row for n, row in enumerate(rows)])
+        case "double":
+            put(strands, path, [*rows[:to], rows[at], *rows[to:]])
+        case "replace":
+            put(strands, path, [*rows[:at], *other.get(path, [])[at : at + 1], *rows[at + 1 :]])
+        case "move":
+            put(strands, target, [*strands[target], rows[at]])
+        case "strand":
+            put(strands, path, other.get(target, []))
+        case "bytes":
+            changed = rows[at].data.replace(b"us", b"US")
+            put(strands, path, [*rows[:at], Row(path, at, rows[at].hash, changed), *rows[at + 1 :]])
+        case "forget":
+            del strands[path]
+    if not strands.get(path, True):
+        del strands[path]
+
+
+@ANY_DAMAGE
+@given(data=st.data())
+def test_whatever_is_done_to_some_rows_is_found(data: st.DataObject) -> None:
+    strands = by_path(finished())
+    for _ in range(data.draw(st.integers(1, 3))):
+        if strands:
+            damages(strands, data.draw)
+    assume(strands != by_path(finished()))
+    rows = [row for strand in strands.values() for row in strand]
+    for given_ in ({}, WHOLE):
+        assert not verify(rows, run_id="r1", **given_).ok
+    assert verify(rows, run_id="r1", **EMITTED).ok == (strands == by_path(finished(last=False)))
+
+
+# ── databases ────────────────────────────────────────────────────────────────────────────────────
+
+
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("recorded") / "runs.db"
@@ -465,6 +562,46 @@ def changes(value: Any) -> Iterator[Any]:
         yield from (value.encode(), value + "x", value.upper(), "r2", LEFT)
     if isinstance(value, int):
         yield from (value + 1, str(value) + "x")
+
+
+EDITS = {
+    "a record deleted": "DELETE FROM rows WHERE run = 'r1' AND strand = 'agent' AND n = 4",
+    "a tail deleted": "DELETE FROM rows WHERE run = 'r1' AND strand = 'agent' AND n > 4",
+    "the tails of all strands deleted": "DELETE FROM rows WHERE run = 'r1' AND n > 0",
+    "a strand deleted": "DELETE FROM rows WHERE run = 'r1' AND strand = 'agent/sub.3/deep.1'",
+    "the root deleted": "DELETE FROM rows WHERE run = 'r1' AND strand = 'agent'",
+    "all deleted": "DELETE FROM rows WHERE run = 'r1'",
+    "two records swapped": "UPDATE rows SET n = n + 100 WHERE run = 'r1' AND strand = 'agent' AND n = 4;"
+    "UPDATE rows SET n = 4 WHERE run = 'r1' AND strand = 'agent' AND n = 5;"
+    "UPDATE rows SET n = 5 WHERE run = 'r1' AND strand = 'agent' AND n = 104",
+    "the last record doubled": "INSERT INTO rows (run, strand, n, hash, data)"
+    "SELECT run, strand, n + 1, hash, data FROM rows WHERE run = 'r1' AND strand = 'agent/6.0' AND n = 1",
+    "a strand moved": "UPDATE rows SET strand = 'agent/6.2' WHERE run = 'r1' AND strand = 'agent/6.0'",
+    "a strand doubled": "INSERT INTO rows (run, strand, n, hash, data)"
+    "SELECT run, 'agent/6.2', n, hash, data FROM rows WHERE run = 'r1' AND strand = 'agent/6.0'",
+    "another run's strand put in its place": "DELETE FROM rows WHERE run = 'r1' AND strand = 'agent/sub.3';"
+    "UPDATE rows SET run = 'r1' WHERE run = 'r2' AND strand = 'agent/sub.3'",
+    "another run's strand put below": "UPDATE rows SET run = 'r1', strand = 'agent/sub.9'"
+    "WHERE run = 'r2' AND strand = 'agent/sub.3'",
+    "another run in its place": "DELETE FROM rows WHERE run = 'r1'; UPDATE rows SET run = 'r1' WHERE run = 'r2'",
+    "another run's records": "UPDATE OR REPLACE rows SET run = 'r1' WHERE run = 'r2' AND n = 1",
+    "all records shifted": "UPDATE rows SET n = n + 99 WHERE run = 'r1'; UPDATE rows SET n = n - 98 WHERE run = 'r1'",
+    "a record changed": "UPDATE rows SET data = replace(data, 'us', 'US') WHERE run = 'r1' AND n = 2",
+    "a record as text": "UPDATE rows SET data = CAST(data AS TEXT) WHERE run = 'r1' AND n = 2",
+    "hashes gone": "UPDATE rows SET hash = x'' WHERE run = 'r1'",
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_an_edit_by_sql_is_found(database: Path, tmp_path: Path, edit: str) -> None:
+    path = tmp_path / "runs.db"
+    path.write_bytes(database.read_bytes())
+    assert accepted(path, run_id="r1")
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(edit)
+        assert db.total_changes > 0
+    for given_ in ({}, WHOLE, EMITTED):
+        assert not accepted(path, run_id="r1", **given_)
 
 
 @ANY_DAMAGE
