@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from time import monotonic, sleep
 from typing import Final
 
 from agent_core.errors import JournalError
 from agent_core.journal import lines
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.slots import End, claims, fresh
+from agent_core.journal.trouble import PATIENCE_S, why
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 
@@ -140,7 +142,8 @@ class _Seen:
 def _whole(data: bytes, first: int, path: Path) -> Iterator[tuple[str, Row]]:
     for line in lines.read(data, first):
         if line.row is None:
-            raise JournalError(f"line {line.number} of {path} is no journal line: verify it")
+            told = "verify it, or choose another file for the run"
+            raise JournalError(f"line {line.number} of {path} is no journal line: {told}")
         yield line.run, line.row
 
 
@@ -149,14 +152,26 @@ def _opened(path: Path, flags: int, lock: int) -> Iterator[int]:
     try:
         fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(fd, lock)
+            _locked(fd, lock)
             yield fd
         finally:
             os.close(fd)
     except OSError as error:
         doing = "write to" if flags & os.O_RDWR else "read"
-        why = error.strerror if path.parent.is_dir() else f"there is no folder {path.parent}"
-        raise JournalError(f"cannot {doing} journal {path}: {why}") from error
+        raise JournalError(f"cannot {doing} journal {path}: {why(path, error)}") from error
+
+
+def _locked(fd: int, lock: int) -> None:
+    """Lock the file; a process that hangs while it holds it must not make all others hang."""
+    until = monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(fd, lock | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if monotonic() > until:
+                raise
+            sleep(0.001)
 
 
 def _read(fd: int, offset: int) -> bytes:

@@ -17,6 +17,7 @@ from agent_core.journal.record import Row
 
 RECORD: Final = b',"record":'
 """What stands before the record; within a JSON string its quotes would be escaped."""
+_BEGIN: Final = b'{"run":"'
 _STRING: Final = rb'("[^"\\]*(?:\\.[^"\\]*)*")'
 _LINE: Final = re.compile(
     rb'\{"run":%b,"strand":%b,"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}' % (_STRING, _STRING)
@@ -44,9 +45,15 @@ def write(run: str, row: Row) -> bytes:
 
 
 def read(data: bytes, first: int = 1) -> Iterator[Line]:
-    """The whole lines of `data`, the first counted as `first`; what follows the last newline is left out."""
+    """The whole lines of `data`, the first counted as `first`. What follows the last newline is left out.
+
+    That is, unless no writer can have begun such a line: then it is no torn line but somebody else's data.
+    """
     texts: dict[bytes, str | None] = {}
-    for number, raw in enumerate(data.split(b"\n")[:-1], first):
+    *whole, torn = data.split(b"\n")
+    if torn[: len(_BEGIN)] != _BEGIN[: len(torn)]:
+        whole.append(torn)
+    for number, raw in enumerate(whole, first):
         match = _LINE.fullmatch(raw)
         if match is None:
             yield Line(number)

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.slots import End, claims, fresh
+from agent_core.journal.trouble import PATIENCE_S, code, why
 
 LAYOUT: Final = 1
-_PATIENCE_S: Final = 5.0
 _CREATE: Final = """
     CREATE TABLE IF NOT EXISTS rows (
         seq INTEGER PRIMARY KEY,
@@ -96,7 +96,7 @@ class SqliteJournal:
                     self._db = _connect(self.path, self._synchronous)
                 yield self._db
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise JournalError(f"cannot {doing} journal {self.path}: {_why(error, self.path)}") from error
+            raise JournalError(f"cannot {doing} journal {self.path}: {why(self.path, error)}") from error
 
 
 def is_database(path: Path) -> bool:
@@ -112,14 +112,14 @@ def is_database(path: Path) -> bool:
     except UnicodeDecodeError:
         return True
     except sqlite3.Error as error:
-        return _code(error) != sqlite3.SQLITE_NOTADB
+        return code(error) != sqlite3.SQLITE_NOTADB
     return True
 
 
 def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
     new = not os.path.exists(path)
     db = sqlite3.connect(
-        _address(path, new), uri=True, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+        _address(path, new), uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
     )
     try:
         db.execute(f"PRAGMA synchronous = {synchronous}")
@@ -149,7 +149,7 @@ def _layout(db: sqlite3.Connection, path: Path) -> int:
 def _lay_out(db: sqlite3.Connection, path: Path) -> None:
     if _layout(db, path) == LAYOUT:
         return
-    _switch_to_wal(db, monotonic() + _PATIENCE_S)
+    _switch_to_wal(db, monotonic() + PATIENCE_S)
     with _transaction(db):
         db.execute(_CREATE)
         db.execute(f"PRAGMA user_version = {LAYOUT}")
@@ -162,7 +162,7 @@ def _switch_to_wal(db: sqlite3.Connection, until: float) -> None:
             db.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or monotonic() > until:
+            if code(error) != sqlite3.SQLITE_BUSY or monotonic() > until:
                 raise
             sleep(0.005)
 
@@ -188,18 +188,3 @@ def _last(db: sqlite3.Connection, run: str, path: str) -> End | None:
 def _holds(db: sqlite3.Connection, run: str, row: Row) -> bool:
     query = "SELECT hash, data FROM rows WHERE run = ? AND strand = ? AND n = ?"
     return bool(db.execute(query, (run, row.path, row.n)).fetchone() == (row.hash, row.data))
-
-
-def _why(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> str:
-    if not path.parent.is_dir():
-        return f"there is no folder {path.parent}"
-    if isinstance(error, UnicodeDecodeError):  # how sqlite3 reports an error about a name that is not UTF-8
-        return "the file is damaged"
-    if _code(error) == sqlite3.SQLITE_BUSY:
-        return f"another process has kept it locked for {_PATIENCE_S:.0f} s"
-    return str(error)
-
-
-def _code(error: sqlite3.Error) -> int:
-    """SQLite's own code for an error, 0 for one of the Python module's."""
-    return getattr(error, "sqlite_errorcode", 0)

@@ -1,5 +1,6 @@
 """What every journal must do, over every backend; and what is special to those that keep a file."""
 
+import fcntl
 import json
 import os
 import re
@@ -351,12 +352,43 @@ def test_a_missing_folder_is_named(opened: Callable[..., Journal], tmp_path: Pat
         journal.append("r1", numbered("agent", 1))
 
 
-def test_a_file_of_something_else_is_refused(opened: Callable[..., Journal], tmp_path: Path) -> None:
-    (tmp_path / "journal").write_text("Dear diary,\n" * 200)
-    for use in (lambda: opened().load("r1"), lambda: opened().append("r1", numbered("agent", 1))):
-        with pytest.raises(JournalError, match=f"{tmp_path}/journal"):
-            use()
-    assert (tmp_path / "journal").read_text() == "Dear diary,\n" * 200
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"Dear diary,\n" * 200, id="lines"),
+        pytest.param(b"Dear diary, " * 200, id="no newline"),
+        pytest.param(b'{"run": 3}' * 200, id="JSON"),
+        pytest.param(b"\0" * 1024, id="zeros"),
+    ],
+)
+def test_a_file_of_something_else_is_refused_and_left_alone(
+    opened: Callable[..., Journal], tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "journal").write_bytes(content)
+    rows = numbered("agent", 1)
+    for use in (lambda own: own.load("r1"), lambda own: own.append("r1", rows), lambda own: own.delete("r1")):
+        with pytest.raises(JournalError, match=f"{tmp_path}/journal.*choose another file"):
+            use(opened())
+    assert (tmp_path / "journal").read_bytes() == content
+
+
+def test_a_journal_of_the_other_kind_is_refused_and_left_alone(backend: str, tmp_path: Path) -> None:
+    (other,) = FILES.keys() - {backend}
+    with closing(FILES[other](tmp_path / "journal")) as journal:
+        journal.append("r1", numbered("agent", 2))
+    content = (tmp_path / "journal").read_bytes()
+    with closing(FILES[backend](tmp_path / "journal")) as journal:
+        for run in ("r1", "r2"):
+            with pytest.raises(JournalError, match="choose another file"):
+                journal.append(run, numbered("agent", 1, run=run))
+    assert (tmp_path / "journal").read_bytes() == content
+
+
+def test_a_folder_in_the_place_of_the_file_is_told(opened: Callable[..., Journal], tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    for use in (lambda own: own.load("r1"), lambda own: own.append("r1", numbered("agent", 1))):
+        with pytest.raises(JournalError, match="choose another file"):
+            use(opened())
 
 
 def test_a_closed_journal_opens_again_at_its_next_use(opened: Callable[..., Journal]) -> None:
@@ -397,7 +429,7 @@ journal.close()
 def test_a_full_disk_leaves_none_of_the_rows(backend: str, opened: Callable[..., Journal], tmp_path: Path) -> None:
     command = [sys.executable, "-c", FILLER, backend, str(tmp_path / "journal")]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert re.fullmatch(rf"cannot write to journal {tmp_path}/journal: .* 1\n", told)
+    assert re.fullmatch(rf"cannot write to journal {tmp_path}/journal: .* then resume the run 1\n", told)
     assert len(opened().load("r1")["agent"]) == 3
 
 
@@ -549,6 +581,18 @@ def test_a_run_in_a_file_that_other_runs_were_put_into_is_not_deleted(tmp_path: 
     with pytest.raises(JournalError, match="holds several runs, which no journal wrote: verify it"):
         JsonlJournal(path).delete("r1")
     assert JsonlJournal(path).runs() == ["r1", "r2"]
+
+
+def test_a_file_that_another_process_keeps_locked_is_told_and_nothing_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    journal = JsonlJournal(path)
+    journal.append("r1", numbered("agent", 1))
+    with path.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(JournalError, match="another process has kept it locked for 5 s; resume the run when"):
+            journal.append("r1", numbered("agent", 2))
+    assert journal.append("r1", numbered("agent", 2))
+    assert journal.load("r1") == {"agent": numbered("agent", 2)}
 
 
 # ── SQLite ───────────────────────────────────────────────────────────────────────────────────────
