@@ -53,6 +53,8 @@ class Door:
         """The `run_started` body of a run nested under a call; a bad config is the caller's mistake, told to it."""
         if depth(op.path) > DEEPEST:
             return Failed("tool_error", f"runs may be nested {DEEPEST} deep, no deeper", now(), 0.0)
+        if op.spec.tool not in self.prepare:
+            return Failed("tool_error", f"{op.spec.tool} can only be run by a workflow engine", now(), 0.0)
         try:
             return self.prepare[op.spec.tool](self.run, op.path, op.spec.config, op.spec.inherited)
         except DefinitionError as error:

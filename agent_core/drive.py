@@ -10,7 +10,7 @@ from typing import Any, Literal
 from agent_core.door import Door, now
 from agent_core.errors import DecisionError, Lost
 from agent_core.journal.chain import checked
-from agent_core.journal.decide import Decisions, decided
+from agent_core.journal.decide import Decisions, decided, withdrawn
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
 from agent_core.journal.record import Row, name_of
 from agent_core.journal.recorder import Ended, recorded
@@ -70,6 +70,13 @@ def decide(journal: Journal, run: str, decisions: Decisions, *, by: str, redacto
         journal.append(run, rows)
     except Lost as lost:
         raise DecisionError(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
+
+
+def withdraw(journal: Journal, run: str) -> None:
+    """Append to all that waits for a person that nobody will be asked any more; one that is decided just now stays."""
+    while rows := withdrawn(journal.load(run), at=now()):
+        with suppress(Lost):
+            journal.append(run, rows)
 
 
 def _seal(journal: Journal, run: str, keys: Keys) -> None:

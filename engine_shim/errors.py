@@ -2,12 +2,13 @@
 
 DefinitionError (from utools)   a definition, or what it was started with, cannot be run
 EngineError
-└── RunNotFound                 the store holds no such run
+├── RunNotFound                 the store holds no such run
+└── RunBusy                     somebody drives the run at this moment
 """
 
 from utools.errors import DefinitionError
 
-__all__ = ["DefinitionError", "EngineError", "RunNotFound"]
+__all__ = ["DefinitionError", "EngineError", "RunBusy", "RunNotFound"]
 
 
 class EngineError(Exception):
@@ -20,3 +21,13 @@ class RunNotFound(EngineError):
     def __init__(self, run_id: str) -> None:
         super().__init__(f"there is no run {run_id!r} in this store")
         self.run_id = run_id
+
+
+class RunBusy(EngineError):
+    """Somebody drives this run at this moment; two drivers are one too many."""
+
+    def __init__(self, run_id: str, driver: str) -> None:
+        host, _, rest = driver.partition(":")
+        told = f"run {run_id!r} is being driven by process {rest.partition(':')[0]} on {host}"
+        super().__init__(f"{told}; wait for its end, or pause or cancel it")
+        self.run_id, self.driver = run_id, driver

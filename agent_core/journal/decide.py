@@ -54,6 +54,12 @@ def waiting(tape: Tape) -> list[Record]:
     ]
 
 
+def withdrawn(tape: Tape, *, at: str) -> list[Row]:
+    """The rows that end all waiting, since the run is to be cancelled."""
+    ends = [tape[entry["strand"]][-1] for entry in waiting(tape)]
+    return [Slot(row.path, row.n + 1, row.hash).row({"kind": "cancelled", "at": at}) for row in ends]
+
+
 def _resolved(tape: Tape, strand: str, n: int, decision: Decision, by: str, at: str) -> Row:
     rows = tape.get(strand, [])
     record = rows[n].record() if 0 <= n < len(rows) else None

@@ -61,7 +61,7 @@ def recorded(run: Run, path: str, spec: Spec) -> Generator[Operation, Any, Ended
 
 def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Operation, Any, Ended | NotBegun]:
     strand = run.open(path, pending)
-    started = strand.take("run_started", "cancelled")
+    started = strand.take("run_started", "cancelled", "answered")
     if started is None:
         body = yield Begin(path, spec)
         if isinstance(body, Cancelled):
@@ -72,6 +72,8 @@ def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Opera
         strand.write(started)
     elif started["kind"] == "cancelled":
         return Cancelled(started["at"])
+    elif started["kind"] == "answered":
+        return _refusal(started)
     elif run.variation is not None:
         started = run.variation.vary(started, spec.inherited)
     outcome = yield from _pump(strand, run.loops[started["loop"]](started))
@@ -80,6 +82,13 @@ def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Opera
         closes = {"closes": run.closes(strand.visited)} if strand.visited else {}
         strand.write({"kind": "run_finished", **outcome.finished(), **closes})
     return Ended(outcome, journal)
+
+
+def _refusal(record: Record) -> Failed:
+    """Why a run could not be started, as its strand says where there is no call to answer."""
+    refused = answer_from(record)
+    assert isinstance(refused, Failed)
+    return refused
 
 
 def _pump(strand: Strand, loop: Loop) -> Generator[Operation, Any, Outcome]:
@@ -290,6 +299,8 @@ def _visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tuple[Visi
         call = visit.call
         ended = yield from _run(run, path, Spec(call.tool, call.config, call.inherited, visit.spent), pending)
         reply, journal = (ended.outcome, ended.journal) if isinstance(ended, Ended) else (ended, None)
+        if isinstance(ended, Failed) and not run.strands[path].n:
+            run.strands[path].write(answer_record(ended))
     else:
         reply, journal = (yield from _item(run.open(path, pending), visit.call)), None
     yield from _flush(pending)

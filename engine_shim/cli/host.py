@@ -14,7 +14,7 @@ from agent_core.errors import DefinitionError
 from agent_core.secrets import Secrets
 from engine_shim.graph.document import read_document
 from engine_shim.graph.problem import Faulty, Problem, problems_of
-from engine_shim.runs.runner import Engine, default_store, with_agent
+from engine_shim.runs.runner import Engine, default_store, with_runs
 from engine_shim.runs.store import SqliteRunStore
 from utools.defaults import default_registry
 from utools.registry import ToolRegistry
@@ -61,7 +61,7 @@ def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
         where = f"host configuration: tools/{index}"
         for tool in _tools(reference, base, where):
             _register(tool, registry, where)
-    return with_agent(registry, None)
+    return with_runs(registry, None)
 
 
 def engine_of(config_path: Path | None, store: Path | None) -> Engine:

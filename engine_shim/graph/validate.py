@@ -8,6 +8,8 @@ from agent_core.node import CODE as AGENT
 from agent_core.prepare import prepare_agent
 from engine_shim.graph.certain import too_early
 from engine_shim.graph.definition import Definition, Node, Workflow
+from engine_shim.graph.invoke import CODE as INVOKE
+from engine_shim.graph.invoke import invoked
 from engine_shim.graph.problem import Problem, problem_of, problems_in, refuse, told
 from engine_shim.graph.shape import graph_of
 from engine_shim.graph.template import placeholders
@@ -68,6 +70,8 @@ def _node(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) ->
     yield from faults
     if node.tool == AGENT and not faults:
         yield from _agent(node, place, workflow, registry)
+    if node.tool == INVOKE and not faults:
+        yield from _invoked(node, place, workflow, registry)
 
 
 def _taken(value: Any, where: str, definition: Definition, nodes: Set[str], own: str = "") -> Iterator[Problem]:
@@ -125,6 +129,19 @@ def _agent(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -
     except DefinitionError as error:
         place = error.where.removeprefix("config").lstrip("/")
         yield Problem(f"{where}/{place}" if place else where, told(error))
+
+
+def _invoked(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:
+    """What is wrong with the workflow that a node names; one that invokes itself is not followed."""
+    if any(place == f"{where}/workflow" for place, _ in placeholders(node.config, where)):
+        return
+    try:
+        below = invoked(node.config, workflow.base)
+    except DefinitionError as error:
+        yield from (Problem(f"{where}/workflow", str(each)) for each in problems_in(error))
+        return
+    if below.definition != workflow.definition:
+        yield from (Problem(f"{where}/workflow", str(each)) for each in validate(below, registry))
 
 
 def known_config(node: Node) -> dict[str, Any]:

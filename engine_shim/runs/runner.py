@@ -3,46 +3,50 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent_core.door import Door, now
-from agent_core.drive import decide, drive
+from agent_core.door import Door
+from agent_core.drive import Reins, decide, drive, withdraw
+from agent_core.errors import DecisionError
 from agent_core.events import Event, Events
 from agent_core.journal.chain import checked, complete
 from agent_core.journal.decide import Decisions
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import FORMAT, Tape
+from agent_core.journal.record import Tape
 from agent_core.journal.seal import keys_of_host
 from agent_core.loop.effects import Json
 from agent_core.models.client import ModelClient, Models
 from agent_core.models.providers import Providers
 from agent_core.node import CODE as AGENT
-from agent_core.node import agent_preparer, agent_tool
+from agent_core.node import agent_tool
 from agent_core.own_loop import in_own_loop
-from agent_core.policy import effect_as_data
-from agent_core.prepare import own_version
 from agent_core.replayer import AGENT_LOOPS
 from agent_core.run_id import checked_run_id, new_run_id
 from agent_core.secrets import Secrets
-from engine_shim.errors import DefinitionError, RunNotFound
-from engine_shim.graph.definition import Definition, Workflow, load_workflow
+from engine_shim.errors import DefinitionError, RunBusy, RunNotFound
+from engine_shim.graph.definition import Workflow, load_workflow
 from engine_shim.graph.flow import flow
 from engine_shim.graph.flow_outcome import FlowOutcome
 from engine_shim.graph.inputs import external_of
+from engine_shim.graph.invoke import invoke_tool
 from engine_shim.graph.problem import told
 from engine_shim.graph.validate import check, known_config
+from engine_shim.runs.claims import Wish
+from engine_shim.runs.places import Places
+from engine_shim.runs.prepare import ROOT, Preparer
+from engine_shim.runs.steering import Steering
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore
 from utools.defaults import default_registry
-from utools.errors import ToolError
-from utools.guards.redaction import Redactor
 from utools.registry import ToolRegistry
 
-ROOT = "flow"
 LOOPS = {**AGENT_LOOPS, "flow": flow}
-SINGLE_CALL_TIMEOUT = 30.0
-"""Seconds for a plain tool's node, until nodes can set their own."""
+MAX_RUNNING = 100
+ENDED = ("completed", "failed", "cancelled")
+PATIENCE_S, GLANCE_S = 10.0, 0.05
+"""How long a request to pause or cancel waits for the run's driver to heed it, and how often it looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,8 @@ class RunResult:
 
 
 class Engine:
-    """Runs workflows on one host. Any number of runs may be under way at once.
+    """Runs workflows on one host. Any number of runs may be under way at once; `max_running` are driven, the others
+    wait in order.
 
     `registry` defaults to the built-in tools under the working directory, `store` to a SQLite file in the user's
     data directory. `model` answers for every model name; without it the names of the definitions are looked up.
@@ -77,12 +82,16 @@ class Engine:
         secrets: Secrets | None = None,
         base_urls: Mapping[str, str] | None = None,
         default_provider: str = "openai",
+        max_running: int = MAX_RUNNING,
     ) -> None:
-        self.registry = with_agent(registry or default_registry(), model)
+        self.registry = with_runs(registry or default_registry(), model)
         self.store = store or SqliteRunStore(default_store())
         self._model, self._secrets = model, secrets or Secrets()
         self._base_urls, self._default_provider = base_urls or {}, default_provider
         self._providers: dict[Path, Providers] = {}
+        self._places, self._steering = Places(max_running), Steering(self.store.claims)
+
+    # ── running ───────────────────────────────────────────────────────────────────────────────────
 
     async def run(
         self,
@@ -95,18 +104,19 @@ class Engine:
         """Run a workflow from its inputs. DefinitionError, with nothing written, when it cannot be run.
 
         The `default`s that the definition's `inputs` declare stand in for what `external` lacks. A `run_id` that the
-        store holds already goes on, or, when it is finished, gives its result again.
+        store holds already goes on, or, when it is finished, gives its result again; RunBusy while it is driven.
         """
         check(workflow, self.registry)
         self._check_models(workflow)
         given = external_of(workflow.definition, external or {})
         run = new_run_id() if run_id is None else checked_run_id(run_id)
         spec = Spec(ROOT, {"definition": workflow.as_json(), "external": given})
-        body = self._prepare(run, ROOT, spec.config, {})
-        if not self._begun(run, body):
-            definition, base = workflow.definition, str(workflow.base.resolve())
-            self.store.save(RunEntry(run, definition.id, definition.version, "running", body["at"], base))
-        return await self._drive(run, spec, workflow.base, on_event)
+        body = Preparer(self.registry, self._secrets, workflow.base).root(run, ROOT, spec.config, {})
+        with self._steering.driving(run) as reins:
+            if not self._begun(run, body):
+                definition, base = workflow.definition, str(workflow.base.resolve())
+                self.store.save(RunEntry(run, definition.id, definition.version, "pending", body["at"], base))
+            return await self._drive(run, spec, workflow.base, reins, on_event)
 
     async def resume(
         self,
@@ -116,18 +126,16 @@ class Engine:
         by: str = "caller",
         on_event: Callable[[Event], None] | None = None,
     ) -> RunResult:
-        """Go on with a run: where its process died, or where it waited. A finished run gives its result again.
+        """Go on with a run: where its process died, where it waited, or was paused. A finished one gives its result.
 
-        RunNotFound when the store holds no such run, DefinitionError when this host lacks a tool that it needs, and
-        DecisionError for a decision that fits nothing that waits; with nothing written.
+        RunNotFound when the store holds no such run, RunBusy while somebody drives it, DefinitionError when this host
+        lacks a tool that it needs, and DecisionError for a decision that fits nothing that waits; with nothing written.
         """
-        tape, base = self._held(run_id)
-        self._check_tools(tape)
-        if decisions:
-            decide(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
-        started = tape[ROOT][0].record()
-        spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
-        return await self._drive(run_id, spec, base, on_event)
+        self._check_tools(self._held(run_id)[0])
+        with self._steering.driving(run_id) as reins:
+            if decisions:
+                decide(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
+            return await self._go_on(run_id, reins, on_event)
 
     def run_sync(self, workflow: Workflow, **options: Any) -> RunResult:
         """`run` for a caller without an event loop."""
@@ -143,6 +151,101 @@ class Engine:
         for providers in self._providers.values():
             await providers.close()
         self.store.close()
+
+    # ── stopping ──────────────────────────────────────────────────────────────────────────────────
+
+    async def pause(self, run_id: str) -> str:
+        """Let what is under way in a run answer, and begin nothing more until it is resumed. Gives its status then.
+
+        Whichever process drives it, does so; its status may still be `running` when a call takes its time.
+        RunNotFound when the store holds no such run, DecisionError when it has ended.
+        """
+        while not await self._heeded(run_id, "pause"):
+            with suppress(RunBusy), self._steering.driving(run_id):
+                self._index(run_id, "paused")
+                break
+        return self._status(run_id)
+
+    async def cancel(self, run_id: str) -> str:
+        """End a run for good: what is under way is aborted, what waits is withdrawn. Gives its status then.
+
+        Whichever process drives it, does so. RunNotFound when the store holds no such run, DecisionError when it has
+        ended.
+        """
+        while not await self._heeded(run_id, "cancel"):
+            with suppress(RunBusy), self._steering.driving(run_id) as reins:
+                reins.pull("cancel")
+                withdraw(self.store.journal, run_id)
+                await self._go_on(run_id, reins, None)
+                break
+        return self._status(run_id)
+
+    async def _heeded(self, run: str, wish: Wish) -> bool:
+        """Ask the run's driver, and wait a while for it to let go. False when nobody drives it."""
+        tape, _ = self._held(run)
+        if complete(tape, ROOT):
+            raise DecisionError(f"run {run!r} has ended as {tape[ROOT][-1].record()['status']}")
+        claims, looks = self.store.claims, int(PATIENCE_S / GLANCE_S)
+        if not claims.wish(run, wish):
+            return False
+        for _ in range(looks):
+            if claims.driver(run) is None:
+                return self._status(run) not in ("pending", "running")
+            await asyncio.sleep(GLANCE_S)
+        return True
+
+    def _status(self, run: str) -> str:
+        entry = self.store.entry(run)
+        if entry is None:
+            raise RunNotFound(run)
+        return entry.status
+
+    # ── driving ───────────────────────────────────────────────────────────────────────────────────
+
+    async def _go_on(self, run: str, reins: Reins, on_event: Callable[[Event], None] | None) -> RunResult:
+        tape, base = self._held(run)
+        started = tape[ROOT][0].record()
+        spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
+        return await self._drive(run, spec, base, reins, on_event)
+
+    async def _drive(
+        self, run: str, spec: Spec, base: Path, reins: Reins, on_event: Callable[[Event], None] | None
+    ) -> RunResult:
+        async with self._places.taken():
+            if self._status(run) not in ENDED:
+                self._index(run, "running")
+            try:
+                result = await self._driven(run, spec, base, reins, on_event)
+                while result.status == "paused" and reins.pulled == "cancel":  # what a pause had held back
+                    result = await self._driven(run, spec, base, reins, on_event)
+            except asyncio.CancelledError:
+                self._index(run, "cancelled")
+                raise
+            self._index(run, result.status)
+        return result
+
+    async def _driven(
+        self, run: str, spec: Spec, base: Path, reins: Reins, on_event: Callable[[Event], None] | None
+    ) -> RunResult:
+        listener = Events(on_event) if on_event else None
+        progress = listener.progress if listener else None
+        prepare = Preparer(self.registry, self._secrets, base).by_tool()
+        door = Door(run, self.registry, self._models(base), prepare, self._secrets, self._secrets.redactor(), progress)
+        ended = await drive(
+            run,
+            ROOT,
+            spec,
+            journal=self.store.journal,
+            door=door,
+            loops=LOOPS,
+            listener=listener,
+            keys=keys_of_host(),
+            reins=reins,
+        )
+        assert isinstance(ended.outcome, FlowOutcome)
+        return RunResult(**ended.outcome.output, journal={k: ended.journal[k] for k in ("head", "count")})
+
+    # ── what is held and known ────────────────────────────────────────────────────────────────────
 
     def _held(self, run: str) -> tuple[Tape, Path]:
         """A run's tape, whole, and the directory that its relative paths start from."""
@@ -176,27 +279,10 @@ class Engine:
                 raise DefinitionError(f"run {run!r} began with another {key}; choose another id", where="run_id")
         return True
 
-    async def _drive(self, run: str, spec: Spec, base: Path, on_event: Callable[[Event], None] | None) -> RunResult:
-        redactor = self._secrets.redactor()
-        prepare = {AGENT: agent_preparer(self.registry, redactor, base), ROOT: self._prepare}
-        listener = Events(on_event) if on_event else None
-        progress = listener.progress if listener else None
-        door = Door(run, self.registry, self._models(base), prepare, self._secrets, redactor, progress)
-        keys, journal = keys_of_host(), self.store.journal
-        try:
-            ended = await drive(run, ROOT, spec, journal=journal, door=door, loops=LOOPS, listener=listener, keys=keys)
-        except asyncio.CancelledError:
-            self._index(run, "cancelled")
-            raise
-        assert isinstance(ended.outcome, FlowOutcome)
-        result = RunResult(**ended.outcome.output, journal={k: ended.journal[k] for k in ("head", "count")})
-        self._index(run, result.status)
-        return result
-
     def _index(self, run: str, status: str) -> None:
         entry = self.store.entry(run)
-        if entry is not None:
-            self.store.save(RunEntry(run, entry.workflow, entry.version, status, entry.started_at, entry.base))
+        if entry is not None and entry.status != status:
+            self.store.save(replace(entry, status=status))
 
     def _models(self, base: Path) -> Models:
         model = self._model
@@ -218,59 +304,13 @@ class Engine:
             except DefinitionError as error:
                 raise DefinitionError(told(error), where=f"nodes/{index}/config/model") from None
 
-    def _prepare(self, run: str, path: str, config: Any, inherited: Json) -> Json:
-        """The `run_started` body of a workflow run."""
-        definition = load_workflow(config["definition"]).definition
-        redactor = self._secrets.redactor()
-        return {
-            "loop": "flow",
-            "format": FORMAT,
-            "run": run,
-            "at": now(),
-            "definition": redactor.value(config["definition"]),
-            "external": redactor.value(config["external"]),
-            "env": self._env(definition, redactor),
-            "limits": _limits(definition, inherited),
-            **({"handed": {"trusted": inherited["trusted"]}} if "trusted" in inherited else {}),
-            "tools": {node.tool: self._tool(node.tool) for node in definition.nodes},
-            "redaction": redactor.rules,
-            "versions": {"agent_core": own_version()},
-        }
 
-    def _env(self, definition: Definition, redactor: Redactor) -> Json:
-        """The values of the plain variables. DefinitionError for one that is not set, or a secret not allowed."""
-        values: Json = {}
-        for index, entry in enumerate(definition.env):
-            name = entry if isinstance(entry, str) else entry.name
-            if name in definition.secrets:
-                try:
-                    self._secrets(name)
-                except ToolError as error:
-                    raise DefinitionError(str(error), where=f"env/{index}") from None
-            elif name in os.environ:
-                values[name] = redactor.text(os.environ[name])
-            else:
-                raise DefinitionError("this variable is not set", where=f"env/{index}", value=name)
-        return values
-
-    def _tool(self, code: str) -> Json:
-        tool = self.registry.get(code)
-        within = None if tool.effect == "nested" else SINGLE_CALL_TIMEOUT
-        schema = self.registry.schema(code).schema
-        return {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
-
-
-def _limits(definition: Definition, inherited: Json) -> Json:
-    """What a workflow run may take in all, bound by what its parent has left."""
-    bounds = [seconds for seconds in (definition.timeout or None, inherited.get("seconds")) if seconds is not None]
-    limits: Json = {name: inherited[name] for name in ("tool_calls", "tokens", "cost") if name in inherited}
-    return {**limits, "seconds": min(bounds, default=None)}
-
-
-def with_agent(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry:
-    """The registry with the tool `agent_core` in it."""
-    if AGENT not in (tool.code for tool in registry.all()):
-        registry.register(agent_tool(registry, model))
+def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry:
+    """The registry with the tools in it that are runs themselves: agents, and other workflows."""
+    known = {tool.code for tool in registry.all()}
+    for tool in (agent_tool(registry, model), invoke_tool()):
+        if tool.code not in known:
+            registry.register(tool)
     return registry
 
 

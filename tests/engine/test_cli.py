@@ -495,8 +495,8 @@ def test_file_of_inputs_that_cannot_be_used_is_named(cli: Cli, write: Write, nam
 
 
 BAD_STORES = {
-    "a directory": ("folder", "cannot read journal folder: unable to open"),
-    "another file": ("w.json", "cannot read journal w.json: file is not a database"),
+    "a directory": ("folder", "folder cannot be used as a run store: unable to open"),
+    "another file": ("w.json", "w.json cannot be used as a run store: file is not a database"),
     "below a file": ("w.json/runs.db", "w.json/runs.db cannot be used as a run store: "),
 }
 

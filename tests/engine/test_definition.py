@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
 from engine_shim.graph.validate import check, validate
-from engine_shim.runs.runner import with_agent
+from engine_shim.runs.runner import with_runs
 from utools import default_registry
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def echoes(*texts: str) -> list[dict[str, Any]]:
 def problems(**definition: Any) -> list[str]:
     """What is found wrong with a definition, as lines."""
     data = {"id": "w", "nodes": [ECHO], **definition}
-    registry = with_agent(default_registry(), None)
+    registry = with_runs(default_registry(), None)
     try:
         return [str(problem) for problem in validate(load_workflow(data), registry)]
     except DefinitionError as error:
@@ -292,7 +292,7 @@ def test_published_schema_is_valid(published: dict[str, Any]) -> None:
 def test_shipped_definition_fits_the_published_schema_and_has_no_fault(path: Path, published: dict[str, Any]) -> None:
     workflow = load_workflow(path)
     Draft202012Validator(published).validate(workflow.as_json())
-    assert validate(workflow, with_agent(default_registry(), None)) == []
+    assert validate(workflow, with_runs(default_registry(), None)) == []
 
 
 @pytest.mark.parametrize(
