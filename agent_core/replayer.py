@@ -85,10 +85,14 @@ def _told(found: Divergence) -> Json:
 
 def _roots(tape: Tape, loops: Loops) -> list[str]:
     """The outermost runs of a kind that can be replayed."""
-    known = [path for path, rows in sorted(tape.items()) if rows and rows[0].record().get("loop") in loops]
-    if not known:
+    roots: list[str] = []
+    for path in sorted(tape):
+        below = any(path.startswith(f"{root}/") for root in roots)
+        if not below and tape[path][0].record().get("loop") in loops:
+            roots.append(path)
+    if not roots:
         raise JournalError("there is no run here that can be replayed")
-    return [path for path in known if not any(path.startswith(f"{other}/") for other in known)]
+    return roots
 
 
 def _replayed(walk: Run, path: str) -> Any:

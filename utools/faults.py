@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from utools.schema_keywords import MOST
@@ -48,9 +48,11 @@ class Found:
 
 def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow) -> list[Fault]:
     """The first 100 faults of `value` that come up, in the order in which a reader of the document meets them."""
-    found = list(islice((each for error in errors for each in _found(error, follow)), MOST))
-    if not found:
+    errors = iter(errors)
+    first = next(errors, None)
+    if first is None:
         return []
+    found = list(islice((each for error in chain((first,), errors) for each in _found(error, follow)), MOST))
     sound = {each.place[:depth] for each in found if each.keyword != ECHO for depth in range(len(each.place) + 1)}
     found = [each for each in found if each.keyword != ECHO or each.place[:-1] not in sound]
     places: dict[int, dict[str, int]] = {}

@@ -10,6 +10,8 @@ from agent_core.errors import Damaged, JournalError
 from agent_core.journal.record import FORMAT, Kind, Record, Row, Tape, genesis, link, within
 
 _KINDS: Final = get_args(Kind)
+_KNOWN: Final = b'{"kind":"run_started","loop":"agent","format":%d,' % FORMAT
+"""How nearly every run begins; what begins so need not be decoded to know that it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +29,19 @@ def checked(run: str, tape: Tape) -> Tape:
     Raises `Damaged` at the first broken link, and `JournalError` when a newer format was written there.
     """
     for path, rows in tape.items():
-        previous = genesis(run, path)
-        for n, row in enumerate(rows):
-            if why := _broken(row, path, n, previous):
-                raise Damaged(path, n, why)
-            previous = row.hash
-        first = _record(rows[0])
+        _unbroken(run, path, rows)
+        first = None if rows[0].data.startswith(_KNOWN) else _record(rows[0])
         if first is not None and (why := _newer(first)):
             raise JournalError(f"run {run!r} cannot be read: {why}")
     return tape
+
+
+def _unbroken(run: str, path: str, rows: list[Row]) -> None:
+    previous = genesis(run, path)
+    for n, row in enumerate(rows):
+        if row.hash != link(previous, row.data) or row.n != n or row.path != path:
+            raise Damaged(path, n, _broken(row, path, n, previous))
+        previous = row.hash
 
 
 def complete(tape: Tape, strand: str) -> bool:

@@ -1,8 +1,8 @@
 """The conversation as a run sees it: what is sent to the model, and what is kept for the next turn. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import NamedTuple
 
 import orjson
 
@@ -14,21 +14,19 @@ SHORTENED = 80
 PER_MESSAGE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One message as it is sent. `observation` may be shortened, `turn` numbers the turns that may be dropped."""
 
     role: str
     content: str
-    wire: bytes
-    tokens: int
     observation: bool = False
     turn: int | None = None
 
-    @classmethod
-    def of(cls, role: str, content: str, *, observation: bool = False, turn: int | None = None) -> "Entry":
-        wire = orjson.dumps({"role": role, "content": content})
-        return cls(role, content, wire, estimate(content) + PER_MESSAGE, observation, turn)
+    def wire(self) -> bytes:
+        return orjson.dumps({"role": self.role, "content": self.content})
+
+    def tokens(self) -> int:
+        return estimate(self.content) + PER_MESSAGE
 
 
 class Transcript:
@@ -42,21 +40,24 @@ class Transcript:
         self.kept: list[Json] = list(kept)
         self.entries = _numbered(sent)
         self.digest = sha256(orjson.dumps(list(sent))).hexdigest()
+        self._wire = [entry.wire() for entry in self.entries]
         self._max_tokens = max_tokens
-        self._tokens = sum(entry.tokens for entry in self.entries)
+        self._tokens = sum(entry.tokens() for entry in self.entries) if max_tokens else 0
 
     def add(self, role: str, content: str, neutral: Sequence[Json], *, observation: bool = False) -> None:
         """Send `content` from now on; `neutral` is what it stands for."""
-        entry = Entry.of(role, content, observation=observation)
+        entry = Entry(role, content, observation)
         self.entries.append(entry)
-        self._tokens += entry.tokens
+        self._wire.append(entry.wire())
+        if self._max_tokens:
+            self._tokens += entry.tokens()
         self.digest = sha256(self.digest.encode() + orjson.dumps(neutral)).hexdigest()
 
     def keep(self, *messages: Json) -> None:
         self.kept.extend(messages)
 
     def wire(self) -> tuple[bytes, ...]:
-        return tuple([entry.wire for entry in self.entries])
+        return tuple(self._wire)
 
     def fit(self) -> Json | None:
         """Cut until the next question fits: the oldest observations first, then the oldest whole turns.
@@ -68,6 +69,7 @@ class Transcript:
         shortened, dropped = self._shorten(), self._drop()
         if not shortened and not dropped:
             return None
+        self._wire = [entry.wire() for entry in self.entries]
         self.digest = sha256(orjson.dumps([[entry.role, entry.content] for entry in self.entries])).hexdigest()
         return {"shortened": shortened, "dropped": dropped}
 
@@ -80,9 +82,9 @@ class Transcript:
             if not self._over():
                 break
             if entry.observation and len(entry.content) > SHORTENED:
-                shorter = Entry.of(entry.role, clip(entry.content, SHORTENED), turn=entry.turn)
-                self.entries[index] = replace(shorter, observation=True)
-                self._tokens += shorter.tokens - entry.tokens
+                shorter = entry._replace(content=clip(entry.content, SHORTENED))
+                self.entries[index] = shorter
+                self._tokens += shorter.tokens() - entry.tokens()
                 count += 1
         return count
 
@@ -91,7 +93,7 @@ class Transcript:
         for turn in sorted({entry.turn for entry in self.entries if entry.turn is not None}):
             if not self._over():
                 break
-            self._tokens -= sum(entry.tokens for entry in self.entries if entry.turn == turn)
+            self._tokens -= sum(entry.tokens() for entry in self.entries if entry.turn == turn)
             self.entries = [entry for entry in self.entries if entry.turn != turn]
         return before - len(self.entries)
 
@@ -105,5 +107,5 @@ def _numbered(sent: Sequence[Json]) -> list[Entry]:
         turn += message["role"] == "user"
         droppable = message["role"] != "system" and index < last
         number = max(turn, 0) if droppable else None
-        entries.append(Entry.of(message["role"], message["content"], turn=number))
+        entries.append(Entry(message["role"], message["content"], turn=number))
     return entries
