@@ -107,7 +107,7 @@ def is_database(path: Path) -> bool:
     if path.stat().st_size <= 1:  # SQLite takes a file of a single byte for a new database
         return False
     try:
-        with closing(sqlite3.connect(_address(path, False), uri=True)) as db:
+        with closing(sqlite3.connect(address(path, False), uri=True)) as db:
             db.execute("PRAGMA schema_version")
     except UnicodeDecodeError:
         return True
@@ -119,7 +119,7 @@ def is_database(path: Path) -> bool:
 def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
     new = not os.path.exists(path)
     db = sqlite3.connect(
-        _address(path, new), uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+        address(path, new), uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
     )
     try:
         db.execute(f"PRAGMA synchronous = {synchronous}")
@@ -131,7 +131,7 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
     return db
 
 
-def _address(path: Path, new: bool) -> str:
+def address(path: Path, new: bool) -> str:
     """Where SQLite finds the file; one that nobody can write, such as an archived one, needs no locks."""
     writable = new or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
     sealed = not writable and not path.with_name(path.name + "-wal").exists()

@@ -1,7 +1,9 @@
 """Commands over recorded runs: two side by side, all of a store replayed, old ones deleted."""
 
+import os
 import sqlite3
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +15,7 @@ from command import Cli, Write
 
 from agent_core import SqliteJournal, run_agent_sync
 from agent_core.journal.record import FORMAT, Record, chained, genesis
+from agent_core.journal.sqlite import LAYOUT
 from agent_core.models import ScriptedModel
 from engine_shim import SqliteRunStore
 from engine_shim.cli.retention import STATUSES, expired
@@ -389,3 +392,81 @@ def test_a_run_expires_by_when_it_began(began: str, goes: bool) -> None:
     entry = RunEntry("r", "w", "1", "completed", began, "")
     assert expired([entry], timedelta(days=30), ["completed"], NOW) == [entry] * goes
     assert expired([entry], timedelta(days=30), ["failed"], NOW) == []
+
+
+# ── stores that cannot be used ───────────────────────────────────────────────────────────────────
+
+
+def refused(cli: Cli, run: str, code: int, told: str, *commands: list[str]) -> None:
+    """Each command ends with this code and one sentence, and with --json in one document."""
+    for words in commands:
+        words = [run if word == "RUN" else word for word in words]
+        ran = cli(*words)
+        assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1), words
+        assert told in ran.err, words
+        as_json = cli(*words, "--json")
+        assert (as_json.code, as_json.err, told in as_json.json["error"]["message"]) == (code, "", True), words
+
+
+READ = [["show", "RUN"], ["verify", "RUN"], ["replay", "RUN"], ["diff", "RUN", "RUN"]]
+ALL = [["runs"], ["replay", "--all"], ["retention", "--older-than", "1d"]]
+DRIVE = [["run", "w.json"], ["resume", "RUN"]]
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(cli: Cli, asked: Any, store: Path) -> None:
+    run = asked(final())
+    store.write_bytes(b"Dear diary, " * 999)
+    refused(cli, run, 1, "file is not a database", *READ, *ALL, *DRIVE)
+    assert store.read_bytes() == b"Dear diary, " * 999
+
+
+def test_a_store_of_a_newer_layout_says_to_use_a_newer_version(cli: Cli, asked: Any, store: Path) -> None:
+    run = asked(final())
+    with closing(sqlite3.connect(store)) as db:
+        db.execute(f"PRAGMA user_version = {LAYOUT + 1}")
+    told = f"has layout {LAYOUT + 1}, this agent_core knows {LAYOUT}: use a newer version"
+    refused(cli, run, 1, told, *READ, ["replay", "--all"], *DRIVE)
+
+
+def test_a_run_of_a_newer_format_says_to_use_a_newer_version(cli: Cli, asked: Any, store: Path) -> None:
+    sound = asked(final())
+    forged(store, "newer", {"kind": "run_started", "loop": "flow", "format": FORMAT + 1})
+    edit(store, "UPDATE workflow_runs SET run = 'newer' WHERE run = ?", sound)
+    told = f"it has format {FORMAT + 1}, this agent_core knows {FORMAT}: use a newer version"
+    refused(cli, "newer", 1, told, ["show", "RUN"], ["replay", "RUN"], ["diff", "RUN", sound], ["resume", "RUN"])
+    verified = cli("verify", "newer")
+    assert (verified.code, verified.out) == (5, f"NOT ok at flow:0: {told}\n")
+    assert outcomes(cli)[1]["newer"] == ("unreadable", None)
+
+
+@pytest.fixture
+def read_only(cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A run in a store that nobody can write, below a folder of its own; root is somebody else meanwhile."""
+    write("w.json", {"id": "w", "nodes": [{"tool": "echo", "config": {"text": "x"}}]})
+    with tempfile.TemporaryDirectory() as name:
+        folder, user = Path(name, "store"), os.getuid()
+        Path(name).chmod(0o755)
+        monkeypatch.setenv("AGENT_CORE_STORE", str(folder / "runs.db"))
+        monkeypatch.setenv("XDG_DATA_HOME", name)
+        run = cli("run", "w.json", "--json").json["run_id"]
+        flow = Path(name, "w.json")
+        flow.write_bytes(Path("w.json").read_bytes())
+        for words in (*READ, *ALL, ["resume", "RUN"]):  # whatever is imported late is imported while it can be read
+            cli(*[run if word == "RUN" else word for word in words])
+        monkeypatch.chdir(name)
+        for file in folder.iterdir():
+            file.chmod(0o444)
+        folder.chmod(0o555)
+        if user == 0:
+            os.setresuid(65534, 65534, 0)
+        try:
+            yield run
+        finally:
+            os.setresuid(user, user, user)
+            folder.chmod(0o755)
+
+
+def test_a_store_that_nobody_can_write_is_read_and_no_run_is_driven(cli: Cli, read_only: str) -> None:
+    assert [cli(*[read_only if word == "RUN" else word for word in words]).code for words in READ] == [0] * 4
+    refused(cli, read_only, 1, "readonly database", *DRIVE, ["retention", "--older-than", "0m"])
+    assert [cli(*[read_only if word == "RUN" else word for word in words]).code for words in READ] == [0] * 4
