@@ -40,7 +40,7 @@ def _is_flow(tape: Tape, path: str) -> bool:
 
 
 def _asked(segment: str) -> tuple[int, int]:
-    """The record that asked for a strand, and its place among those that it asked for."""
+    """The record that asked for a strand, or the number of a visit; then which of its items or attempts it is."""
     match = _ITEM.fullmatch(segment) or _NESTED.fullmatch(segment)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
@@ -50,13 +50,15 @@ def _visits(tape: Tape, root: str) -> list[str]:
     if root not in tape:
         return []
     ended: list[str] = tape[root][-1].record().get("path", [])
-    found = {path[len(root) + 1 :].partition("/")[0]: path for path in sorted(tape) if path.startswith(f"{root}/")}
+    found = {path[len(root) + 1 :].partition("/")[0] for path in tape if path.startswith(f"{root}/")}
 
-    def due(segment: str) -> tuple[int, str]:
-        name = name_of(segment)
-        return ended.index(name) if name in ended else len(ended), _first_time(tape, f"{root}/{segment}")
+    def due(segment: str) -> tuple[int, str, int]:
+        visit, attempt = _asked(segment)
+        turns = [at for at, name in enumerate(ended) if name == name_of(segment)]
+        turn = turns[visit - 1] if 0 < visit <= len(turns) else len(ended)
+        return turn, _first_time(tape, f"{root}/{segment}"), attempt
 
-    return sorted(found, key=due)
+    return sorted(sorted(found), key=due)
 
 
 def _first_time(tape: Tape, path: str) -> str:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.journal.decide import waiting
 from agent_core.journal.record import Record, Tape
 
 
@@ -29,15 +28,15 @@ def tally(run: str, tape: Tape) -> Tally:
     usages = [record["usage"] for records in strands.values() for record in records if record.get("reply") == "said"]
     calls = sum(_calls(records) for path, records in strands.items() if not _is_visit(strands, path))
     tokens = sum(usage["input_tokens"] + usage["output_tokens"] for usage in usages)
-    return Tally(run, _finish(tape, strands), len(usages), calls, tokens, _answers(strands))
+    return Tally(run, _finish(strands), len(usages), calls, tokens, _answers(strands))
 
 
-def _finish(tape: Tape, strands: dict[str, list[Record]]) -> str:
+def _finish(strands: dict[str, list[Record]]) -> str:
     """How the root strand ended."""
     last = next((records[-1] for path, records in strands.items() if "/" not in path), {"kind": ""})
     if last["kind"] == "run_finished":
         return str(last.get("finish_reason") or last.get("status"))
-    return "waiting" if waiting(tape) else "unfinished"
+    return "waiting" if any(records[-1]["kind"] == "waiting" for records in strands.values()) else "unfinished"
 
 
 def _calls(records: list[Record]) -> int:

@@ -248,6 +248,25 @@ def test_visits_of_a_workflow_are_told_in_its_order(ended: bool) -> None:
     assert at(found)[-1] == (("flow", 1) if ended else ("flow/c.1", 0))
 
 
+def test_rounds_of_a_loop_and_attempts_are_told_as_they_came() -> None:
+    end = {"kind": "run_finished", "status": "completed", "path": ["b", "a", "b", "a"]}
+    rounds = ("flow/b.1", "flow/a.1", "flow/a.1~1", "flow/a.1~2", "flow/b.2", "flow/a.2")
+    strands = {"flow": [FLOW, end], **{path: visit("5") for path in sorted(rounds)}}
+    empty = {"flow": [FLOW, end]}
+    assert [each.strand for each in diff(tape("a", strands), tape("b", empty)).partings] == list(rounds)
+    assert [each.strand for each in diff(tape("a", empty), tape("b", strands)).partings] == list(rounds)
+
+
+def test_a_diff_the_other_way_round_is_the_same_with_sides_changed() -> None:
+    a = {"agent": [START, *asks(3)], "agent/sub.2": [START], "agent/3.0": asks(1)}
+    b = {"agent": [START, *asks(2), *asks(1, "peek")], "agent/sub.2": [START], "agent/sub.3": [START]}
+    there, back = diff(tape("a", a), tape("b", b)), diff(tape("b", b), tape("a", a))
+    assert {(p.strand, p.n, str(p.a), str(p.b)) for p in there.partings} == {
+        (p.strand, p.n, str(p.b), str(p.a)) for p in back.partings
+    }
+    assert (there.same, there.a, there.b) == (back.same, back.b, back.a)
+
+
 def test_calls_of_agents_are_counted_once_and_nodes_not_at_all() -> None:
     again = [*asks(1), {"kind": "waiting"}, {"kind": "resolved", "decision": "retry"}, *asks(1)]
     strands = {"flow": [FLOW], "flow/echo.1": visit("1"), "flow/a.1": [START, *again], "flow/a.1/5.0": asks(1)}

@@ -13,7 +13,7 @@ import pytest
 from by_hand import action, final
 from command import Cli, Write
 
-from agent_core import SqliteJournal, run_agent_sync
+from agent_core import JsonlJournal, SqliteJournal, run_agent_sync
 from agent_core.journal.record import FORMAT, Record, chained, genesis
 from agent_core.journal.sqlite import LAYOUT
 from agent_core.models import ScriptedModel
@@ -104,6 +104,15 @@ def test_runs_of_two_workflows_have_strands_of_their_own(cli: Cli, asked: Any) -
         "flow/mean.1  only in B",
         "flow/report.1  only in B",
     ]
+
+
+def test_a_journal_file_is_compared_with_a_run_of_the_store(cli: Cli, asked: Any, store: Path, home: Path) -> None:
+    run = asked(ECHO, final())
+    with closing(SqliteJournal(store)) as journal:
+        for rows in journal.load(run).values():
+            JsonlJournal(home / "run.jsonl").append(run, rows)
+    assert cli("diff", "run.jsonl", run).code == 0
+    assert cli("diff", asked(final()), "run.jsonl").code == 5
 
 
 @pytest.mark.parametrize("words", [("nope", "nope"), ("runs.db", "nope")])
