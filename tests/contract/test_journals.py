@@ -295,17 +295,23 @@ def test_two_journals_on_one_file_see_each_others_rows(opened: Callable[..., Jou
     assert theirs.load("r1") == {"agent": rows}
 
 
-def test_what_another_journal_deleted_is_gone_here_too(opened: Callable[..., Journal], tmp_path: Path) -> None:
+def test_what_another_journal_deleted_is_gone_here_too(opened: Callable[..., Journal]) -> None:
     ours, theirs = opened(), opened()
-    ours.append("r1", chain("agent", {"kind": "asked", "text": "the customer's name"}))
+    ours.append("r1", numbered("agent", 1))
     assert theirs.delete("r1")
     assert ours.load("r1") == {}
     with pytest.raises(Lost):
         ours.append("r1", numbered("agent", 2)[1:])
     ours.append("r2", numbered("agent", 50, run="r2"))
     assert theirs.load("r2") == {"agent": numbered("agent", 50, run="r2")}
-    for journal in (ours, theirs):
-        journal.close()
+
+
+def test_nothing_of_a_deleted_run_stays_in_the_files(opened: Callable[..., Journal], tmp_path: Path) -> None:
+    journal = opened()
+    journal.append("r1", chain("agent", {"kind": "asked", "text": "the customer's name " * 1000}))
+    assert any(b"the customer's name" in file.read_bytes() for file in tmp_path.iterdir())
+    assert journal.delete("r1")
+    journal.close()
     assert not any(b"the customer's name" in file.read_bytes() for file in tmp_path.iterdir())
 
 
