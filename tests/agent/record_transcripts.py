@@ -101,12 +101,12 @@ CASES: Mapping[str, Case] = {
     "cut_to_size": Case(
         [*(action("long", q=f"chapter {n}") for n in range(5)), final("Read.")],
         {
-            "max_input_tokens": 1150,
+            "max_input_tokens": 1500,
             "max_steps": 8,
             "observation_max_len": 2000,
             "messages_json": [
                 {"role": "user", "content": "What do you know of the old harbour?"},
-                {"role": "assistant", "content": "It was built in 1721. " * 30},
+                {"role": "assistant", "content": "It was built in 1721. " * 160},
             ],
             "prompt": "Read five chapters.",
         },
