@@ -10,7 +10,7 @@ from typing import Any, Literal
 from agent_core.door import Door, now
 from agent_core.errors import DecisionError, Lost
 from agent_core.journal.chain import checked
-from agent_core.journal.decide import Decisions, decided, withdrawn
+from agent_core.journal.decide import Control, Decisions, controlled, decided, withdrawn
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
 from agent_core.journal.record import Row, name_of
 from agent_core.journal.recorder import Ended, recorded
@@ -70,6 +70,18 @@ def decide(journal: Journal, run: str, decisions: Decisions, *, by: str, redacto
         journal.append(run, rows)
     except Lost as lost:
         raise DecisionError(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
+
+
+def note(journal: Journal, run: str, word: Control, *, by: str, keys: Keys | None) -> None:
+    """Append who stops a run, or lets it go on, and seal it as it stands then."""
+    while True:
+        try:
+            journal.append(run, [controlled(run, journal.load(run), word, by=by, at=now())])
+            break
+        except Lost:  # somebody else said something just now
+            continue
+    if keys is not None:
+        _seal(journal, run, keys)
 
 
 def withdraw(journal: Journal, run: str) -> None:

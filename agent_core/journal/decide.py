@@ -1,14 +1,18 @@
 """A person's decisions, as the records that carry them. Pure: who appends them is the caller's affair."""
 
 from collections.abc import Mapping
+from typing import Final, Literal
 
 from agent_core.errors import DecisionError
 from agent_core.journal.operations import Slot
-from agent_core.journal.record import Record, Row, Tape
+from agent_core.journal.record import Record, Row, Tape, chained, genesis
 from agent_core.loop.effects import Approve, Decision, Deny, Edit, Fail, Retry, Skip, decision_record
 from utools.guards.redaction import Redactor
 from utools.jsonvalue import NotJson, as_json
 
+CONTROL: Final = "control"
+"""The strand beside a run's own in which stands who stopped it and let it go on, and when."""
+Control = Literal["pause", "resume", "cancel"]
 Decisions = Mapping[tuple[str, int], Decision]
 """Decisions by (strand, n) of the `waiting` record that each answers."""
 
@@ -52,6 +56,13 @@ def waiting(tape: Tape) -> list[Record]:
         for path, record in records.items()
         if record["kind"] == "waiting" and "tool" in record
     ]
+
+
+def controlled(run: str, tape: Tape, word: Control, *, by: str, at: str) -> Row:
+    """The row that says who stops a run, or lets it go on."""
+    rows = tape.get(CONTROL, [])
+    record = {"kind": "resolved", "decision": word, "by": by, "at": at}
+    return chained(CONTROL, len(rows), rows[-1].hash if rows else genesis(run, CONTROL), record)
 
 
 def withdrawn(tape: Tape, *, at: str) -> list[Row]:

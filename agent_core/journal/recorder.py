@@ -130,7 +130,7 @@ def _classify(strand: Strand, effect: Classify) -> Operations:
     """The effect that the coming `decided` record names, or, live, the tool's own answer."""
     record = strand.peek()
     if record is None:
-        return (yield replace(effect, strand=strand.path))
+        return (yield replace(effect, strand=strand.path, n=strand.n))
     try:
         return record["calls"][effect.index]["effect"]
     except (KeyError, IndexError):
@@ -286,10 +286,26 @@ def _visits(strand: Strand, effect: Visits) -> Operations:
     return (yield Fork(start(effect.first), lambda done: start(effect.more(*done))))
 
 
+def _causes(strand: Strand, visit: Visit) -> tuple[str, ...]:
+    own = child(strand.path, visit.node, visit.n)
+    if visit.attempt:
+        return (attempt(own, visit.attempt - 1),)
+    before = [child(strand.path, node, n) for node, n in visit.after]
+    return tuple(_last_attempt(strand, path) for path in before)
+
+
+def _last_attempt(strand: Strand, path: str) -> str:
+    k = 0
+    while attempt(path, k + 1) in strand.run.strands:
+        k += 1
+    return attempt(path, k)
+
+
 def _visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tuple[Visit, Any, Json | None]]:
     """One visit on a line of its own: (the visit, its reply or nested outcome, a nested run's journal)."""
     run, path = strand.run, attempt(child(strand.path, visit.node, visit.n), visit.attempt)
     strand.visited.append(path)
+    run.causes[path] = _causes(strand, visit)
     if visit.delay and path not in run.tape:
         kept_from = yield Sleep(path, visit.delay)
         if isinstance(kept_from, Suspended):

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Final
 
 from agent_core.errors import DefinitionError
+from agent_core.journal.decide import CONTROL
 from agent_core.journal.record import Record, Row, Tape, chained, genesis, run_head
 
 STRAND: Final = "seal"
@@ -44,9 +45,15 @@ def keys_of_host() -> Keys | None:
     return Keys.read(os.environ.get(VARIABLE, ""))
 
 
-def parted(tape: Tape) -> tuple[Tape, list[Row]]:
-    """The run's own strands, and its seals."""
-    return {path: rows for path, rows in tape.items() if path != STRAND}, tape.get(STRAND, [])
+def parted(tape: Tape) -> tuple[Tape, Tape]:
+    """The run's own strands, and those beside them: its seals, and who stopped it and let it go on."""
+    own = {path: rows for path, rows in tape.items() if path not in (STRAND, CONTROL)}
+    return own, {path: rows for path, rows in tape.items() if path in (STRAND, CONTROL)}
+
+
+def under_seal(tape: Tape) -> Tape:
+    """All that a seal stands for."""
+    return {path: rows for path, rows in tape.items() if path != STRAND}
 
 
 def end_of(tape: Tape) -> tuple[str, int]:
@@ -57,8 +64,8 @@ def end_of(tape: Tape) -> tuple[str, int]:
 
 def sealed(run: str, tape: Tape, keys: Keys) -> Row | None:
     """The seal on a run as it stands now; None when it is sealed like that already."""
-    own, seals = parted(tape)
-    head, count = end_of(own)
+    seals = tape.get(STRAND, [])
+    head, count = end_of(under_seal(tape))
     kid = next(iter(keys.keys))
     record: Record = {
         "kind": "sealed",
@@ -72,8 +79,9 @@ def sealed(run: str, tape: Tape, keys: Keys) -> Row | None:
     return chained(STRAND, len(seals), seals[-1].hash if seals else genesis(run, STRAND), record)
 
 
-def unsealed(run: str, own: Tape, seals: list[Row], keys: Keys) -> str | None:
+def unsealed(run: str, tape: Tape, keys: Keys) -> str | None:
     """What is wrong with a run's last seal, in a sentence; None when it proves the run as it stands."""
+    seals = tape.get(STRAND, [])
     if not seals:
         return "it is not sealed, though a key is given"
     match seals[-1].record():
@@ -85,6 +93,6 @@ def unsealed(run: str, own: Tape, seals: list[Row], keys: Keys) -> str | None:
         return f"it is sealed with the key {kid!r}, which is not given"
     if not hmac.compare_digest(mac.encode(), keys.mac(kid, run, head, count).encode()):
         return f"its seal was not made with the key {kid!r}"
-    if (head, count) != end_of(own):
+    if (head, count) != end_of(under_seal(tape)):
         return "it goes on, or ends, elsewhere than where it was sealed"
     return None

@@ -34,6 +34,8 @@ class Run:
     loops: Loops
     variation: Variation | None = None
     strands: dict[str, "Strand"] = field(default_factory=dict)
+    causes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The strands whose ends let a visit's strand begin."""
 
     def open(self, path: str, pending: list[Row]) -> "Strand":
         strand = self.strands[path] = Strand(self, path, pending)

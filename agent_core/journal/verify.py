@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_core.journal.chain import complete, flaws
-from agent_core.journal.record import Row, Tape, within
-from agent_core.journal.seal import STRAND, Keys, end_of, parted, unsealed
+from agent_core.journal.record import Tape, within
+from agent_core.journal.seal import Keys, end_of, parted, unsealed
 from agent_core.journal.source import Contents, Fault, Source, open_source
 
 End = tuple[str, int]
@@ -46,16 +46,16 @@ def verify(
     when there is no such source or run, or when `run_id` must say which of several runs is meant.
     """
     contents = open_source(source, run_id)
-    own, seals = parted(contents.tape)
+    own, beside = parted(contents.tape)
     root = strand if strand is not None else next((path for path in own if "/" not in path), "")
     tape = {path: rows for path, rows in own.items() if strand is None or within(path, root)}
     finished = complete(tape, root)
     ends = _ends(tape, root, finished)[:: 1 if strand is None else -1]
     matching = [end for end in ends if head in (None, end[0]) and count in (None, end[1])]
-    first = _first_fault(contents, tape, root, seals)
+    first = _first_fault(contents, tape, root, beside)
     why = first.why if first else _shortfall(contents, tape, finished, head, matching)
     if why is None and keys is not None:
-        why = unsealed(contents.run, own, seals, keys)
+        why = unsealed(contents.run, contents.tape, keys)
     return Verification(
         ok=why is None,
         complete=finished,
@@ -67,11 +67,11 @@ def verify(
     )
 
 
-def _first_fault(contents: Contents, tape: Tape, root: str, seals: list[Row]) -> Fault | None:
+def _first_fault(contents: Contents, tape: Tape, root: str, beside: Tape) -> Fault | None:
     """The first damage by line, or, where there are no lines, as it was found."""
     faults = list(contents.faults)
-    sealing = flaws(contents.run, {STRAND: seals} if seals else {}, STRAND)
-    for flaw in [*flaws(contents.run, tape, root), *sealing]:
+    others = [flaw for path, rows in beside.items() for flaw in flaws(contents.run, {path: rows}, path)]
+    for flaw in [*flaws(contents.run, tape, root), *others]:
         numbers = contents.lines.get(flaw.strand)
         faults.append(Fault(flaw.why, flaw.strand, flaw.n, numbers[flaw.n] if numbers else None))
     return min(faults, key=lambda fault: fault.line or 0, default=None)

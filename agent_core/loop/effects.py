@@ -83,13 +83,14 @@ class CallTools:
 class Classify:
     """What a call would do, asked of a tool whose effect is a function that only its host has.
 
-    The recorder says in which `strand` it is asked.
+    The recorder says before which record of which `strand` it is asked.
     """
 
     index: int
     tool: str
     args: Json
     strand: str = ""
+    n: int = 0
 
 
 @dataclass(frozen=True, slots=True)

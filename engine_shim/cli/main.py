@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import typer
 
 from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, Divergence, JournalError
-from engine_shim.cli import audit, describe, output, run
+from engine_shim.cli import audit, control, describe, output, run
 from engine_shim.cli.demo import demo
 from engine_shim.cli.diff import diff
 from engine_shim.cli.retention import retention
@@ -20,6 +20,9 @@ COMMANDS: tuple[Callable[..., int], ...] = (
     run.run,
     run.resume,
     run.decide,
+    control.pause,
+    control.cancel,
+    control.fork,
     demo,
     audit.runs,
     audit.show,

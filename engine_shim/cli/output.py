@@ -1,6 +1,8 @@
 """What goes to stdout, and the exit codes: ok, failed, usage, definition or policy, limit, audit, waiting."""
 
+import getpass
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ LONGEST = 500
 """How much of an output that nobody chose to show is shown."""
 _BY_KIND = {
     **dict.fromkeys(("definition", "policy_denied", "invalid_action"), DEFINITION),
-    **dict.fromkeys(("max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout"), LIMIT),
+    **dict.fromkeys(("max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "max_iterations"), LIMIT),
 }
 
 
@@ -41,7 +43,7 @@ def exit_code(result: RunResult) -> int:
     """The exit code that tells how a run came out."""
     if result.status == "completed":
         return OK
-    if result.status == "waiting":
+    if result.status in ("waiting", "paused"):
         return WAITING
     return _BY_KIND.get((result.error or {}).get("kind", ""), FAILED)
 
@@ -71,6 +73,14 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def user() -> str:
+    """Who gives this command, as journals name them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a process without a name, as in some containers
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+
+
 def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
@@ -86,6 +96,8 @@ def summary(result: RunResult, workflow: Workflow, options: Options) -> None:
     if result.error:
         rows.append(("error", f"{result.error['where']}: {result.error['kind']}: {result.error['message']}"))
     rows += _waiting(result, options)
+    if result.status == "paused":
+        rows.append(("go on", options.command("resume", result.run_id)))
     width = max(len(label) for label, _ in rows)
     for label, text in rows:
         line(f"{label:<{width}}  {text}".rstrip())

@@ -1,8 +1,6 @@
 """Commands that drive runs: run, resume, decide."""
 
-import getpass
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -59,7 +57,7 @@ def resume(
     config: Config = None,
     as_json: AsJson = False,
 ) -> int:
-    """Go on with a run whose process died."""
+    """Go on with a run that was paused, or whose process died."""
     return _go_on(run_id, None, Options(store, config, as_json))
 
 
@@ -85,17 +83,10 @@ def _go_on(run_id: str, decide: Decide | None, options: Options) -> int:
     result = drive(
         engine,
         workflow,
-        lambda tell: engine.resume(run_id, decisions=decisions, by=_user(), on_event=tell),
+        lambda tell: engine.resume(run_id, decisions=decisions, by=output.user(), on_event=tell),
         on_interrupt=interrupted(run_id, options),
     )
     return report(result, workflow, options)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a process without a name, as in some containers
-        return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
 
 def read_inputs(workflow: Workflow, given: list[str], source: str | None) -> dict[str, Any]:
@@ -150,6 +141,11 @@ def _place(at: str | None, waits: list[dict[str, Any]]) -> tuple[str, int]:
             raise DecisionError("nothing waits in this run; if it stopped in the middle, `agent-core resume` goes on")
         places = ", ".join(f"{entry['strand']}:{entry['n']}" for entry in waits)
         raise DecisionError(f"several calls wait, choose one by --at: {places}")
+    return place_of(at)
+
+
+def place_of(at: str) -> tuple[str, int]:
+    """The strand and record that STRAND:N names."""
     strand, colon, n = at.rpartition(":")
     if not colon or not n.isdecimal():
         raise typer.BadParameter(f"--at {at!r}: write STRAND:N")

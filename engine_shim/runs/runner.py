@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent_core.door import Door
-from agent_core.drive import Reins, decide, drive, withdraw
+from agent_core.door import Door, now
+from agent_core.drive import Reins, decide, drive, note, withdraw
 from agent_core.errors import DecisionError
 from agent_core.events import Event, Events
+from agent_core.fork import forked
 from agent_core.journal.chain import checked, complete
-from agent_core.journal.decide import Decisions
+from agent_core.journal.decide import Control, Decisions
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape
 from agent_core.journal.seal import keys_of_host
@@ -133,9 +134,37 @@ class Engine:
         """
         self._check_tools(self._held(run_id)[0])
         with self._steering.driving(run_id) as reins:
+            if self._status(run_id) == "paused":
+                self._note(run_id, "resume", by)
             if decisions:
                 decide(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
             return await self._go_on(run_id, reins, on_event)
+
+    async def fork(
+        self,
+        run_id: str,
+        at: tuple[str, int],
+        *,
+        new_id: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> RunResult:
+        """A new run with this one's past up to record n of a strand, `at` (strand, n), and on from there.
+
+        What was answered before is not asked again; the record, and whatever followed from it, is done anew. The
+        run itself stays as it is. RunNotFound when the store holds no such run, DefinitionError when there is no such
+        record, when the past cannot be told under another run id, or when this host lacks a tool.
+        """
+        tape, base = self._held(run_id)
+        self._check_tools(tape, always=True)
+        new = new_run_id() if new_id is None else checked_run_id(new_id)
+        if self.store.journal.load(new):
+            raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
+        rows = forked(run_id, tape, at, new, loops=LOOPS)
+        with self._steering.driving(new) as reins:
+            self.store.journal.append(new, rows)
+            definition = load_workflow(tape[ROOT][0].record()["definition"]).definition
+            self.store.save(RunEntry(new, definition.id, definition.version, "pending", now(), str(base)))
+            return await self._go_on(new, reins, on_event)
 
     def run_sync(self, workflow: Workflow, **options: Any) -> RunResult:
         """`run` for a caller without an event loop."""
@@ -154,24 +183,27 @@ class Engine:
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────
 
-    async def pause(self, run_id: str) -> str:
+    async def pause(self, run_id: str, *, by: str = "caller") -> str:
         """Let what is under way in a run answer, and begin nothing more until it is resumed. Gives its status then.
 
         Whichever process drives it, does so; its status may still be `running` when a call takes its time.
         RunNotFound when the store holds no such run, DecisionError when it has ended.
         """
+        self._note(run_id, "pause", by)
         while not await self._heeded(run_id, "pause"):
             with suppress(RunBusy), self._steering.driving(run_id):
-                self._index(run_id, "paused")
+                if self._status(run_id) not in ENDED:
+                    self._index(run_id, "paused")
                 break
         return self._status(run_id)
 
-    async def cancel(self, run_id: str) -> str:
+    async def cancel(self, run_id: str, *, by: str = "caller") -> str:
         """End a run for good: what is under way is aborted, what waits is withdrawn. Gives its status then.
 
         Whichever process drives it, does so. RunNotFound when the store holds no such run, DecisionError when it has
         ended.
         """
+        self._note(run_id, "cancel", by)
         while not await self._heeded(run_id, "cancel"):
             with suppress(RunBusy), self._steering.driving(run_id) as reins:
                 reins.pull("cancel")
@@ -181,18 +213,21 @@ class Engine:
         return self._status(run_id)
 
     async def _heeded(self, run: str, wish: Wish) -> bool:
-        """Ask the run's driver, and wait a while for it to let go. False when nobody drives it."""
-        tape, _ = self._held(run)
-        if complete(tape, ROOT):
-            raise DecisionError(f"run {run!r} has ended as {tape[ROOT][-1].record()['status']}")
+        """Ask the run's driver, and wait a while for it to let go. False when nobody drives a run that goes on."""
         claims, looks = self.store.claims, int(PATIENCE_S / GLANCE_S)
         if not claims.wish(run, wish):
-            return False
+            return self._status(run) in ENDED
         for _ in range(looks):
             if claims.driver(run) is None:
                 return self._status(run) not in ("pending", "running")
             await asyncio.sleep(GLANCE_S)
         return True
+
+    def _note(self, run: str, word: Control, by: str) -> None:
+        tape, _ = self._held(run)
+        if complete(tape, ROOT):
+            raise DecisionError(f"run {run!r} has ended as {tape[ROOT][-1].record()['status']}")
+        note(self.store.journal, run, word, by=by, keys=keys_of_host())
 
     def _status(self, run: str) -> str:
         entry = self.store.entry(run)
@@ -254,9 +289,9 @@ class Engine:
             raise RunNotFound(run)
         return checked(run, tape), Path(entry.base)
 
-    def _check_tools(self, tape: Tape) -> None:
+    def _check_tools(self, tape: Tape, *, always: bool = False) -> None:
         """A run that is not finished needs the tools that it began with; another host may not have them."""
-        if complete(tape, ROOT):
+        if complete(tape, ROOT) and not always:
             return
         records = [rows[0].record() for rows in tape.values()]
         needed = {code for record in records if record["kind"] == "run_started" for code in record["tools"]}
