@@ -19,6 +19,8 @@ from urllib.parse import quote, unquote
 
 import orjson
 
+from agent_core.loop.json_text import snug
+
 FORMAT: Final = 1
 Kind = Literal[
     "run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "run_finished", "sealed"
@@ -62,7 +64,7 @@ def encode(record: Record) -> bytes:
 
 def chained(path: str, n: int, previous: bytes, record: Record) -> Row:
     """The row that holds `record` at `n`, behind the row whose hash is `previous`."""
-    data = encode(record)
+    data = snug(encode(record))
     return Row(path, n, link(previous, data), data)
 
 

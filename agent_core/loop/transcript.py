@@ -8,6 +8,7 @@ import orjson
 
 from agent_core.loop.clip import clip
 from agent_core.loop.effects import Json
+from agent_core.loop.json_text import snug
 from agent_core.loop.tokens import estimate
 
 SHORTENED = 80
@@ -23,7 +24,7 @@ class Entry(NamedTuple):
     turn: int | None = None
 
     def wire(self) -> bytes:
-        return orjson.dumps({"role": self.role, "content": self.content})
+        return snug(orjson.dumps({"role": self.role, "content": self.content}))
 
     def tokens(self) -> int:
         return estimate(self.content) + PER_MESSAGE

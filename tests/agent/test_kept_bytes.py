@@ -1,0 +1,34 @@
+"""What a run keeps takes the room that it needs, so that many runs fit into one process."""
+
+import tracemalloc
+from collections.abc import Callable
+
+from agent_core.journal.record import chained
+from agent_core.loop.transcript import Transcript
+
+
+def room(make: Callable[[], object]) -> int:
+    """Bytes that what was made holds on to."""
+    tracemalloc.start()
+    try:
+        kept = make()
+        size = tracemalloc.get_traced_memory()[0]
+        del kept
+        return size
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_row_keeps_little_more_than_its_bytes() -> None:
+    record = {"kind": "answered", "text": "x" * 1000}
+    assert room(lambda: [chained("agent", n, bytes(32), record) for n in range(100)]) < 100 * 1500
+
+
+def test_a_message_is_kept_twice_and_no_more() -> None:
+    def conversation() -> Transcript:
+        transcript = Transcript([], [], None)
+        for n in range(100):
+            transcript.add("user", str(n) * 500, [])
+        return transcript
+
+    assert room(conversation) < 2.5 * sum(len(str(n) * 500) for n in range(100))
