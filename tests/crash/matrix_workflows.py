@@ -1,0 +1,190 @@
+"""The workflows of the crash matrix: small ones, which between them do all that a run can do."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from matrix_world import Scripts
+
+from agent_core.loop.effects import Approve, Decision, Deny, Edit, Json
+
+
+def _approve(args: Json) -> Decision:
+    return Approve()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workflow, its model's replies, and what a person says of a call that waits for approval.
+
+    `files` are workflows that it invokes; `doubtful` when a kill in the act can leave a write in doubt; `jsonl` when
+    its journal is a JSONL file.
+    """
+
+    definition: Json
+    scripts: Scripts = field(default_factory=dict)
+    approval: Callable[[Json], Decision] = _approve
+    files: Mapping[str, Json] = field(default_factory=dict)
+    doubtful: bool = False
+    jsonl: bool = False
+
+
+def _flow(nodes: Sequence[Json], *edges: Json, **more: Any) -> Json:
+    return {"id": "w", "nodes": list(nodes), **({"edges": list(edges)} if edges else {}), **more}
+
+
+def _node(name: str, tool: str, *, config: Any = None, **more: Any) -> Json:
+    return {"id": name, "tool": tool, "config": config or {"for": name}, **more}
+
+
+def _agent(name: str, *tools: Any, retry: Json | None = None, **config: Any) -> Json:
+    usual = {"model": "m", "max_steps": 8, "allowed_tools": list(tools), "prompt": "Go.", "repair_scope": "unreadable"}
+    return {
+        "id": name,
+        "tool": "agent_core",
+        "config": {**usual, **config},
+        **({"retry": retry} if retry else {}),
+    }
+
+
+def _after(name: str, source: str, tool: str = "look") -> Json:
+    return _node(name, tool, config={"takes": f"{{{{nodes.{source}}}}}"})
+
+
+def _edge(source: str, target: str, **more: str) -> Json:
+    return {"from": source, "to": target, **more}
+
+
+def _action(tool: str, **args: Any) -> str:
+    return orjson.dumps({"type": "action", "tool": tool, "args": args}).decode()
+
+
+def _final(answer: str = "done") -> str:
+    return orjson.dumps({"type": "final", "answer": answer}).decode()
+
+
+def _spoken(args: Json) -> Decision:
+    """Approve 1, deny 2, make 3 a 4."""
+    return {1: Approve(), 2: Deny("Too much."), 3: Edit({"amount": 4})}[args["amount"]]
+
+
+_ON_WRITE = {"tool": "pay", "approval": "on_write"}
+_CHILD = {"model": "m", "max_steps": 4, "allowed_tools": ["look", "pay"]}
+_PAYS = [_action("look", q=1), _action("pay", amount=1), _final("paid")]
+_BELOW = _flow([_node("inner", "look"), _after("written", "inner", "pay")], outputs={"told": "{{nodes.written}}"})
+_BELOW_AGENT = _flow([_agent("asks", "post"), _after("last", "asks.final_answer")])
+
+_BRANCHES = {"top": "look", "yes": "post", "no": "pay", "other": "look", "end": "look"}
+
+CASES: Mapping[str, Case] = {
+    "chain": Case(
+        _flow([_node("a", "look"), _after("b", "a"), _after("c", "b")], outputs={"told": "{{nodes.c.seen}}"})
+    ),
+    "agent": Case(
+        _flow([_agent("asks", "look", "post", "pay"), _after("after", "asks.final_answer")]),
+        {".*": [_action("look", q=1), _action("post", q=2), _action("pay", q=3), _final("seen")]},
+        doubtful=True,
+    ),
+    "repair": Case(
+        _flow([_agent("asks", "strict", "post", max_repairs=3, repair_scope="all")]),
+        {".*": ["What?", _action("strict", q="one"), _action("strict", q=1), _action("pay"), _final("mended")]},
+    ),
+    "loop": Case(
+        _flow(
+            [_node("count", "count"), _after("spend", "count.n", "pay"), _node("end", "look")],
+            _edge("count", "spend"),
+            _edge("spend", "count", when="nodes.count.n < `3`"),
+            _edge("spend", "end"),
+            entry="count",
+        ),
+        doubtful=True,
+    ),
+    "branch": Case(
+        _flow(
+            [
+                _node("top", "look"),
+                _node("yes", "post"),
+                _node("no", "pay"),
+                _node("other", "look"),
+                _node("end", "look"),
+            ],
+            _edge("top", "no", when="output.seen.for == 'no'"),
+            _edge("top", "yes", when="output.seen.for == 'top'"),
+            _edge("top", "other"),
+            *(_edge(name, "end") for name in ("yes", "no", "other")),
+        )
+    ),
+    "on error": Case(
+        _flow(
+            [_node("try", "broken"), _after("mend", "try.output.half", "pay"), _node("usual", "look")],
+            _edge("try", "mend", on="error"),
+            _edge("try", "usual"),
+        ),
+        doubtful=True,
+    ),
+    "parallel": Case(
+        _flow(
+            [
+                _node("pays", "pay"),
+                _agent("asks", "look"),
+                _agent("waits", _ON_WRITE),
+                _node("posts", "post"),
+                _node("join", "look", config={"takes": ["{{nodes.pays}}", "{{nodes.posts}}"]}),
+                _after("end", "asks.final_answer"),
+            ],
+            *(_edge(name, "join") for name in ("pays", "asks", "waits", "posts")),
+            _edge("join", "end"),
+        ),
+        {"flow/asks.*": [_action("look", q=1), _final()], "flow/waits.*": [_action("pay", amount=1), _final()]},
+        doubtful=True,
+    ),
+    "approval": Case(
+        _flow([_agent("asks", _ON_WRITE), _after("after", "asks.final_answer")]),
+        {".*": [*(_action("pay", amount=amount) for amount in (1, 2, 3)), _final()]},
+        _spoken,
+        doubtful=True,
+    ),
+    "node retry": Case(
+        _flow([_node("try", "flaky", retry={"max_attempts": 3}), _after("then", "try", "pay")]), doubtful=True
+    ),
+    "agent retry": Case(
+        _flow([_agent("asks", "look", "post", retry={"max_attempts": 3}, total_token_budget=9000)]),
+        {
+            r"flow/asks\.1": [_action("look", q=1), None],
+            r"flow/asks\.1~1": [_action("post", q=1), None],
+            r"flow/asks\.1~2": [_action("look", q=2), _final()],
+        },
+    ),
+    "nested agent": Case(
+        _flow([_agent("asks", "look", {"tool": "agent_core", "preset": _CHILD}, "pay")]),
+        {
+            r"flow/asks\.1": [_action("agent_core", prompt="Pay."), _action("pay", amount=2), _final("both")],
+            r"flow/asks\.1/agent_core.*": _PAYS,
+        },
+        doubtful=True,
+    ),
+    "invoked": Case(
+        _flow(
+            [
+                _node("calls", "invoke_workflow", config={"workflow": "below_agent.json"}),
+                _agent("asks", {"tool": "invoke_workflow", "preset": {"workflow": "below.json"}}),
+            ],
+            _edge("calls", "asks"),
+        ),
+        {
+            "flow/calls.*": [_action("post", q=1), _final("posted")],
+            "flow/asks.*": [_action("invoke_workflow"), _final("invoked")],
+        },
+        files={"below.json": _BELOW, "below_agent.json": _BELOW_AGENT},
+        doubtful=True,
+    ),
+    "write": Case(_flow([_node("pays", "pay"), _after("after", "pays")]), doubtful=True),
+    "idempotent write": Case(_flow([_node("posts", "post"), _after("after", "posts")])),
+    "in JSONL": Case(
+        _flow([_agent("asks", "look", _ON_WRITE), _after("after", "asks.final_answer", "post")]),
+        {".*": [_action("look", q=1), _action("pay", amount=1), _final("paid")]},
+        doubtful=True,
+        jsonl=True,
+    ),
+}

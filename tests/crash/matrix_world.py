@@ -1,0 +1,178 @@
+"""A host that can be killed at any point: its run store, its tools and its model, and a ledger that no kill takes back.
+
+A point is passed before and after each append, each saved entry, each tool's deed, and each model's reply.
+"""
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agent_core.journal.jsonl import JsonlJournal
+from agent_core.journal.record import Row, Tape
+from agent_core.journal.store import Journal
+from agent_core.loop.effects import Json
+from agent_core.models import Completion, ModelError, ModelInfo, Question
+from engine_shim import SqliteRunStore
+from engine_shim.runs.runner import with_runs
+from engine_shim.runs.store import RunEntry
+from utools import Tool, ToolRegistry, ToolResult
+
+ANY = {"type": "object", "additionalProperties": True}
+NUMBER = {"type": "object", "properties": {"q": {"type": "integer"}}, "required": ["q"], "additionalProperties": False}
+SKIPPED = {"skipped": True, "note": "A person skipped this call; whether it took effect is not known."}
+"""What a call comes to that a person has skipped."""
+
+
+class Killer:
+    """Kills the process when it passes its `at`-th point; never for None."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.at, self.passed = at, 0
+
+    def __call__(self) -> None:
+        self.passed += 1
+        if self.passed == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class KillableJournal:
+    """A journal with a point before and after each append."""
+
+    def __init__(self, journal: Journal, killer: Killer) -> None:
+        self._inner, self._killer = journal, killer
+
+    def load(self, run: str) -> Tape:
+        return self._inner.load(run)
+
+    def append(self, run: str, rows: Sequence[Row]) -> bool:
+        self._killer()
+        new = self._inner.append(run, rows)
+        self._killer()
+        return new
+
+    def runs(self) -> list[str]:
+        return self._inner.runs()
+
+    def delete(self, run: str) -> bool:
+        return self._inner.delete(run)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class KillableStore(SqliteRunStore):
+    """A run store with a point before and after each write; its journal is in the same file, or in a JSONL file."""
+
+    def __init__(self, path: Path, killer: Killer, jsonl: Path | None = None) -> None:
+        super().__init__(path)
+        self._killer = killer
+        self.journal = KillableJournal(JsonlJournal(jsonl) if jsonl else self.journal, killer)
+
+    def save(self, entry: RunEntry) -> None:
+        self._killer()
+        super().save(entry)
+        self._killer()
+
+
+class Ledger:
+    """What was really done, one JSON object a line, in a file that is only ever appended to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def note(self, **told: Any) -> None:
+        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(handle, orjson.dumps(told) + b"\n")
+        finally:
+            os.close(handle)
+
+    def lines(self) -> list[Json]:
+        return [orjson.loads(line) for line in self.path.read_bytes().splitlines()] if self.path.exists() else []
+
+
+def deed(tool: str, args: Any) -> str:
+    """A call as it is told apart from others, whatever its place in the journal."""
+    return f"{tool} {orjson.dumps(args, option=orjson.OPT_SORT_KEYS).decode()}"
+
+
+Answer = Callable[[Json, Any], Any]
+Scripts = Mapping[str, Sequence[str | None]]
+"""A model's replies by strand, a pattern: the first that fits. None is a failure of the model."""
+
+
+class World:
+    """What the tools and the model of one process act upon: they are made once, before processes are forked."""
+
+    def __init__(self) -> None:
+        self.ledger, self.killer, self.skipped = Ledger(Path("ledger")), Killer(), frozenset[str]()
+
+    def enter(self, home: Path, killer: Killer, skipped: Collection[str] = ()) -> None:
+        """From now on, in this process, deeds are noted in `home`. Those `skipped` answer as one does that a person has
+        skipped."""
+        self.ledger, self.killer, self.skipped = Ledger(home / "ledger"), killer, frozenset(skipped)
+
+    def store(self, home: Path, *, jsonl: bool = False) -> KillableStore:
+        return KillableStore(home / "runs.db", self.killer, home / "run.jsonl" if jsonl else None)
+
+
+class Model:
+    """Reply k of a script is for the strand's k-th question."""
+
+    def __init__(self, scripts: Scripts, world: World) -> None:
+        self._scripts, self._world = scripts, world
+
+    async def complete(self, question: Question) -> Completion:
+        replies = next(replies for pattern, replies in self._scripts.items() if re.fullmatch(pattern, question.strand))
+        self._world.killer()
+        self._world.ledger.note(question=f"{question.strand} {question.index}")
+        await asyncio.sleep(0)
+        self._world.killer()
+        reply = replies[question.index]
+        if reply is None:
+            raise ModelError("overloaded", requests=1)
+        return Completion(reply)
+
+    def info(self) -> ModelInfo:
+        return ModelInfo("killable")
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def registry_of(world: World, *, pause_s: float = 0.0) -> ToolRegistry:
+    """Reads, of which one is strict, one counts its node's visits and two fail; two writes, one of them idempotent;
+    and the tools that are runs themselves. Each takes `pause_s` between its deed and its answer."""
+
+    def tool(code: str, effect: Any, answer: Answer, *, idempotent: bool = False, schema: Json = ANY) -> Tool:
+        async def execute(args: Json, context: Any) -> Any:
+            world.killer()
+            told = {"effect": effect, "idempotent": idempotent, "key": context.idempotency_key, "by": os.getpid()}
+            world.ledger.note(deed=deed(code, args), **told)
+            await asyncio.sleep(pause_s)
+            world.killer()
+            return SKIPPED if deed(code, args) in world.skipped else answer(args, context)
+
+        return Tool(code, f"Does {code}.", schema, execute, effect=effect, idempotent=idempotent)
+
+    tools = [
+        tool("look", "read", lambda args, context: {"seen": args}),
+        tool("strict", "read", lambda args, context: {"seen": args}, schema=NUMBER),
+        tool("count", "read", lambda args, context: {"n": int(context.strand.rpartition(".")[2])}),
+        tool("flaky", "read", _flaky),
+        tool("broken", "read", lambda args, context: ToolResult(False, {"half": args}, "it broke")),
+        tool("pay", "write", lambda args, context: {"paid": args}),
+        tool("post", "write", lambda args, context: {"posted": args}, idempotent=True),
+    ]
+    return with_runs(ToolRegistry(tools), None)
+
+
+def _flaky(args: Json, context: Any) -> Any:
+    """Fails but for the third attempt at its node."""
+    return {"at": "last"} if context.strand.endswith("~2") else ToolResult(False, None, "not yet")
