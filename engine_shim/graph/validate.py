@@ -1,5 +1,6 @@
 """What can be found wrong with a workflow without running it: every fault with its place."""
 
+import re
 from collections.abc import Iterator, Set
 from typing import Any
 
@@ -42,6 +43,7 @@ def _problems(workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:
     for index, node in enumerate(definition.nodes):
         yield from _node(node, f"nodes/{index}", workflow, registry)
     yield from _taken(definition.outputs, "outputs", definition, frozenset(workflow.nodes))
+    yield from _exposed(definition)
     try:
         yield from too_early(definition, graph_of(definition))
     except DefinitionError as error:
@@ -88,6 +90,27 @@ def _taken(value: Any, where: str, definition: Definition, nodes: Set[str], own:
                 yield Problem(place, f"{each}: there is no {name!r} in {root} here; there are {names}")
     except DefinitionError as error:
         yield from problems_in(error)
+
+
+def _exposed(definition: Definition) -> Iterator[Problem]:
+    """Secrets where a model would read them, or a record hold them: only what a tool is given may take one."""
+    places = [(node, f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
+    for node, start, value in (*places, (None, "outputs", definition.outputs)):
+        try:
+            found = [(where, each) for where, each in placeholders(value, start) if each.path[0] == "env"]
+        except DefinitionError:
+            continue
+        for where, each in found:
+            if each.path[1] in definition.secrets and not _hidden(node, where.removeprefix(start)):
+                told = "is secret: only the config of a tool, or the preset of an agent's tool, may take it"
+                yield Problem(where, f"{each} {told}; or mark it plain in env")
+
+
+def _hidden(node: Node | None, place: str) -> bool:
+    """Whether what stands in a node's config only reaches the tool itself."""
+    if node is None or node.tool in (INVOKE, "context_manager"):
+        return False
+    return node.tool != AGENT or re.match(r"/allowed_tools/\d+/preset/", place) is not None
 
 
 def _known(root: str, definition: Definition, nodes: Set[str]) -> Set[str] | None:

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any
 
 from agent_core.errors import JournalError
+from agent_core.journal.sqlite import address
 
 _PATIENCE_S = 5.0
 
@@ -60,8 +61,10 @@ class Database:
 
 def _connect(path: Path) -> sqlite3.Connection:
     new = not path.exists()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+    if new:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    where = address(path, new)
+    db = sqlite3.connect(where, uri=True, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
     try:
         db.execute("PRAGMA synchronous = NORMAL")
         if new:
