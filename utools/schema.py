@@ -219,19 +219,27 @@ def _on_a_fresh_stack_if_need_be(judge: Callable[[Any], list[Fault]], value: Any
     """Judge again in a thread of its own, so that the verdict does not depend on how deep the caller stands."""
     try:
         return judge(value)
-    except RecursionError:
-        verdict: list[Fault] = []
+    except BaseException as error:
+        if not _is_out_of_stack(error):
+            raise
+    verdict = [_unjudged("judged by another schema: this one refers to itself without end")]
 
     def work() -> None:
         try:
-            verdict.extend(judge(value))
-        except RecursionError:
-            verdict.append(_unjudged("judged by another schema: this one refers to itself without end"))
+            verdict[:] = judge(value)
+        except BaseException as error:
+            if not _is_out_of_stack(error):
+                raise
 
     thread = threading.Thread(target=work, name="utools-schema")
     thread.start()
     thread.join()
     return verdict
+
+
+def _is_out_of_stack(error: BaseException) -> bool:
+    """Whether the stack ran out: jsonschema's maps, which are Rust, panic where it runs out in the middle of them."""
+    return isinstance(error, RecursionError) or type(error).__name__ == "PanicException"
 
 
 def _unjudged(expected: str) -> Fault:
