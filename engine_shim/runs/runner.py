@@ -16,7 +16,7 @@ from agent_core.fork import forked
 from agent_core.journal.chain import checked, complete
 from agent_core.journal.decide import Control, Decisions
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import Tape
+from agent_core.journal.record import Tape, chained, genesis
 from agent_core.journal.seal import keys_of_host
 from agent_core.loop.effects import Json
 from agent_core.models.client import ModelClient, Models
@@ -117,6 +117,8 @@ class Engine:
             if not self._begun(run, body):
                 definition, base = workflow.definition, str(workflow.base.resolve())
                 self.store.save(RunEntry(run, definition.id, definition.version, "pending", body["at"], base))
+                started = chained(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
+                self.store.journal.append(run, [started])
             return await self._drive(run, spec, workflow.base, reins, on_event)
 
     async def resume(

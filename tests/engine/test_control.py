@@ -1,0 +1,418 @@
+"""Runs that are paused, cancelled, forked and queued, and workflows that run others."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import action, final
+
+from agent_core import Approve
+from agent_core.errors import DecisionError
+from agent_core.journal.decide import CONTROL
+from agent_core.journal.seal import Keys
+from agent_core.journal.verify import verify
+from agent_core.models import ScriptedModel
+from agent_core.replayer import replay
+from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, load_workflow
+from engine_shim.errors import RunBusy
+from engine_shim.runs.runner import LOOPS
+from utools import Tool, default_registry
+
+ANY = {"type": "object", "additionalProperties": True}
+
+
+class Host:
+    """Engines on one store, with a tool that answers when it is let; what it did is counted."""
+
+    def __init__(self, replies: Any = (), **options: Any) -> None:
+        self.did: list[str] = []
+        self.aborted: list[str] = []
+        self.gates: dict[str, asyncio.Event] = {}
+        self.store = MemoryRunStore()
+        self.replies, self.options = replies, options
+        self.engine, self.other = self.made(), self.made()
+
+    def made(self) -> Engine:
+        registry = default_registry()
+        registry.register(Tool("work", "Works.", ANY, self._work, effect="read"))
+        registry.register(Tool("pay", "Pays.", ANY, self._pay))
+        return Engine(registry, store=self.store, model=ScriptedModel(self.replies), **self.options)
+
+    async def _work(self, args: dict[str, Any], context: Any) -> Any:
+        name = args["name"]
+        try:
+            if name in self.gates:
+                await self.gates[name].wait()
+        except asyncio.CancelledError:
+            self.aborted.append(name)
+            raise
+        self.did.append(name)
+        return {"did": name}
+
+    async def _pay(self, args: dict[str, Any], context: Any) -> Any:
+        self.did.append(f"paid {args['amount']}")
+        return {"paid": args["amount"]}
+
+    def gate(self, *names: str) -> None:
+        self.gates |= {name: asyncio.Event() for name in names}
+
+    def start(self, nodes: list[Any], run_id: str = "r", **keys: Any) -> "asyncio.Task[Any]":
+        workflow = load_workflow({"id": "w", "nodes": nodes, **keys})
+        return asyncio.create_task(self.engine.run(workflow, run_id=run_id))
+
+    def sound(self, result: Any) -> bool:
+        journal = self.store.journal
+        whole = replay(journal, run_id=result.run_id, loops=LOOPS).identical
+        return whole and verify(journal, run_id=result.run_id, **result.journal).ok
+
+
+def node(name: str, *after: str) -> dict[str, Any]:
+    takes = [f"{{{{nodes.{each}}}}}" for each in after]
+    return {"id": name, "tool": "work", "config": {"name": name, "takes": takes}}
+
+
+def agent(**config: Any) -> dict[str, Any]:
+    usual = {
+        "model": "m",
+        "max_steps": 4,
+        "prompt": "Go.",
+        "allowed_tools": ["work", {"tool": "pay", "approval": "always"}],
+    }
+    return {"tool": "agent_core", "config": {**usual, **config}}
+
+
+async def until(true: Callable[[], Any]) -> None:
+    """Wait for something that will be so."""
+    async with asyncio.timeout(20):
+        while not true():
+            await asyncio.sleep(0.002)
+
+
+def played(test: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(test())  # type: ignore[arg-type]
+
+
+# ── pause ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_pause_lets_what_is_under_way_answer_and_begins_nothing_more() -> None:
+    async def play() -> None:
+        host = Host()
+        host.gate("a")
+        run = host.start([node("a"), node("b", "a"), node("c", "b")])
+        await until(lambda: host.store.claims.driver("r"))
+        pausing = asyncio.create_task(host.other.pause("r", by="ann"))
+        await asyncio.sleep(0.5)
+        host.gates["a"].set()
+        result = await run
+        assert await pausing == "paused"
+        assert (result.status, result.outputs, result.waiting) == ("paused", {"a": {"did": "a"}}, [])
+        assert host.did == ["a"]
+        assert verify(host.store.journal, run_id="r", **result.journal).ok
+        ended = await host.other.resume("r", by="bob")
+        assert (ended.status, host.did) == ("completed", ["a", "b", "c"])
+        assert host.sound(ended)
+        said = [row.record() for row in host.store.journal.load("r")[CONTROL]]
+        assert [(word["decision"], word["by"]) for word in said] == [("pause", "ann"), ("resume", "bob")]
+
+    played(play)
+
+
+def test_agent_is_paused_between_its_steps_and_goes_on_with_what_it_had() -> None:
+    async def play() -> None:
+        host = Host([action("work", name="x"), action("work", name="y"), final("done")])
+        host.gate("x")
+        run = host.start([agent()])
+        await until(lambda: "flow/agent_core.1" in host.store.journal.load("r"))
+        pausing = asyncio.create_task(host.other.pause("r"))
+        await asyncio.sleep(0.5)
+        host.gates["x"].set()
+        result = await run
+        await pausing
+        output = result.outputs["agent_core"]
+        assert (result.status, output["finish_reason"], output["usage"]["tool_calls"]) == ("paused", "paused", 1)
+        ended = await host.engine.resume("r")
+        assert ended.outputs["agent_core"]["final_answer"] == "done"
+        assert host.did == ["x", "y"]
+        assert host.sound(ended)
+
+    played(play)
+
+
+def test_run_that_nobody_drives_is_paused_by_a_word() -> None:
+    async def play() -> None:
+        host = Host([action("pay", amount=5), final("done")])
+        waits = await host.start([agent()])
+        assert await host.engine.pause("r") == "paused"
+        place = (waits.waiting[0]["strand"], waits.waiting[0]["n"])
+        assert (await host.engine.resume("r", decisions={place: Approve()})).status == "completed"
+
+    played(play)
+
+
+# ── cancel ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_cancel_aborts_what_is_under_way_and_ends_the_run_for_good() -> None:
+    async def play() -> None:
+        host = Host()
+        host.gate("b", "c")
+        run = host.start([node("a"), node("b", "a"), node("c", "a"), node("d", "b")])
+        await until(lambda: host.did == ["a"])
+        assert await host.other.cancel("r", by="ann") == "cancelled"
+        result = await run
+        assert (result.status, result.outputs) == ("cancelled", {"a": {"did": "a"}})
+        assert sorted(host.aborted) == ["b", "c"]
+        assert host.sound(result)
+        assert await host.engine.resume("r") == result
+        assert host.did == ["a"]
+        with pytest.raises(DecisionError, match="run 'r' has ended as cancelled"):
+            await host.engine.cancel("r")
+
+    played(play)
+
+
+def test_cancelled_run_no_longer_waits_for_anybody() -> None:
+    async def play() -> None:
+        host = Host([action("pay", amount=5)])
+        waits = await host.start([agent(), node("side")])
+        place = (waits.waiting[0]["strand"], waits.waiting[0]["n"])
+        assert await host.engine.cancel("r") == "cancelled"
+        with pytest.raises(DecisionError):
+            await host.engine.resume("r", decisions={place: Approve()})
+        result = await host.engine.resume("r")
+        assert (result.status, result.waiting, host.did) == ("cancelled", [], ["side"])
+        assert host.sound(result)
+
+    played(play)
+
+
+def test_run_whose_place_is_still_to_come_is_cancelled_when_it_comes() -> None:
+    async def play() -> None:
+        host = Host(max_running=1)
+        host.gate("a")
+        first, second = host.start([node("a")], "r1"), host.start([node("b")], "r2")
+        await until(lambda: host.store.entry("r2") is not None)
+        cancelling = asyncio.create_task(host.other.cancel("r2"))
+        await asyncio.sleep(0.5)
+        host.gates["a"].set()
+        assert ((await first).status, (await second).status) == ("completed", "cancelled")
+        assert (await cancelling, host.did) == ("cancelled", ["a"])
+
+    played(play)
+
+
+def test_stopping_is_sealed_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:secret")
+
+    async def play() -> None:
+        host = Host([action("pay", amount=5)])
+        await host.start([agent()])
+        await host.engine.pause("r", by="ann")
+        await host.engine.cancel("r", by="bob")
+        keys = Keys.read("k1:secret")
+        assert verify(host.store.journal, run_id="r", keys=keys).ok
+        tape = host.store.journal.load("r")
+        rows = [row for path, each in tape.items() for row in (each[:-1] if path == CONTROL else each)]
+        assert not verify(rows, run_id="r", keys=keys).ok
+        assert verify(rows, run_id="r").ok
+
+    played(play)
+
+
+# ── one driver at a time ─────────────────────────────────────────────────────────────────────────
+
+
+def test_run_that_is_driven_cannot_be_driven_again() -> None:
+    async def play() -> None:
+        host = Host()
+        host.gate("a")
+        run = host.start([node("a")])
+        await until(lambda: host.store.claims.driver("r"))
+        for engine in (host.engine, host.other):
+            with pytest.raises(RunBusy, match="run 'r' is being driven by process"):
+                await engine.resume("r")
+        with pytest.raises(RunBusy):
+            await host.start([node("a")])
+        host.gates["a"].set()
+        assert (await run).status == "completed"
+        assert (await host.start([node("a")])).status == "completed"
+        assert host.did == ["a"]
+
+    played(play)
+
+
+def test_runs_beyond_the_bound_wait_in_order() -> None:
+    async def play() -> None:
+        host = Host(max_running=2)
+        names = [f"n{i}" for i in range(6)]
+        host.gate(*names)
+        runs = [host.start([node(name)], name) for name in names]
+        await until(lambda: len(host.store.entries()) == 6)
+        for i in range(6):
+            await until(
+                lambda i=i: [e.run for e in host.store.entries()[::-1] if e.status == "running"] == names[i : i + 2]
+            )
+            assert [e.status for e in host.store.entries()].count("pending") == max(0, 4 - i)
+            host.gates[names[i]].set()
+            await runs[i]
+        assert host.did == names
+
+    played(play)
+
+
+# ── fork ─────────────────────────────────────────────────────────────────────────────────────────
+
+REPLIES = [action("work", name="x"), action("pay", amount=5), final("done")]
+FORKS = {
+    "a node behind": (("flow/after.1", 0), [], ["after"]),
+    "a node beside": (("flow/side.1", 0), [], ["side"]),
+    "the first node": (("flow/a.1", 0), ["a", "side", "x"], ["paid 5", "after"]),
+    "a step of the agent": (("flow/agent_core.1", 4), ["x"], ["paid 5", "after"]),
+    "a call behind its approval": (("flow/agent_core.1", 11), [], ["paid 5", "after"]),
+    "the end": (("flow", 1), [], []),
+}
+
+
+@pytest.mark.parametrize(("at", "before", "behind"), FORKS.values(), ids=FORKS)
+def test_fork_does_again_what_followed_from_the_record_and_nothing_else(at: Any, before: Any, behind: Any) -> None:
+    async def play() -> None:
+        host = Host(REPLIES)
+        nodes = [
+            node("a"),
+            agent(prompt="{{nodes.a.did}}"),
+            node("side", "a"),
+            node("after", "agent_core.final_answer"),
+        ]
+        first = await host.start(nodes)
+        place = (first.waiting[0]["strand"], first.waiting[0]["n"])
+        source = await host.engine.resume("r", decisions={place: Approve()})
+        rows = host.store.journal.load("r")
+        host.did.clear()
+        fork = await host.engine.fork("r", at, new_id="f")
+        if fork.status == "waiting":
+            assert host.did == before
+            place = (fork.waiting[0]["strand"], fork.waiting[0]["n"])
+            fork = await host.engine.resume("f", decisions={place: Approve()})
+        assert (fork.status, host.did) == ("completed", [*before, *behind])
+        assert fork.path == source.path
+        assert host.sound(fork)
+        assert host.store.journal.load("r") == rows
+        started = host.store.journal.load("f")["flow"][0].record()
+        assert started["forked"] == {"run": "r", "strand": at[0], "n": at[1]}
+
+    played(play)
+
+
+def test_fork_of_what_is_not_there_or_cannot_be_told_again_is_refused_and_leaves_nothing() -> None:
+    async def play() -> None:
+        host = Host()
+        await host.start([node("a"), {"id": "b", "tool": "work", "config": {"name": "{{run.id}}"}}])
+        for at in (("flow/a.1", 2), ("flow/z.1", 0), ("flow", 0), ("", 0)):
+            with pytest.raises(DefinitionError, match="no run can be forked here"):
+                await host.engine.fork("r", at, new_id="f")
+        with pytest.raises(
+            DefinitionError, match=r"at flow/b\.1:0 it would now ask something else; does it use its own"
+        ):
+            await host.engine.fork("r", ("flow/a.1", 0), new_id="f")
+        with pytest.raises(RunNotFound):
+            await host.engine.fork("x", ("flow", 1))
+        assert [entry.run for entry in host.store.entries()] == ["r"]
+        assert host.store.journal.load("f") == {}
+
+    played(play)
+
+
+# ── workflows in workflows ───────────────────────────────────────────────────────────────────────
+
+SUB = {
+    "id": "sub",
+    "inputs": {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]},
+    "nodes": [
+        node("in"),
+        {
+            "tool": "agent_core",
+            "config": {"model": "m", "max_steps": 2, "prompt": "{{external.who}}", "allowed_tools": []},
+        },
+    ],
+    "outputs": {"answer": "{{nodes.agent_core.final_answer}}"},
+}
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "sub.json").write_text(json.dumps(SUB))
+    return tmp_path
+
+
+def invoke(**config: Any) -> dict[str, Any]:
+    return {"id": "sub", "tool": "invoke_workflow", "config": {"workflow": "below/sub.json", **config}}
+
+
+def test_workflow_runs_another_in_strands_of_its_own(base: Path) -> None:
+    async def play() -> None:
+        host = Host([final("hello")])
+        nodes = [invoke(inputs={"who": "ann"}), node("after", "sub.outputs.answer")]
+        result = await host.engine.run(load_workflow({"id": "w", "nodes": nodes}, base=base), run_id="r")
+        assert (result.status, result.path) == ("completed", ["sub", "after"])
+        assert result.outputs["sub"]["outputs"]["answer"] == "hello"
+        assert "flow/sub.1/agent_core.1" in host.store.journal.load("r")
+        assert host.sound(result)
+
+    played(play)
+
+
+def test_workflow_as_an_agents_tool_spends_the_agents_budget(base: Path) -> None:
+    async def play() -> None:
+        outer = [action("invoke_workflow", inputs={"who": "ann"}), final("outer")]
+        host = Host({"flow/agent_core.1": outer, "flow/agent_core.1/invoke_workflow.4/agent_core.1": [final("inner")]})
+        allowed = [{"tool": "invoke_workflow", "preset": {"workflow": "below/sub.json"}}]
+        nodes = [agent(allowed_tools=allowed, total_token_budget=100_000)]
+        result = await host.engine.run(load_workflow({"id": "w", "nodes": nodes}, base=base), run_id="r")
+        output = result.outputs["agent_core"]
+        assert (result.status, output["final_answer"], output["usage"]["requests"]) == ("completed", "outer", 3)
+        tape = host.store.journal.load("r")
+        inner = tape["flow/agent_core.1/invoke_workflow.4/agent_core.1"][0].record()
+        assert 0 < inner["limits"]["tokens"] < 100_000
+        assert host.sound(result)
+
+    played(play)
+
+
+def test_model_that_gives_a_workflow_wrong_inputs_is_told_and_may_correct_them(base: Path) -> None:
+    async def play() -> None:
+        outer = [action("invoke_workflow", inputs={}), action("invoke_workflow", inputs={"who": "a"}), final("out")]
+        host = Host({"flow/agent_core.1": outer, "flow/agent_core.1/invoke_workflow.9/agent_core.1": [final("in")]})
+        allowed = [{"tool": "invoke_workflow", "preset": {"workflow": "below/sub.json"}}]
+        result = await host.engine.run(load_workflow({"id": "w", "nodes": [agent(allowed_tools=allowed)]}, base=base))
+        assert result.outputs["agent_core"]["final_answer"] == "out"
+        assert "who" in result.outputs["agent_core"]["trace"][0]["error"]
+
+    played(play)
+
+
+def test_what_is_wrong_with_a_workflow_that_is_run_is_told_before_anything_starts(base: Path) -> None:
+    async def play() -> None:
+        (base / "below" / "bad.json").write_text(json.dumps({"id": "bad", "nodes": [{"tool": "wrk"}]}))
+        host = Host()
+        with pytest.raises(DefinitionError, match="nodes/0/config/workflow: nodes/0/tool: no tool is called 'wrk'"):
+            await host.engine.run(load_workflow({"id": "w", "nodes": [invoke(workflow="below/bad.json")]}, base=base))
+        with pytest.raises(DefinitionError, match=r"nodes/0/config/workflow: .*cannot be read"):
+            await host.engine.run(load_workflow({"id": "w", "nodes": [invoke(workflow="none.json")]}, base=base))
+
+    played(play)
+
+
+def test_workflow_that_runs_itself_ends_by_how_deep_runs_may_nest(base: Path) -> None:
+    async def play() -> None:
+        (base / "self.json").write_text(json.dumps({"id": "self", "nodes": [invoke(workflow="self.json")]}))
+        host = Host()
+        result = await host.engine.run(load_workflow(base / "self.json"))
+        assert result.status == "failed"
+        assert "runs may be nested 8 deep" in json.dumps(result.outputs)
+
+    played(play)
