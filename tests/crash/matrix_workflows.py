@@ -18,14 +18,15 @@ def _approve(args: Json) -> Decision:
 class Case:
     """A workflow, its model's replies, and what a person says of a call that waits for approval.
 
-    `files` are workflows that it invokes; `doubtful` when a kill in the act can leave a write in doubt; `jsonl` when
-    its journal is a JSONL file.
+    `files` are workflows that it invokes, `ends` is its status in the end; `doubtful` when a kill in the act can leave
+    a write in doubt; `jsonl` when its journal is a JSONL file.
     """
 
     definition: Json
     scripts: Scripts = field(default_factory=dict)
     approval: Callable[[Json], Decision] = _approve
     files: Mapping[str, Json] = field(default_factory=dict)
+    ends: str = "completed"
     doubtful: bool = False
     jsonl: bool = False
 
@@ -149,12 +150,13 @@ CASES: Mapping[str, Case] = {
         _flow([_node("try", "flaky", retry={"max_attempts": 3}), _after("then", "try", "pay")]), doubtful=True
     ),
     "agent retry": Case(
-        _flow([_agent("asks", "look", "post", retry={"max_attempts": 3}, total_token_budget=9000)]),
+        _flow([_agent("asks", "look", "post", retry={"max_attempts": 3}, max_tool_calls=2)]),
         {
             r"flow/asks\.1": [_action("look", q=1), None],
             r"flow/asks\.1~1": [_action("post", q=1), None],
-            r"flow/asks\.1~2": [_action("look", q=2), _final()],
+            r"flow/asks\.1~2": [_action("look", q=2), _final("beyond what was left")],
         },
+        ends="failed",
     ),
     "nested agent": Case(
         _flow([_agent("asks", "look", {"tool": "agent_core", "preset": _CHILD}, "pay")]),

@@ -7,7 +7,7 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,19 +107,30 @@ Scripts = Mapping[str, Sequence[str | None]]
 """A model's replies by strand, a pattern: the first that fits. None is a failure of the model."""
 
 
+Pause = Callable[[], Awaitable[None]]
+
+
+async def _no_longer() -> None:
+    """Let others have their turn, no more."""
+    await asyncio.sleep(0)
+
+
 class World:
     """What the tools and the model of one process act upon: they are made once, before processes are forked."""
 
     def __init__(self) -> None:
         self.ledger, self.killer, self.skipped = Ledger(Path("ledger")), Killer(), frozenset[str]()
+        self.pause: Pause = _no_longer
 
-    def enter(self, home: Path, killer: Killer, skipped: Collection[str] = ()) -> None:
-        """From now on, in this process, deeds are noted in `home`. Those `skipped` answer as one does that a person has
-        skipped."""
-        self.ledger, self.killer, self.skipped = Ledger(home / "ledger"), killer, frozenset(skipped)
+    def enter(
+        self, home: Path, killer: Killer | None = None, *, skipped: Collection[str] = (), pause: Pause | None = None
+    ) -> None:
+        """From now on, in this process, deeds are noted in `home`, and each takes a `pause` until its answer.
 
-    def store(self, home: Path, *, jsonl: bool = False) -> KillableStore:
-        return KillableStore(home / "runs.db", self.killer, home / "run.jsonl" if jsonl else None)
+        Those `skipped` answer as one does that a person has skipped.
+        """
+        self.ledger, self.killer, self.skipped = Ledger(home / "ledger"), killer or Killer(), frozenset(skipped)
+        self.pause = pause or _no_longer
 
 
 class Model:
@@ -132,7 +143,7 @@ class Model:
         replies = next(replies for pattern, replies in self._scripts.items() if re.fullmatch(pattern, question.strand))
         self._world.killer()
         self._world.ledger.note(question=f"{question.strand} {question.index}")
-        await asyncio.sleep(0)
+        await self._world.pause()
         self._world.killer()
         reply = replies[question.index]
         if reply is None:
@@ -146,16 +157,16 @@ class Model:
         """Nothing to let go of."""
 
 
-def registry_of(world: World, *, pause_s: float = 0.0) -> ToolRegistry:
+def registry_of(world: World) -> ToolRegistry:
     """Reads, of which one is strict, one counts its node's visits and two fail; two writes, one of them idempotent;
-    and the tools that are runs themselves. Each takes `pause_s` between its deed and its answer."""
+    and the tools that are runs themselves."""
 
     def tool(code: str, effect: Any, answer: Answer, *, idempotent: bool = False, schema: Json = ANY) -> Tool:
         async def execute(args: Json, context: Any) -> Any:
             world.killer()
-            told = {"effect": effect, "idempotent": idempotent, "key": context.idempotency_key, "by": os.getpid()}
+            told = {"effect": effect, "idempotent": idempotent, "key": context.idempotency_key}
             world.ledger.note(deed=deed(code, args), **told)
-            await asyncio.sleep(pause_s)
+            await world.pause()
             world.killer()
             return SKIPPED if deed(code, args) in world.skipped else answer(args, context)
 
