@@ -120,6 +120,8 @@ def with_model(workflow: Workflow, model: str) -> Workflow:
     for node in data["nodes"]:
         if node["tool"] == AGENT:
             node["config"] = {**node.get("config", {}), "model": model}
+    if "model" in data:
+        data["model"] = model
     return load_workflow(data, base=workflow.base)
 
 

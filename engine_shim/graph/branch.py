@@ -1,15 +1,27 @@
 """Which edges a node takes once it has ended, from their conditions and what it gave. Pure."""
 
+from dataclasses import dataclass
+
 from engine_shim.errors import DefinitionError
 from engine_shim.graph.shape import Link
 from engine_shim.graph.state import State, Visited
 from utools.query import QueryError, holds, query
 
 
-def taken(state: State, visited: Visited, *, failed: bool) -> tuple[Link, ...] | None:
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A model has to say first whether this edge is taken."""
+
+    link: Link
+
+
+Taken = tuple[Link, ...] | Unjudged | None
+
+
+def taken(state: State, visited: Visited, *, failed: bool) -> Taken:
     """The edges to take; None when a failure is nobody's to handle, so that the run fails.
 
-    Of edges with a `when` the first that holds wins, and the plain ones are the default; without any, all plain ones
+    Of edges with a condition the first that holds wins, and the plain ones are the default; without any, all plain ones
     are taken. A failed node takes its `on: error` edges; one with `on_error: continue` and none of those goes on as if
     it had not failed. DefinitionError when no edge holds and the node is no end, or when a condition cannot be read.
     """
@@ -26,15 +38,17 @@ def taken(state: State, visited: Visited, *, failed: bool) -> tuple[Link, ...] |
     return chosen or ()
 
 
-def _chosen(state: State, visited: Visited, links: list[Link]) -> tuple[Link, ...] | None:
-    conditional = [link for link in links if link.when is not None]
+def _chosen(state: State, visited: Visited, links: list[Link]) -> Taken:
+    conditional = [link for link in links if link.conditional]
     if conditional:
         names = state.names({**visited.seen, visited.node: visited.n})
         data = {"output": visited.output, "nodes": names["nodes"], "external": names["external"]}
         for link in conditional:
-            if _holds(link, data):
+            if link.ask is not None and link.index not in visited.judged:
+                return Unjudged(link)
+            if visited.judged.get(link.index) or (link.ask is None and _holds(link, data)):
                 return (link,)
-    return tuple(link for link in links if link.when is None) or None
+    return tuple(link for link in links if not link.conditional) or None
 
 
 def _holds(link: Link, data: dict[str, object]) -> bool:

@@ -78,7 +78,7 @@ def _alternatives(graph: Graph, name: str) -> dict[int, int]:
     found: dict[int, int] = {}
     for failed in (False, True):
         group = [link for link in graph.outgoing[name] if link.on_error == failed]
-        plain = [link for link in group if link.when is None]
+        plain = [link for link in group if not link.conditional]
         for link in [link for link in group if not link.back]:
             found[link.index] = plain[0].index if link in plain else link.index
         if not failed and name in graph.ends and group and not plain:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine_shim.errors import DefinitionError
 from engine_shim.graph.document import read_document
@@ -17,17 +17,6 @@ IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
 Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
 Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
-
-
-def _later(what: str, usual: Any = None) -> AfterValidator:
-    """A key that the format knows and this version cannot run yet: only its usual value is taken."""
-
-    def refuse(value: Any) -> Any:
-        if value != usual:
-            raise ValueError(f"{what} is not built yet; leave it out")
-        return value
-
-    return AfterValidator(refuse)
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -72,12 +61,13 @@ class Node(_Strict):
 
 
 class Edge(_Strict):
-    """`to` runs after `from`; with `when`, a JMESPath over {output, nodes, external}, only if that holds."""
+    """`to` runs after `from`: with `when`, a JMESPath over {output, nodes, external}, only if that holds, with `ask`,
+    only if a model says that the sentence is true of the output."""
 
     source: str = Field(alias="from")
     target: str = Field(alias="to")
     when: str | None = None
-    ask: Annotated[str | None, _later("ask")] = None
+    ask: str | None = Field(default=None, min_length=1)
     on: Literal["error"] | None = Field(default=None, description="error: taken when the node has failed")
 
 
@@ -95,7 +85,7 @@ class Definition(_Strict):
     outputs: dict[str, Any] = {}
     entry: Names | None = Field(default=None, min_length=1, description="Absent: the nodes without incoming edges")
     ends: Names | None = Field(default=None, description="Absent: the nodes without outgoing edges")
-    model: str | None = None
+    model: str | None = Field(default=None, description="Judges the `ask` edges")
     max_iterations: int = Field(default=50, ge=1, description="How often each loop may be gone round again")
     timeout: Seconds | None = Field(default=None, description="Active seconds of a run; 0: unlimited")
 
@@ -167,11 +157,21 @@ def _names(definition: Definition) -> Iterator[Problem]:
         if name in known:
             yield Problem(f"outputs/{name}", "a node has this name, and its outputs would be hidden; choose another")
     yield from _named(definition, known)
-    seen: set[Edge] = set()
+    yield from _conditions(definition)
+
+
+def _conditions(definition: Definition) -> Iterator[Problem]:
+    """Conditions can be read, and there is who judges them; no edge stands twice."""
+    seen: set[object] = set()
     for index, edge in enumerate(definition.edges or ()):
-        if edge in seen:
+        same = (edge.source, edge.target, edge.when if edge.ask is None else "ask", edge.on)
+        if same in seen:
             yield Problem(f"edges/{index}", f"this edge from {edge.source!r} to {edge.target!r} stands twice")
-        seen.add(edge)
+        seen.add(same)
+        if edge.ask is not None and edge.when is not None:
+            yield Problem(f"edges/{index}", "takes `when` or `ask`, not both")
+        if edge.ask is not None and definition.model is None:
+            yield Problem("model", f"name the model that judges what edges/{index} asks")
         try:
             check_query(edge.when or "@")
         except QueryError as error:

@@ -1,16 +1,18 @@
 """flow(): the loop of a workflow run. It asks for node visits and returns an outcome. Pure."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from agent_core.loop.effects import Cancelled, Did, Effect, Failed, Json, Outcome, Suspended, ToolCall, Visit, Visits
 from agent_core.loop.judge import apart_from, compiled_schema, effect_of
 from engine_shim.errors import DefinitionError
-from engine_shim.graph.branch import taken
+from engine_shim.graph.ask import JUDGE, judge_of, question
+from engine_shim.graph.branch import Unjudged, taken
 from engine_shim.graph.flow_outcome import error_of, outcome_of
 from engine_shim.graph.schedule import schedule
-from engine_shim.graph.state import State, Visited
+from engine_shim.graph.shape import Link
+from engine_shim.graph.state import Key, State, Visited
 from engine_shim.graph.template import Names
 
 RETRIED = ("model_error", "tool_error")
@@ -39,12 +41,21 @@ def _start(state: State) -> list[Visit]:
     while ready := [name for name in schedule(state.progress) if not _takes_turns(state, name)]:
         visited = state.begin(ready[0])
         call = _call(state, visited)
-        if call is not None:
-            if call.effect == "nested":
-                state.nested.add((visited.node, visited.n))
-            state.budget.writes += call.doubtful
-            visits.append(Visit(visited.node, visited.n, call, after=visited.after))
+        if not isinstance(call, ToolCall):
+            visits += _failed(state, visited, call)
+            continue
+        if call.effect == "nested":
+            state.nested.add((visited.node, visited.n))
+        state.budget.writes += call.doubtful
+        visits.append(Visit(visited.node, visited.n, call, after=(*visited.after, *_judgements(state, visited))))
     return visits
+
+
+def _judgements(state: State, visited: Visited) -> Iterator[Key]:
+    """What was judged of the visits before this one: it follows from that, too."""
+    for key in visited.after:
+        earlier = state.visits[key]
+        yield from ((judge_of(link), earlier.n) for link in _links(state, earlier) if link.index in earlier.judged)
 
 
 def _takes_turns(state: State, name: str) -> bool:
@@ -52,8 +63,8 @@ def _takes_turns(state: State, name: str) -> bool:
     return nested and state.one_by_one and bool(state.nested)
 
 
-def _call(state: State, visited: Visited) -> ToolCall | None:
-    """The node's call with its placeholders filled; None when that failed, and with it the node."""
+def _call(state: State, visited: Visited) -> ToolCall | Json:
+    """The node's call with its placeholders filled, or the error that keeps it from being made."""
     node = state.nodes[visited.node]
     where = f"nodes/{state.index[visited.node]}/config"
     tool = state.started["tools"][node.tool]
@@ -61,16 +72,13 @@ def _call(state: State, visited: Visited) -> ToolCall | None:
     try:
         config = names.render(node.config, where)
     except DefinitionError as error:
-        _failed(state, visited, error_of(error))
-        return None
+        return error_of(error)
     if faults := apart_from(names.fills, compiled_schema(tool["schema"]).faults(config)):
         message = " ".join(fault.message for fault in faults)
-        _failed(state, visited, {"kind": "definition", "message": message, "where": where})
-        return None
+        return {"kind": "definition", "message": message, "where": where}
     left = state.left(visited)
     if left is not None and left <= 0:
-        _failed(state, visited, _error("timeout", "no time was left to run it", visited))
-        return None
+        return _error("timeout", "no time was left to run it", visited)
     effect = effect_of({**tool, "preset": {}}, config) or "write"
     call = ToolCall(node.id, node.tool, config, config, effect, None, tool["idempotent"], fills=names.fills)
     return state.bound(call, left)
@@ -81,6 +89,8 @@ def _call(state: State, visited: Visited) -> ToolCall | None:
 
 def _ended(state: State, visit: Visit, reply: Any, journal: Json | None) -> Sequence[Visit]:
     """Take in what a visit came to, and name those that may start now."""
+    if (visit.node, visit.n) in state.judging:
+        return [*_judged(state, visit, reply), *_start(state)]
     visited = state.visits[visit.node, visit.n]
     state.nested.discard((visit.node, visit.n))
     match reply:
@@ -90,7 +100,7 @@ def _ended(state: State, visit: Visit, reply: Any, journal: Json | None) -> Sequ
             state.cancelled, state.at = True, max(state.at, at)
         case Did(success=True):
             _took(state, visited, visit, reply)
-            _succeeded(state, visited, reply.output)
+            return [*_succeeded(state, visited, reply.output), *_start(state)]
         case Did() | Failed():
             _took(state, visited, visit, reply)
             return [*_retried(state, visited, visit, _plain_error(state, visited, visit, reply)), *_start(state)]
@@ -133,36 +143,81 @@ def _nested(state: State, visited: Visited, visit: Visit, outcome: Any, journal:
     if outcome.finish_reason == "cancelled":
         state.cancelled = True
     elif answer.success:
-        _succeeded(state, visited, visited.output)
+        return _succeeded(state, visited, visited.output)
     else:
         message = (outcome.output.get("error") or {}).get("message", answer.error)
         return _retried(state, visited, visit, _error(outcome.finish_reason, message, visited), outcome.spent)
     return ()
 
 
-def _succeeded(state: State, visited: Visited, output: Any) -> None:
+def _succeeded(state: State, visited: Visited, output: Any) -> Sequence[Visit]:
     visited.give(output)
-    try:
-        state.go_on(visited, taken(state, visited, failed=False) or ())
-    except DefinitionError as error:
-        visited.error = error_of(error)
+    return _branched(state, visited)
 
 
-def _failed(state: State, visited: Visited, error: Json) -> None:
+def _failed(state: State, visited: Visited, error: Json) -> Sequence[Visit]:
     """The node has failed for good: its error edges are taken, or the run fails with it."""
     if not visited.given:
         visited.give({"error": {key: error[key] for key in ("kind", "message")}, "output": None})
+    visited.failure = error
+    return _branched(state, visited)
+
+
+def _branched(state: State, visited: Visited) -> Sequence[Visit]:
+    """Take the edges that hold, or ask what has to be known first."""
     try:
-        links = taken(state, visited, failed=True)
-        if links is None:
-            visited.error = error
-        else:
-            state.go_on(visited, links)
+        links = taken(state, visited, failed=visited.failure is not None)
     except DefinitionError as fault:
         visited.error = error_of(fault)
+        return ()
+    if isinstance(links, Unjudged):
+        return (_judge(state, visited, links.link),)
+    if links is None:
+        visited.error = visited.failure
+    else:
+        state.go_on(visited, links)
+    return ()
 
 
-def _retried(state: State, visited: Visited, visit: Visit, error: Json, spent: Json | None = None) -> tuple[Visit, ...]:
+def _judge(state: State, visited: Visited, link: Link) -> Visit:
+    """The visit in which a model says whether an edge is taken."""
+    name = judge_of(link)
+    state.judging[name, visited.n] = visited, link
+    config = question(link, visited.output, state.definition.model or "")
+    call = state.bound(ToolCall(name, JUDGE, config, config, "nested", None), state.left(visited))
+    earlier = [(judge_of(other), visited.n) for other in _links(state, visited) if other.index in visited.judged]
+    return Visit(name, visited.n, call, after=((visited.node, visited.n), *earlier))
+
+
+def _judged(state: State, visit: Visit, reply: Any) -> Sequence[Visit]:
+    """Take in what a model said of an edge; one that could not be judged fails the run."""
+    visited, link = state.judging.pop((visit.node, visit.n))
+    match reply:
+        case Suspended(waiting=waiting):
+            visited.waiting = waiting
+        case Cancelled(at):
+            state.cancelled, state.at = True, max(state.at, at)
+        case Failed(message=message):
+            visited.error = {"kind": "definition", "message": message, "where": f"edges/{link.index}"}
+        case _ if reply.waiting:
+            visited.waiting = reply.waiting
+        case _:
+            answer = reply.answer()
+            _took(state, visited, visit, answer)
+            if answer.success:
+                visited.judged[link.index] = answer.output
+                return _branched(state, visited)
+            state.cancelled = state.cancelled or reply.finish_reason == "cancelled"
+            told = f"{link.ask!r} could not be judged: {answer.error}"
+            visited.error = {"kind": reply.finish_reason, "message": told, "where": f"edges/{link.index}"}
+    return ()
+
+
+def _links(state: State, visited: Visited) -> Sequence[Link]:
+    return state.progress.graph.outgoing[visited.node]
+
+
+def _retried(state: State, visited: Visited, visit: Visit, error: Json, spent: Json | None = None) -> Sequence[Visit]:
     """The node's next attempt, in a strand of its own and with what is left; without one, it has failed.
 
     Only what may be better the next time is tried again, and never what must not happen twice.
@@ -177,8 +232,7 @@ def _retried(state: State, visited: Visited, visit: Visit, error: Json, spent: J
                 state.nested.add((visited.node, visited.n))
             call = state.bound(visit.call, None if left is None else left - delay)
             return (replace(visit, call=call, attempt=visit.attempt + 1, delay=delay, spent=spent),)
-    _failed(state, visited, error)
-    return ()
+    return _failed(state, visited, error)
 
 
 def _error(kind: str, message: str, visited: Visited) -> Json:

@@ -22,8 +22,13 @@ class Link:
     source: str
     target: str
     when: str | None = None
+    ask: str | None = None
     on_error: bool = False
     back: bool = False
+
+    @property
+    def conditional(self) -> bool:
+        return self.when is not None or self.ask is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ def graph_of(definition: Definition) -> Graph:
 def _links(definition: Definition, order: Sequence[str]) -> list[Link]:
     if definition.edges is not None:
         edges = enumerate(definition.edges)
-        return [Link(i, edge.source, edge.target, edge.when, edge.on == "error") for i, edge in edges]
+        return [Link(i, edge.source, edge.target, edge.when, edge.ask, edge.on == "error") for i, edge in edges]
     named = [
         (each.path[1], node.id)
         for index, node in enumerate(definition.nodes)
@@ -177,11 +182,11 @@ def _entered(
 def _forked(outgoing: Mapping[str, Sequence[Link]], loops: Iterable[Loop]) -> Iterator[Problem]:
     """Plain edges of one node all run: one that stays in a loop beside one that leaves it would never end well."""
     for links in outgoing.values():
-        for one, other in combinations([link for link in links if link.when is None], 2):
+        for one, other in combinations([link for link in links if not link.conditional], 2):
             for loop in loops:
                 if one.on_error != other.on_error or one.source not in loop.body:
                     continue
                 leaves = next((link for link in (one, other) if link.target not in loop.body), None)
                 if leaves is not None and (one.target in loop.body or other.target in loop.body):
-                    told = f"leaves the loop of {loop.head!r} while another edge without `when` stays in it"
-                    yield Problem(f"edges/{leaves.index}", f"{told}; give it a when")
+                    told = f"leaves the loop of {loop.head!r} while another edge without a condition stays in it"
+                    yield Problem(f"edges/{leaves.index}", f"{told}; give it a `when`")

@@ -5,7 +5,7 @@ branches end changes nothing.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_core.loop.budget import Budget, Limits
@@ -21,7 +21,7 @@ Key = tuple[str, int]
 @dataclass(slots=True)
 class Visited:
     """One visit of a node. Times are active seconds since the run's start; `seen` has the latest visit of each node
-    that this one comes after."""
+    that this one comes after. `failure` is how it failed, `error` the same when nobody handles that."""
 
     node: str
     n: int
@@ -32,8 +32,11 @@ class Visited:
     seconds: float = 0.0
     output: Any = None
     given: bool = False
+    failure: Json | None = None
     error: Json | None = None
     waiting: tuple[Json, ...] = ()
+    judged: dict[int, bool] = field(default_factory=dict)
+    """What a model said of the edges that ask, by their index."""
 
     def give(self, output: Any) -> None:
         """What the node's `outputs` are from now on."""
@@ -53,6 +56,7 @@ class State:
         self.latest: dict[str, int] = {}
         self.rounds: dict[str, int] = {}
         self.nested: set[Key] = set()
+        self.judging: dict[Key, tuple[Visited, Link]] = {}
         self.cancelled = False
         limits = Limits(**started.get("limits") or {})
         self.budget = Budget(limits, **(started.get("spent") or {}))
@@ -127,8 +131,8 @@ class State:
 
     def bound(self, call: ToolCall, left: float | None) -> ToolCall:
         """The call with what it may take and spend."""
-        usual = self.started["tools"][call.tool]["within"]
         if call.effect != "nested":
+            usual = self.started["tools"][call.tool]["within"]
             own = self.nodes[call.id].timeout is not None
             within = left if own or usual is None else usual if left is None else min(usual, left)
             return replace(call, within=within)

@@ -331,15 +331,18 @@ class Engine:
 
     def _check_models(self, workflow: Workflow) -> None:
         """A model that cannot be asked at all is the definition's fault: told before anything starts."""
-        models = self._models(workflow.base)
-        for index, node in enumerate(workflow.definition.nodes):
-            config = known_config(node)
-            if node.tool != AGENT or config["model"] != node.config.get("model"):
-                continue
+        models, definition = self._models(workflow.base), workflow.definition
+        configs = [
+            (i, node.config, known_config(node)) for i, node in enumerate(definition.nodes) if node.tool == AGENT
+        ]
+        known = [(f"nodes/{i}/config/model", read) for i, own, read in configs if read["model"] == own.get("model")]
+        if any(edge.ask for edge in definition.edges or ()):
+            known.append(("model", {"model": definition.model}))
+        for where, config in known:
             try:
                 models(config["model"], config)
             except DefinitionError as error:
-                raise DefinitionError(told(error), where=f"nodes/{index}/config/model") from None
+                raise DefinitionError(told(error), where=where) from None
 
 
 def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry:

@@ -148,6 +148,47 @@ def test_branch_not_taken_does_not_block_a_join_and_gives_null_behind_it() -> No
     assert run.calls("j") == [{"b": "b done", "c": None, "text": "<>"}]
 
 
+# ── edges that ask ───────────────────────────────────────────────────────────────────────────────
+
+ASKS = [("a", "b", {"ask": "It is a complaint."}), ("a", "c", {"ask": "It is praise."}), ("a", "d")]
+ASKED = {
+    "the first": ({"a>b": True}, ["a", "b"], ["a", "a>b", "b"]),
+    "the second": ({"a>b": False, "a>c": True}, ["a", "c"], ["a", "a>b", "a>c", "c"]),
+    "neither": ({"a>b": False, "a>c": False}, ["a", "d"], ["a", "a>b", "a>c", "d"]),
+}
+
+
+@pytest.mark.parametrize(("said", "path", "visits"), ASKED.values(), ids=ASKED)
+def test_model_says_which_edge_is_taken(said: dict[str, bool], path: list[str], visits: list[str]) -> None:
+    whole = definition("abcd", ASKS, model="m:judge")
+    run = Run(whole, given_by({name: Ended("final", answer=answer) for name, answer in said.items()}))
+    assert (run.output["status"], run.output["path"]) == ("completed", path)
+    assert [visit.node for visit in run.visits] == visits
+    assert run.visits[-1].after == (("a", 1), *((name, 1) for name in said))
+    config = run.calls("a>b")[0]
+    assert (config["model"], config["allowed_tools"], config["answer_schema"]) == ("m:judge", [], {"type": "boolean"})
+    assert "It is a complaint." in config["prompt"]
+    assert '"a done"' in config["prompt"]
+
+
+def test_edge_that_cannot_be_judged_fails_the_run_with_its_place() -> None:
+    run = Run(definition("abcd", ASKS, model="m"), given_by({"a>b": Ended("protocol_error")}))
+    assert run.output["status"] == "failed"
+    told = "'It is a complaint.' could not be judged: it ended"
+    assert run.output["error"] == {"kind": "protocol_error", "message": told, "where": "edges/0"}
+
+
+def test_edge_that_asks_may_lead_back_and_handle_errors() -> None:
+    edges = [("a", "b"), ("b", "a", {"ask": "Once more?"}), ("b", "c"), ("b", "d", {"on": "error", "ask": "Bad?"})]
+    answer = given_by({"b>a": [Ended("final", answer=True), Ended("final", answer=False)]})
+    whole = definition("abcd", edges, model="m", entry="a")
+    assert Run(whole, answer).output["path"] == ["a", "b", "a", "b", "c"]
+    failing = {"b": broke(), "b>d": Ended("final", answer=True)}
+    assert Run(whole, given_by(failing)).output["path"] == ["a", "b", "d"]
+    failing["b>d"] = Ended("final", answer=False)
+    assert Run(whole, given_by(failing)).output["error"]["message"] == "it broke"
+
+
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -228,16 +269,20 @@ def test_error_edge_may_lead_back() -> None:
 class Ended:
     """How a nested run came out."""
 
-    def __init__(self, reason: str, *, writes: int = 0, seconds: float = 0.0) -> None:
+    def __init__(self, reason: str, *, answer: Any = 42, writes: int = 0, seconds: float = 0.0) -> None:
         self.finish_reason, self.waiting = reason, ()
         self.spent = {"steps": 2, "writes": writes}
-        self.output = {"answer": 42, "error": None if reason == "final" else {"kind": reason, "message": "it ended"}}
+        self.given = answer
+        self.output = {
+            "answer": answer,
+            "error": None if reason == "final" else {"kind": reason, "message": "it ended"},
+        }
         self.usage = {"requests": 1, "tool_calls": 0, "input_tokens": 5, "output_tokens": 5, "writes": writes}
         self.seconds = seconds
 
     def answer(self) -> Did:
         success = self.finish_reason == "final"
-        return Did(success, 42, None if success else "it ended", AT, self.seconds, usage=self.usage)
+        return Did(success, self.given, None if success else "it ended", AT, self.seconds, usage=self.usage)
 
 
 def retried(tool: str, replies: list[Any], **keys: Any) -> Run:
@@ -432,7 +477,7 @@ class Builder:
 
     def choice(self, depth: int) -> Block:
         top, one, other, join = self.node("n"), self.block(depth), self.block(depth), self.node("n")
-        self.edge(top, one.first, {"when": "output.v == `1`"})
+        self.edge(top, one.first, self.random.choice([{"when": "output.v == `1`"}, {"ask": "Is v 1?"}]))
         self.edge(top, other.first)
         self.edge(one.last, join)
         self.edge(other.last, join)
@@ -474,11 +519,13 @@ def test_any_workflow_does_what_its_blocks_say_in_whatever_order_branches_end(
     builder = Builder(random.Random(shape))
     whole_block = builder.block(3)
 
-    whole = definition(builder.nodes, builder.edges, entry=whole_block.first)
+    whole = definition(builder.nodes, builder.edges, entry=whole_block.first, model="m")
     oracle = Oracle(seed)
     completed = whole_block.run(oracle)
 
-    def answer(visit: Visit) -> Did:
+    def answer(visit: Visit) -> Any:
+        if ">" in visit.node:
+            return Ended("final", answer='"v":1' in visit.call.config["prompt"])
         value = {"v": oracle.value(visit.node, visit.n), "n": visit.n}
         return broke(partial=value) if oracle.breaks(visit.node, visit.n) else did(value)
 

@@ -65,7 +65,14 @@ FORM = {
     ),
     "output that hides a node's": ({"outputs": {"echo": 1}}, "outputs/echo: a node has this name"),
     "variable of another form": ({"env": [{"nam": "A"}]}, "env/0/nam: unknown key; did you mean name?"),
-    "not built: ask": ({"edges": [{"from": "echo", "to": "echo", "ask": "x"}]}, "edges/0/ask: ask is not built yet"),
+    "ask without a model": (
+        {"edges": [{"from": "echo", "to": "echo", "ask": "x"}]},
+        "model: name the model that judges what edges/0 asks",
+    ),
+    "ask and when": (
+        {"model": "m", "edges": [{"from": "echo", "to": "echo", "ask": "x", "when": "y"}]},
+        "edges/0: takes `when` or `ask`, not both",
+    ),
     "when that cannot be read": (
         {"edges": [{"from": "echo", "to": "echo", "when": "output.["}]},
         "edges/0/when: no JMESPath: ",

@@ -140,12 +140,12 @@ WRONG: dict[str, tuple[Edges, dict[str, Any], str]] = {
     "fork across a loop's border": (
         [("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")],
         {},
-        "edges/3: leaves the loop of 'b' while another edge without `when` stays in it",
+        "edges/3: leaves the loop of 'b' while another edge without a condition stays in it",
     ),
     "fork across the border in the middle": (
         [("a", "b"), ("b", "c"), ("c", "b", WHEN), ("b", "d")],
         {},
-        "edges/3: leaves the loop of 'b' while another edge without `when` stays in it",
+        "edges/3: leaves the loop of 'b' while another edge without a condition stays in it",
     ),
 }
 
