@@ -4,11 +4,21 @@ import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
-README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-BLOCKS = [(language, mark or "", text) for language, mark, text in BLOCK.findall(README)]
+BLOCKS = BLOCK.findall(README)
+GRAPHS = BLOCK.findall((ROOT / "engine_shim" / "README.md").read_text("utf-8"))
+EXAMPLES = [
+    (commands, told)
+    for (language, mark, commands), (_, _, told) in pairwise(GRAPHS)
+    if (language, mark) == ("sh", "run")
+]
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -32,6 +42,27 @@ def test_own_tool_runs_in_a_workflow_as_the_readme_says(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "There are 12 pieces of A-17." in done.stdout
     assert '"status": "completed"' in done.stdout
+
+
+def test_each_kind_of_graph_has_its_example() -> None:
+    assert len(EXAMPLES) == 6
+
+
+@pytest.mark.parametrize(("commands", "told"), EXAMPLES, ids=[commands.split()[2] for commands, _ in EXAMPLES])
+def test_examples_of_graphs_say_what_the_readme_says(commands: str, told: str, tmp_path: Path) -> None:
+    for _, mark, text in GRAPHS:
+        if mark.startswith("file="):
+            (tmp_path / mark.removeprefix("file=")).write_text(text)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands],
+        cwd=tmp_path,
+        env=_environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for line in told.splitlines():
+        assert line in done.stdout.splitlines()
 
 
 def test_the_program_of_the_readme_prints_what_it_should(tmp_path: Path) -> None:

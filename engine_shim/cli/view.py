@@ -11,7 +11,7 @@ from rich.status import Status
 from rich.text import Text
 
 from agent_core.events import Event
-from agent_core.journal.record import name_of
+from agent_core.journal.record import name_of, within
 from agent_core.node import CODE as AGENT
 from engine_shim.graph.definition import Workflow
 
@@ -24,7 +24,8 @@ class View:
 
     def __init__(self, workflow: Workflow) -> None:
         nodes = workflow.nodes
-        self._plain = {name for name, node in nodes.items() if node.tool != AGENT}
+        self._thinking = {name for name, node in nodes.items() if node.tool == AGENT}
+        self._agents: set[str] = set()
         self._column = min(max(len(name) for name in nodes), 24)
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._width = self._console.width if self._console.is_terminal else WIDTH
@@ -53,11 +54,14 @@ class View:
 
     def tell(self, event: Event) -> None:
         """Print one event."""
-        names = _names(event["strand"])
-        if names and names[0] in self._plain:
-            self._tell_of_node(names[0], event)
-        elif names:
+        strand = event["strand"]
+        names = _names(strand)
+        if event["event"] == "step_started":
+            self._agents.add(strand)
+        if names and (names[0] in self._thinking or any(within(strand, agent) for agent in self._agents)):
             self._tell_of_agent(names, event)
+        elif names:
+            self._tell_of_node(" › ".join(names), event)
 
     def _tell_of_node(self, name: str, event: Event) -> None:
         match event:
