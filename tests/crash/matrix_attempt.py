@@ -13,6 +13,7 @@ from matrix_workflows import Case
 from matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, deed, registry_of
 
 from agent_core.journal.record import Tape
+from agent_core.journal.seal import parted
 from agent_core.journal.verify import verify
 from agent_core.loop.effects import Decision, Json, Retry, Skip
 from agent_core.loop.judge import compiled_schema
@@ -20,6 +21,7 @@ from agent_core.replayer import replay
 from engine_shim import Engine, RunNotFound, Workflow, load_workflow
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.runner import LOOPS
+from engine_shim.runs.store import RunStore
 
 RUN = "run-1"
 
@@ -40,6 +42,9 @@ class Attempts:
         """An engine in this process, with its store in `home`."""
         self._world.enter(home, killer, skipped=skipped, pause=pause)
         store = KillableStore(home / "runs.db", self._world.killer, home / "run.jsonl" if self.case.jsonl else None)
+        return self.engine_with(store)
+
+    def engine_with(self, store: RunStore) -> Engine:
         return Engine(self._registry, store=store, model=self._model)
 
     def workflow(self, home: Path) -> Workflow:
@@ -88,7 +93,7 @@ def report(engine: Engine) -> Json:
     journal, entry = engine.store.journal, engine.store.entry(RUN)
     tape = journal.load(RUN)
     return {
-        "strands": folded(tape),
+        "strands": folded(parted(tape)[0]),
         "in_doubt": any(row.record().get("reason") == "in_doubt" for rows in tape.values() for row in rows),
         "skipped": _skipped(tape),
         "verified": verify(journal, run_id=RUN).ok,
