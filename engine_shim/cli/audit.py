@@ -28,16 +28,20 @@ from engine_shim.runs.store import RunEntry, SqliteRunStore
 Run = Annotated[str, typer.Argument(metavar="RUN|FILE", help="A run's id in the store, or a journal file.")]
 
 LONGEST = 160
+UNDER_WAY = ("pending", "running")
 
 
 def runs(store: Store = None, as_json: AsJson = False) -> int:
     """List the runs of the store, newest first."""
-    entries = SqliteRunStore(store or default_store()).entries()
+    held = SqliteRunStore(store or default_store())
+    entries = held.entries()
+    driven = {entry.run: held.claims.driver(entry.run) for entry in entries if entry.status in UNDER_WAY}
     if as_json:
-        output.document([as_data(entry) for entry in entries])
+        output.document([{**as_data(entry), "driver": driven.get(entry.run)} for entry in entries])
         return output.OK
     for entry in entries:
-        output.line(as_line(entry))
+        left = entry.run in driven and driven[entry.run] is None
+        output.line(as_line(entry) + ("  its process died; `agent-core resume` goes on" if left else ""))
     return output.OK
 
 

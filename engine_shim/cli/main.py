@@ -11,7 +11,7 @@ from engine_shim.cli import audit, control, describe, output, run
 from engine_shim.cli.demo import demo
 from engine_shim.cli.diff import diff
 from engine_shim.cli.retention import retention
-from engine_shim.errors import EngineError, RunNotFound
+from engine_shim.errors import EngineError, RunBusy, RunNotFound
 from engine_shim.graph.problem import told
 from utools.errors import UnknownTool
 
@@ -68,6 +68,8 @@ def _told(error: Exception) -> tuple[int, str, str, str]:
             return output.USAGE, "usage", "", str(error)
         case RunNotFound():
             return output.USAGE, "run_not_found", "", f"{error}; `agent-core runs` lists what it holds"
+        case RunBusy():
+            return output.FAILED, "busy", "", str(error)
         case Damaged():
             return output.AUDIT, "damaged", f"{error.path}:{error.n}", str(error)
         case Divergence():

@@ -95,6 +95,7 @@ def test_plain_node_that_writes_waits_as_well(host: Any, write: Write) -> None:
 
 def test_killed_run_goes_on_from_the_command_line(host: Any, cli: Cli) -> None:
     run = killed(host(action("pay"), final("Paid.")))
+    assert "its process died; `agent-core resume` goes on" in cli("runs", "--store", "runs.db").out
     waits = cli("resume", run, "--store", "runs.db")
     assert waits.code == 6
     assert f"agent-core decide {run} retry --store runs.db   (or skip, fail)" in waits.out
@@ -103,8 +104,8 @@ def test_killed_run_goes_on_from_the_command_line(host: Any, cli: Cli) -> None:
     assert ledger() == ["pay"]
 
 
-def interrupted(*words: str) -> tuple[int, str, str]:
-    """What a command left that was interrupted while its tool hung."""
+def hanging(*words: str) -> "subprocess.Popen[str]":
+    """The process of a command, now that its tool hangs."""
     Path("hang").touch()
     process = subprocess.Popen(
         [COMMAND, *words],
@@ -117,6 +118,12 @@ def interrupted(*words: str) -> tuple[int, str, str]:
     while not Path("acting").exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
+    return process
+
+
+def interrupted(*words: str) -> tuple[int, str, str]:
+    """What a command left that was interrupted while its tool hung."""
+    process = hanging(*words)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     Path("hang").unlink()
@@ -138,3 +145,55 @@ def test_interrupted_run_tells_a_program_in_one_document(host: Any) -> None:
     error = json.loads(out)["error"]
     assert (code, error["kind"]) == (130, "interrupted")
     assert error["where"] in error["message"]
+
+
+# ── stopping a run of another process ────────────────────────────────────────────────────────────
+
+
+def only_run() -> str:
+    (entry,) = SqliteRunStore(Path("runs.db")).entries()
+    return entry.run
+
+
+def test_run_of_another_process_is_cancelled(host: Any, cli: Cli) -> None:
+    process = hanging("run", host(action("look"), final("Seen.")), "--json")
+    run = only_run()
+    busy = cli("resume", run, "--store", "runs.db", "--json")
+    assert (busy.code, busy.json["error"]["kind"]) == (1, "busy")
+    cancelled = cli("cancel", run, "--store", "runs.db", "--json")
+    assert (cancelled.code, cancelled.json) == (0, {"run_id": run, "status": "cancelled"})
+    Path("hang").unlink()
+    out, _ = process.communicate(timeout=30)
+    assert (process.returncode, json.loads(out)["status"]) == (1, "cancelled")
+    again = cli("cancel", run, "--store", "runs.db")
+    assert (again.code, again.err) == (2, f"agent-core: run {run!r} has ended as cancelled\n")
+    assert cli("verify", run, "--store", "runs.db").code == 0
+    assert ledger() == ["look"]
+
+
+def test_run_of_another_process_is_paused_and_goes_on_here(host: Any, cli: Cli) -> None:
+    process = hanging("run", host(action("look"), final("Seen.")))
+    run = only_run()
+    pausing = subprocess.Popen([COMMAND, "pause", run, "--store", "runs.db"], stdout=subprocess.PIPE, text=True)
+    while not any("control" in path for path in SqliteRunStore(Path("runs.db")).journal.load(run)):
+        time.sleep(0.02)
+    time.sleep(1.5)  # the driver looks a few times a second
+    Path("hang").unlink()
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 6
+    assert f"go on       agent-core resume {run} --store runs.db" in out
+    assert pausing.communicate(timeout=30)[0] == "paused\n"
+    resumed = cli("resume", run, "--store", "runs.db", "--json")
+    assert (resumed.code, resumed.json["outputs"]["after"]) == (0, "bSeen.")
+    assert ledger() == ["look"]
+
+
+def test_run_is_forked_from_the_command_line(host: Any, cli: Cli) -> None:
+    flow = host(action("look"), final("Seen."))
+    run = cli("run", flow, "--store", "runs.db", "--json").json["run_id"]
+    forked = cli("fork", run, "--at", "flow/after.1:0", "--store", "runs.db", "--json")
+    assert (forked.code, forked.json["outputs"]["after"], ledger()) == (0, "bSeen.", ["look"])
+    assert forked.json["run_id"] != run
+    nowhere = cli("fork", run, "--at", "flow/after.1:7", "--store", "runs.db", "--json")
+    assert (nowhere.code, nowhere.json["error"]["where"]) == (3, "flow/after.1:7")
+    assert cli("fork", run, "--at", "after", "--store", "runs.db").code == 2
