@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_core.errors import Divergence, JournalError
 from agent_core.journal.chain import checked
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operations, Spec
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operations, Sleep, Spec
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, recorded
 from agent_core.journal.source import Source, load
@@ -128,7 +128,7 @@ def _refuse_or_fork(operation: Any) -> Any:
             raise _TapeEnded(rows[0].path)
         case Act(slot=slot):
             raise _TapeEnded(slot.path)
-        case Begin(path=path):
+        case Begin(path=path) | Sleep(path=path):
             raise _TapeEnded(path)
         case Classify(strand=strand):
             raise _TapeEnded(strand)
