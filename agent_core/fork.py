@@ -12,6 +12,7 @@ from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
 from agent_core.journal.record import Row, Tape, by_path, within
 from agent_core.journal.recorder import recorded
+from agent_core.journal.seal import parted
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.effects import Classify, Doubt, Json, Suspended, answer_from
 
@@ -23,7 +24,7 @@ def forked(run: str, tape: Tape, at: tuple[str, int], new: str, *, loops: Loops)
     """
     strand, n = at
     root = strand.partition("/")[0]
-    if n >= len(tape.get(strand, ())) or (strand == root and n == 0):
+    if not 0 <= n < len(parted(tape)[0].get(strand, ())) or (strand == root and n == 0):
         raise DefinitionError("no run can be forked here; `show` lists its records", where=f"{strand}:{n}")
     source = {"run": run, "strand": strand, "n": n}
     try:
