@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -114,9 +114,11 @@ class Engine:
         spec = Spec(ROOT, {"definition": workflow.as_json(), "external": given})
         body = Preparer(self.registry, self._secrets, workflow.base).root(run, ROOT, spec.config, {})
         with self._steering.driving(run) as reins:
-            if not self._begun(run, body):
+            begun = self._begun(run, body)
+            if not begun or self.store.entry(run) is None:
                 definition, base = workflow.definition, str(workflow.base.resolve())
                 self.store.save(RunEntry(run, definition.id, definition.version, "pending", body["at"], base))
+            if not begun:
                 started = chained(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
                 self.store.journal.append(run, [started])
             return await self._drive(run, spec, workflow.base, reins, on_event)
@@ -136,10 +138,10 @@ class Engine:
         """
         self._check_tools(self._held(run_id)[0])
         with self._steering.driving(run_id) as reins:
-            if self._status(run_id) == "paused":
-                self._note(run_id, "resume", by)
             if decisions:
                 decide(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
+            if self._status(run_id) == "paused":
+                self._note(run_id, "resume", by)
             return await self._go_on(run_id, reins, on_event)
 
     async def fork(
@@ -163,9 +165,9 @@ class Engine:
             raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
         rows = forked(run_id, tape, at, new, loops=LOOPS)
         with self._steering.driving(new) as reins:
-            self.store.journal.append(new, rows)
             definition = load_workflow(tape[ROOT][0].record()["definition"]).definition
             self.store.save(RunEntry(new, definition.id, definition.version, "pending", now(), str(base)))
+            self.store.journal.append(new, rows)
             return await self._go_on(new, reins, on_event)
 
     def run_sync(self, workflow: Workflow, **options: Any) -> RunResult:
@@ -197,6 +199,7 @@ class Engine:
                 if self._status(run_id) not in ENDED:
                     self._index(run_id, "paused")
                 break
+            await asyncio.sleep(GLANCE_S)
         return self._status(run_id)
 
     async def cancel(self, run_id: str, *, by: str = "caller") -> str:
@@ -209,19 +212,21 @@ class Engine:
         while not await self._heeded(run_id, "cancel"):
             with suppress(RunBusy), self._steering.driving(run_id) as reins:
                 reins.pull("cancel")
-                withdraw(self.store.journal, run_id)
                 await self._go_on(run_id, reins, None)
                 break
+            await asyncio.sleep(GLANCE_S)
         return self._status(run_id)
 
     async def _heeded(self, run: str, wish: Wish) -> bool:
-        """Ask the run's driver, and wait a while for it to let go. False when nobody drives a run that goes on."""
+        """Ask the run's driver, and wait a while for it to let go. False when nobody drives a run that is not stopped:
+        its driver may have died, or have let go without a look at what was wished."""
         claims, looks = self.store.claims, int(PATIENCE_S / GLANCE_S)
+        stopped = (*ENDED, "paused") if wish == "pause" else ENDED
         if not claims.wish(run, wish):
-            return self._status(run) in ENDED
+            return self._status(run) in stopped
         for _ in range(looks):
             if claims.driver(run) is None:
-                return self._status(run) not in ("pending", "running")
+                return self._status(run) in stopped
             await asyncio.sleep(GLANCE_S)
         return True
 
@@ -248,17 +253,26 @@ class Engine:
     async def _drive(
         self, run: str, spec: Spec, base: Path, reins: Reins, on_event: Callable[[Event], None] | None
     ) -> RunResult:
-        async with self._places.taken():
-            if self._status(run) not in ENDED:
-                self._index(run, "running")
-            try:
-                result = await self._driven(run, spec, base, reins, on_event)
-                while result.status == "paused" and reins.pulled == "cancel":  # what a pause had held back
-                    result = await self._driven(run, spec, base, reins, on_event)
-            except asyncio.CancelledError:
-                self._index(run, "cancelled")
-                raise
-            self._index(run, result.status)
+        try:
+            async with nullcontext() if reins.pulled == "cancel" else self._places.taken():
+                if self._status(run) not in ENDED:
+                    self._index(run, "running")
+                result = await self._stoppable(run, spec, base, reins, on_event)
+        except asyncio.CancelledError:
+            reins.pull("cancel")
+            self._index(run, (await self._stoppable(run, spec, base, reins, on_event)).status)
+            raise
+        self._index(run, result.status)
+        return result
+
+    async def _stoppable(
+        self, run: str, spec: Spec, base: Path, reins: Reins, on_event: Callable[[Event], None] | None
+    ) -> RunResult:
+        """Drive the run. One that is cancelled ends, whatever waited, was held back by a pause, or is in doubt."""
+        result = await self._driven(run, spec, base, reins, on_event)
+        while reins.pulled == "cancel" and result.status not in ENDED:
+            withdraw(self.store.journal, run)
+            result = await self._driven(run, spec, base, reins, on_event)
         return result
 
     async def _driven(

@@ -1,0 +1,303 @@
+"""A small world for runs: processes that die, a clock that jumps, and acts that answer only when they are told to."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent_core.journal.record import Row, Tape
+from agent_core.models.client import Completion, ModelInfo, Question
+from engine_shim import Engine
+from engine_shim.runs.claims import Notice, Wish
+from engine_shim.runs.driver import TTL
+from engine_shim.runs.steering import Steering
+from engine_shim.runs.store import RunEntry, RunStore
+from utools import Tool, ToolContext, ToolRegistry
+
+RUN: ContextVar[str] = ContextVar("RUN")
+"""The run that a task is about: a model is not told."""
+ANY = {"type": "object", "additionalProperties": True}
+LAG = TTL / 3
+"""How much older a claim may be than its last renewal."""
+
+
+class Died(Exception):
+    """The process ended here."""
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop that runs only when it is told to, and whose time is moved by hand."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        super().__init__()
+        self.set_exception_handler(lambda *_: None)
+
+    def time(self) -> float:
+        return self.at
+
+    def settle(self) -> None:
+        """Run until nothing can go on by itself."""
+        for _ in range(5000):
+            self.call_soon(self.stop)
+            self.run_forever()
+            if not self._ready:  # type: ignore[attr-defined]
+                return
+        raise AssertionError("this never comes to rest")
+
+    def tick(self) -> bool:
+        """Move on to the next moment that something waits for; False when nothing does."""
+        moments = [each.when() for each in self._scheduled if not each.cancelled()]  # type: ignore[attr-defined]
+        self.at = max(self.at, min(moments, default=self.at))
+        self.settle()
+        return bool(moments)
+
+
+class Still(Steering):
+    """Looks after claims when it is told to, not in a thread."""
+
+    def _look_after(self) -> None:
+        """Nobody looks by himself."""
+
+    def look(self) -> None:
+        self._pass_on(dict(self._driven))
+
+
+@dataclass(eq=False)
+class Claimed:
+    """Who has claimed a run: until when at least, and at most."""
+
+    holder: "Host"
+    least: float
+    most: float
+
+
+@dataclass(eq=False)
+class UnderWay:
+    """An act that has begun, and not answered."""
+
+    host: "Host"
+    run: str
+    key: str
+    tool: str
+    answer: "asyncio.Future[Callable[[], Any]]"
+
+
+@dataclass(eq=False)
+class World:
+    """What all processes share. `faults` are what was done that should not have been."""
+
+    store: RunStore
+    base: Path
+    time: float = 1_000_000.0
+    hosts: "list[Host]" = field(default_factory=list)
+    acts: list[UnderWay] = field(default_factory=list)
+    begun: Counter[str] = field(default_factory=Counter)
+    claimed: dict[str, Claimed] = field(default_factory=dict)
+    mixed: set[str] = field(default_factory=set)
+    faults: list[str] = field(default_factory=list)
+
+    def clock(self) -> float:
+        return self.time
+
+    def settle(self) -> None:
+        for host in self.hosts:
+            host.loop.settle()
+
+    def busy(self, host: "Host", run: str) -> bool | None:
+        """Whether somebody drives a run, so that this host may not; None when that is a matter of seconds."""
+        claim = self.claimed.get(run)
+        if run in host.line.driving:
+            return True
+        if claim is None or claim.holder is host:
+            return False
+        known = {self.time < until <= self.time + TTL for until in (claim.least, claim.most)}
+        return known.pop() if len(known) == 1 else None
+
+    def driven(self, run: str) -> bool:
+        return any(run in host.line.driving for host in self.hosts)
+
+    async def act(self, host: "Host", run: str, strand: str, tool: str, key: str | None) -> Any:
+        """Begin an act; it ends when the test says how."""
+        if host.line.dead:
+            await asyncio.Event().wait()
+        act = UnderWay(host, run, self._key(run, strand, tool, key), tool, host.loop.create_future())
+        self.acts.append(act)
+        try:
+            return (await act.answer)()
+        finally:
+            self.acts.remove(act)
+
+    def _key(self, run: str, strand: str, tool: str, key: str | None) -> str:
+        """The act's key, after a look at whether it may begin now."""
+        tape = self.store.journal.load(run)
+        told, rows = f"{tool} at {run}/{strand}", tape.get(strand, [])
+        last = rows[-1].record() if rows else {}
+        key = key or f"{run}/{strand}/{len(rows) - 1}"
+        if last.get("kind") != "asked" or last.get("tool", "model") != tool:
+            self.faults.append(f"{told} begins, though the tape ends with {last.get('kind')}")
+        if _ended(tape):
+            self.faults.append(f"{told} begins after the run has ended")
+        entry = self.store.entry(run)
+        if run not in self.mixed and (entry is None or entry.status != "running"):
+            self.faults.append(f"{told} begins while the run is {entry and entry.status}")
+        if tool == "pay" and self.begun[key] > _retries(rows[int(key.rsplit("/", 1)[1]) :]):
+            self.faults.append(f"{told} begins again, and nobody said so")
+        self.begun[key] += 1
+        return key
+
+
+def _ended(tape: Tape) -> bool:
+    return "flow" in tape and tape["flow"][-1].record()["kind"] == "run_finished"
+
+
+def _retries(rows: Sequence[Row]) -> int:
+    return sum(row.record().get("decision") == "retry" for row in rows)
+
+
+class Line:
+    """One process's way to the store. It may be cut at any write, before or after that; then nothing comes through."""
+
+    def __init__(self, host: "Host") -> None:
+        self.host, self.world = host, host.world
+        self.store = host.world.store
+        self.journal, self.claims = self, self
+        self.dead, self.left, self.done_by_then = False, 0, False
+        self.driving: set[str] = set()
+
+    def die(self) -> None:
+        self.dead = True
+
+    def _read(self) -> None:
+        if self.dead:
+            raise Died
+
+    def _write(self, write: Callable[[], Any]) -> Any:
+        self._read()
+        self.left -= 1
+        if self.left == 0 and not self.done_by_then:
+            self.dead = True
+            raise Died
+        done = write()
+        if self.left == 0:
+            self.dead = True
+            raise Died
+        return done
+
+    # ── the journal ──────────────────────────────────────────────────────────────────────────────
+
+    def load(self, run: str) -> Tape:
+        self._read()
+        return self.store.journal.load(run)
+
+    def append(self, run: str, rows: Sequence[Row]) -> bool:
+        return bool(self._write(lambda: self.store.journal.append(run, rows)))
+
+    def runs(self) -> list[str]:
+        return self.store.journal.runs()
+
+    def delete(self, run: str) -> bool:
+        return self.store.journal.delete(run)
+
+    # ── the claims ───────────────────────────────────────────────────────────────────────────────
+
+    def claim(self, run: str, driver: str) -> str | None:
+        def claim() -> str | None:
+            rival = self.store.claims.claim(run, driver)
+            if rival is None:
+                others = [host for host in self.world.hosts if host is not self.host and run in host.line.driving]
+                (self.world.mixed.add if others else self.world.mixed.discard)(run)
+                until = self.world.time + TTL
+                self.world.claimed[run] = Claimed(self.host, until, until)
+                self.driving.add(run)
+            return rival
+
+        rival: str | None = self._write(claim)
+        return rival
+
+    def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
+        self._read()
+        now, until = self.world.time, self.world.time + TTL
+        for claim in [self.world.claimed[run] for run in runs if run in self.world.claimed]:
+            if claim.holder is self.host:
+                fresh = until - LAG < claim.least and claim.most <= until
+                claim.least, claim.most = claim.least if fresh and claim.least > now else until, until
+        return self.store.claims.renew(driver, runs)
+
+    def wish(self, run: str, wish: Wish) -> bool:
+        return bool(self._write(lambda: self.store.claims.wish(run, wish)))
+
+    def release(self, run: str, driver: str) -> None:
+        def release() -> None:
+            self.store.claims.release(run, driver)
+            self.driving.discard(run)
+            if run in self.world.claimed and self.world.claimed[run].holder is self.host:
+                del self.world.claimed[run]
+
+        self._write(release)
+
+    def driver(self, run: str) -> str | None:
+        self._read()
+        return self.store.claims.driver(run)
+
+    # ── the entries ──────────────────────────────────────────────────────────────────────────────
+
+    def save(self, entry: RunEntry) -> None:
+        self._write(lambda: self.store.save(entry))
+
+    def entry(self, run: str) -> RunEntry | None:
+        self._read()
+        return self.store.entry(run)
+
+    def entries(self) -> list[RunEntry]:
+        return self.store.entries()
+
+    def forget(self, run: str) -> bool:
+        return self.store.forget(run)
+
+    def close(self) -> None:
+        """The store outlives this process."""
+
+
+class Host:
+    """One process: an engine, its event loop and its way to the store. It is the model, too."""
+
+    def __init__(self, world: World, *, places: int) -> None:
+        self.world, self.loop = world, Loop()
+        self.line = Line(self)
+        effects: dict[str, Any] = {"look": "read", "pay": "write", "note": "write"}
+        tools = [Tool(c, c, ANY, self._tool(c), effect=e, idempotent=c == "note") for c, e in effects.items()]
+        self.engine = Engine(ToolRegistry(tools), store=self.line, model=self, max_running=places)
+        self.steering = self.engine._steering = Still(self.line)
+
+    def _tool(self, code: str) -> Any:
+        async def execute(args: dict[str, Any], context: ToolContext) -> Any:
+            return await self.world.act(self, context.run_id, context.strand, code, context.idempotency_key)
+
+        return execute
+
+    async def complete(self, question: Question) -> Completion:
+        said: Completion = await self.world.act(self, RUN.get(), question.strand, "model", None)
+        return said
+
+    def info(self) -> ModelInfo:
+        return ModelInfo("m")
+
+    async def close(self) -> None:
+        """The model's; nothing to let go of."""
+
+    def end(self) -> None:
+        """The process is gone: nothing that it still does has any effect."""
+        self.line.die()
+        for _ in range(100):
+            left = asyncio.all_tasks(self.loop)
+            if not left:
+                break
+            for task in left:
+                task.cancel()
+            self.loop.settle()
+        assert not asyncio.all_tasks(self.loop)
+        self.loop.close()

@@ -1,0 +1,208 @@
+"""Short lives of runs that once came out wrong, each as short as it can be told."""
+
+from collections.abc import Coroutine, Iterator
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import action, final
+from state_checks import check_ended, check_status
+from state_workflows import workflows
+from state_world import RUN, Host, World
+
+from agent_core import Approve
+from agent_core.errors import DecisionError
+from agent_core.journal.decide import CONTROL
+from agent_core.models.client import Completion
+from agent_core.replayer import replay
+from engine_shim import DefinitionError, MemoryRunStore
+from engine_shim.errors import RunBusy
+from engine_shim.runs.runner import LOOPS
+from engine_shim.runs.store import RunStore
+from utools.errors import ToolError
+
+
+class Life:
+    """One run, `r`, of a workflow, and the processes that have to do with it."""
+
+    def __init__(self, base: Path) -> None:
+        self.store: RunStore = MemoryRunStore(clock=lambda: self.world.clock())
+        self.world = World(self.store, base)
+        self.workflows = {each.definition.id: each for each in workflows(base)}
+
+    def host(self, places: int = 9) -> Host:
+        self.world.hosts.append(Host(self.world, places=places))
+        return self.world.hosts[-1]
+
+    def ask(self, host: Host, work: Coroutine[Any, Any, Any], run: str = "r") -> Any:
+        context = copy_context()
+        context.run(RUN.set, run)
+        task = host.loop.create_task(work, context=context)
+        host.loop.settle()
+        return task
+
+    def start(self, host: Host, which: str, run: str = "r") -> Any:
+        return self.ask(host, host.engine.run(self.workflows[which], run_id=run), run)
+
+    def answer(self, tool: str, reply: Any, *, rest: bool = True) -> None:
+        act = next(act for act in self.world.acts if act.tool == tool)
+        act.answer.set_result(reply if callable(reply) else lambda: reply)
+        if rest:
+            self.world.settle()
+
+    def kinds(self, path: str) -> list[str]:
+        return [row.record()["kind"] for row in self.store.journal.load("r").get(path, [])]
+
+    def crash(self, host: Host) -> None:
+        """The process is gone, and others see that."""
+        for run in list(host.line.driving):
+            self.store.claims.release(run, host.steering.driver)
+        self.world.hosts.remove(host)
+        host.end()
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    life = Life(tmp_path)
+    yield life
+    assert not life.world.faults
+    for host in life.world.hosts:
+        host.end()
+
+
+def told(task: Any) -> Any:
+    """What a task came to; it must have."""
+    assert task.done()
+    return task.result()
+
+
+PAY = Completion(action("pay", amount=5))
+
+
+def test_caller_who_gives_up_in_the_queue_cancels_the_run(life: Life) -> None:
+    host = life.host(places=1)
+    life.start(host, "chain", "other")
+    queued = life.start(host, "chain")
+    queued.cancel()
+    life.world.settle()
+    assert queued.cancelled()
+    assert life.store.entry("r").status == "cancelled"  # type: ignore[union-attr]
+    check_ended("r", life.store)
+
+
+def test_caller_who_gives_up_as_the_run_begins_to_wait_cancels_it(life: Life) -> None:
+    run = life.start(life.host(), "approval")
+    life.answer("model", PAY, rest=False)
+    for _ in range(40):
+        if "waiting" in life.kinds("flow/clerk.1"):
+            break
+        life.world.hosts[0].loop.call_soon(life.world.hosts[0].loop.stop)
+        life.world.hosts[0].loop.run_forever()
+    run.cancel()
+    life.world.settle()
+    assert run.cancelled()
+    check_ended("r", life.store)
+    assert life.store.entry("r").status == "cancelled"  # type: ignore[union-attr]
+
+
+def test_cancel_ends_a_run_whose_process_died_in_a_write(life: Life) -> None:
+    dies, other = life.host(), life.host()
+    life.start(dies, "error")
+    life.crash(dies)
+    assert life.kinds("flow/try.1") == ["asked"]
+    assert told(life.ask(other, other.engine.cancel("r"))) == "cancelled"
+    check_ended("r", life.store)
+
+
+def test_cancel_counts_though_the_run_begins_to_wait_before_its_driver_has_heard_of_it(life: Life) -> None:
+    host, other = life.host(), life.host()
+    life.start(host, "approval")
+    cancel = life.ask(other, other.engine.cancel("r"))
+    life.answer("model", PAY)
+    assert life.store.entry("r").status == "waiting"  # type: ignore[union-attr]
+    other.loop.tick()
+    assert told(cancel) == "cancelled"
+    check_ended("r", life.store)
+
+
+def test_pause_counts_though_the_run_begins_to_wait_before_its_driver_has_heard_of_it(life: Life) -> None:
+    host, other = life.host(), life.host()
+    life.start(host, "approval")
+    pause = life.ask(other, other.engine.pause("r"))
+    life.answer("model", PAY)
+    other.loop.tick()
+    assert told(pause) == "paused"
+    check_status("r", life.store)
+
+
+def test_cancel_of_a_run_that_waits_needs_no_place(life: Life) -> None:
+    host = life.host(places=1)
+    life.start(host, "approval")
+    life.answer("model", PAY)
+    life.start(host, "chain", "other")
+    assert told(life.ask(host, host.engine.cancel("r"))) == "cancelled"
+
+
+def test_decision_that_fits_nothing_leaves_a_paused_run_as_it_is(life: Life) -> None:
+    host = life.host()
+    life.start(host, "approval")
+    life.answer("model", PAY)
+    assert told(life.ask(host, host.engine.pause("r"))) == "paused"
+    wrong = life.ask(host, host.engine.resume("r", decisions={("flow", 9): Approve()}))
+    with pytest.raises(DecisionError):
+        told(wrong)
+    assert life.kinds(CONTROL) == ["resolved"]
+
+
+def test_run_whose_entry_was_lost_goes_on_when_it_is_submitted_again(life: Life) -> None:
+    dies, other = life.host(), life.host()
+    life.start(dies, "chain")
+    life.crash(dies)
+    life.store._entries.clear()  # type: ignore[attr-defined]
+    run = life.start(other, "chain")
+    life.answer("look", "seen")
+    life.answer("pay", "paid")
+    assert told(run).status == "completed"
+    check_ended("r", life.store)
+
+
+def test_driver_whose_claim_has_run_out_can_be_told_to_stop_by_its_own_process(life: Life) -> None:
+    host = life.host()
+    run = life.start(host, "chain")
+    life.world.time += 20
+    cancel = life.ask(host, host.engine.cancel("r"))
+    assert not cancel.done()
+    host.steering.look()
+    while host.loop.tick() and not cancel.done():
+        host.steering.look()
+    assert told(cancel) == told(run).status == "cancelled"
+
+
+def test_no_run_is_forked_from_what_stands_beside_it(life: Life) -> None:
+    host = life.host()
+    life.start(host, "approval")
+    life.answer("model", PAY)
+    life.ask(host, host.engine.pause("r"))
+    for place in ((CONTROL, 0), ("flow", -1)):
+        with pytest.raises(DefinitionError, match="no run can be forked here"):
+            told(life.ask(host, host.engine.fork("r", place, new_id="f"), "f"))
+
+
+def test_run_that_sleeps_before_it_tries_again_replays_as_far_as_it_went(life: Life) -> None:
+    host = life.host()
+    life.start(host, "retry")
+
+    def fails() -> Any:
+        raise ToolError("it did not work")
+
+    life.answer("look", fails)
+    life.answer("model", Completion(final()))
+    assert replay(life.store.journal, run_id="r", loops=LOOPS).tape_ended == "flow/get.1~1"
+
+
+def test_run_is_busy_as_long_as_its_driver_lives(life: Life) -> None:
+    host, other = life.host(), life.host()
+    life.start(host, "chain")
+    with pytest.raises(RunBusy):
+        told(life.ask(other, other.engine.resume("r")))
