@@ -4,8 +4,9 @@ What a model wrote is judged on the event loop. Errors come in document order, w
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -75,8 +76,20 @@ class _Judges:
                 yield error
 
 
+_PLAIN: Mapping[type, tuple[str, ...]] = {
+    str: ("string",),
+    int: ("integer", "number"),
+    float: ("number",),
+    bool: ("boolean",),
+    dict: ("object",),
+    list: ("array",),
+    NoneType: ("null",),
+}
+"""The kinds that a value has beyond doubt; a float may be an integer too, and `kinds` a list."""
+
+
 def _type(validator: Any, kinds: Any, value: Any, schema: Any) -> "Iterable[ValidationError]":
-    if isinstance(kinds, str) and validator.is_type(value, kinds):
+    if kinds in _PLAIN.get(type(value), ()):
         return ()
     from jsonschema import Draft202012Validator
 

@@ -144,9 +144,9 @@ def _once(
     strand: Strand, effect: CallModel | ToolCall, *, doubtful: bool
 ) -> Generator[Operation, Any, ToolReply | Said]:
     """Act once: what is answered is served, what is not is done again, or, if doubtful, put to a person."""
-    key, lost = f"{strand.run.id}/{strand.path}/{strand.n}", 0.0
+    first, lost = strand.n, 0.0
     while True:
-        before = strand.slot()
+        n, head = strand.n, strand.head
         entered_again = strand.write({"kind": "asked", **effect.record()})
         record = strand.take("answered", "cancelled", "waiting")
         if record is not None:
@@ -154,9 +154,10 @@ def _once(
                 return _later(_reply(record), lost)
             lost += record["seconds"]
         elif not (entered_again and doubtful):
+            key = f"{strand.run.id}/{strand.path}/{first}"
             reply = yield Act(strand.flush(), effect, strand.slot(), key, doubtful)
             if isinstance(reply, Suspended):
-                return _put_off(strand, effect, None if entered_again else before)
+                return _put_off(strand, effect, None if entered_again else Slot(strand.path, n, head))
             if not isinstance(reply, Doubt):
                 return _later((yield from _answered(strand, reply, doubtful)), lost)
             doubt(strand, effect, reply.message, reply.seconds)

@@ -63,11 +63,12 @@ class Budget:
 
     def exceeded(self) -> FinishReason | None:
         """The limit that forbids another call, if one does."""
-        if _reached(self.seconds, self.limits.seconds):
+        limits = self.limits
+        if limits.seconds is not None and self.seconds >= limits.seconds:
             return "timeout"
-        if _reached(self.tokens, self.limits.tokens):
+        if limits.tokens is not None and self.tokens >= limits.tokens:
             return "token_budget"
-        if _reached(self.cost or 0.0, self.limits.cost):
+        if limits.cost is not None and (self.cost or 0.0) >= limits.cost:
             return "cost_budget"
         return None
 
@@ -81,9 +82,10 @@ class Budget:
 
     def within(self, single: float | None) -> float | None:
         """How many seconds one call may take."""
-        bounds = [single, None if self.limits.seconds is None else self.limits.seconds - self.seconds]
-        known = [bound for bound in bounds if bound is not None]
-        return max(0.0, min(known)) if known else None
+        if self.limits.seconds is None:
+            return single
+        left = max(0.0, self.limits.seconds - self.seconds)
+        return left if single is None else min(single, left)
 
     def remaining(self) -> Json:
         """What a nested run may spend at most, by the names of Limits; None where there is no limit."""
@@ -110,10 +112,6 @@ class Budget:
             "cost": self.cost,
             "estimated": self.estimated,
         }
-
-
-def _reached(used: float, limit: float | None) -> bool:
-    return limit is not None and used >= limit
 
 
 def limits_of(config: Any, inherited: Json) -> Json:

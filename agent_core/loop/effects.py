@@ -41,8 +41,9 @@ class CallModel:
 
     def record(self) -> Json:
         """What the journal says of the question: enough to prove it, not the text itself."""
-        told = {"ask": "model", "step": self.step, "model": self.model, "digest": self.digest}
-        return {**told, "messages": len(self.messages), **({"cut": self.cut} if self.cut else {})}
+        told: Json = {"ask": "model", "step": self.step, "model": self.model, "digest": self.digest}
+        told["messages"] = len(self.messages)
+        return {**told, "cut": self.cut} if self.cut else told
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,9 @@ def answer_record(answer: Answer) -> Json:
 
 def answer_from(record: Json) -> Answer:
     """The answer that an `answered` record holds."""
-    body = {key: value for key, value in record.items() if key not in ("kind", "reply", "closes")}
+    body = dict(record)
+    for name in ("kind", "reply", "closes"):
+        body.pop(name, None)
     return _ANSWERS[record["reply"]](**body)
 
 

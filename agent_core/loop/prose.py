@@ -1,6 +1,7 @@
 """What a model is told in its user's turn: observations, errors, and that it must answer now. Pure."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from string import Template
 from typing import Any
 
@@ -27,13 +28,13 @@ class Prose:
 
     def error(self, message: str) -> str:
         """An unreadable reply, or a call that was refused."""
-        return Template(self.texts["error"]).substitute(error=message)
+        return _filled(self.texts["error"], {"error": message})
 
     def tool_error(self, tool: str, error: str) -> str:
-        return Template(self.texts["tool_error"]).substitute(tool=tool, error=error)
+        return _filled(self.texts["tool_error"], {"tool": tool, "error": error})
 
     def observation(self, tool: str, text: str) -> str:
-        return Template(self.texts["observation"]).substitute(tool=tool, observation=text)
+        return _filled(self.texts["observation"], {"tool": tool, "observation": text})
 
     def notice(self, budget: Budget) -> str | None:
         """That the next reply must be the answer, when it must."""
@@ -51,6 +52,16 @@ class Prose:
             return True
         at_an_end = text.startswith(said) or text.endswith(said)
         return not repair.tool_failed and len(said) >= QUOTE and at_an_end
+
+
+def _filled(template: str, values: dict[str, str]) -> str:
+    return _as_format(template, tuple(values)) % values
+
+
+@lru_cache(maxsize=64)
+def _as_format(template: str, names: tuple[str, ...]) -> str:
+    """A `string.Template` with these names as a text for `%`, which fills it in a fraction of the time."""
+    return Template(template.replace("%", "%%")).substitute({name: f"%({name})s" for name in names})
 
 
 def _squeezed(text: str) -> str:

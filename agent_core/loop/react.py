@@ -181,4 +181,4 @@ def _decision(
 
 def _told(call: ToolCall, verdict: Verdict) -> Json:
     told = {"id": call.id, "tool": call.tool, "args": call.args, "effect": call.effect, "verdict": verdict.verdict}
-    return {**told, **({"reason": verdict.reason, "message": verdict.message} if verdict.verdict != "run" else {})}
+    return told if verdict.verdict == "run" else {**told, "reason": verdict.reason, "message": verdict.message}

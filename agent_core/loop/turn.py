@@ -58,7 +58,7 @@ class Turn:
         return CallModel(step, question, self.config["model"], messages, digest, self._options, within, cut)
 
     def call(self, index: int, count: int, action: Action, effect: str) -> ToolCall:
-        """A call with what its tool gets; what bounds it is known when it starts."""
+        """A call with what its tool gets, bound by what is left now."""
         policy = self.tools.get(action.tool, {})
         suffix = f"_{index}" if count > 1 else ""
         return ToolCall(
@@ -67,18 +67,19 @@ class Turn:
             args=action.args,
             config={**policy.get("preset", {}), **action.args},
             effect=effect,
-            within=policy.get("timeout"),
+            within=self.budget.within(policy.get("timeout") or self.budget.limits.call_seconds),
             idempotent=policy.get("idempotent", False),
             fills=policy.get("fills", ()),
         )
 
     def starting(self, call: ToolCall) -> ToolCall:
-        """The call as it starts now: counted, and bound by what is left."""
+        """The call as it starts now: counted, and bound by what the calls before it have left."""
         self.budget.tool_calls += 1
         self.budget.writes += call.doubtful
         if call.effect == "nested":
             return replace(call, within=None, inherited={**self.budget.remaining(), "trusted": list(self.trusted)})
-        return replace(call, within=self.budget.within(call.within or self.budget.limits.call_seconds))
+        within = self.budget.within(call.within)
+        return call if within == call.within else replace(call, within=within)
 
     def judge(self, call: ToolCall, *, edited: bool = False) -> Verdict:
         made = self.trace.tools.get(call.tool, {}).get("count", 0)
@@ -146,10 +147,10 @@ class Turn:
         failures = [result for _, result in results if not _succeeded(result)]
         outcome = self._weighed(failures)
         if outcome is None:
-            shown = "\n".join(_echo(call, thought, result) for call, result in results)
+            shown = "\n".join([_echo(call, thought, result) for call, result in results])
             self.transcript.add("assistant", shown, [action])
-            text, tool_failed = "\n\n".join(sent for _, sent in observations), _tool_failed(failures)
-            self._hear(text, neutral, tool_failed=tool_failed if failures else None)
+            text = "\n\n".join([sent for _, sent in observations])
+            self._hear(text, neutral, tool_failed=_tool_failed(failures) if failures else None)
         return outcome
 
     def _hear(self, text: str, neutral: Sequence[Json], *, tool_failed: bool | None) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agent_core.loop.prose import Prose
 from agent_core.prompts.render import NAMES, built_in, templates
 from agent_core.prompts.tools import tool_definitions
 
@@ -48,6 +49,19 @@ def test_every_language_has_every_template(language: str) -> None:
 def test_no_template_lies_unused() -> None:
     directory = Path(__file__).parents[2] / "agent_core" / "prompts"
     assert {path.stem for path in directory.glob("*/*.md")} == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("$tool says $observation", "sum says 50 % $ok %(tool)s"),
+        ("${tool}s: $observation", "sums: 50 % $ok %(tool)s"),
+        ("100 % of $$5 %s %(tool)s: $observation", "100 % of $5 %s %(tool)s: 50 % $ok %(tool)s"),
+        ("nothing", "nothing"),
+    ],
+)
+def test_templates_are_filled_once_and_by_dollar_signs_alone(template: str, text: str) -> None:
+    assert Prose({"observation": template}).observation("sum", "50 % $ok %(tool)s") == text
 
 
 def test_the_built_in_examples_follow_the_protocol() -> None:
