@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from engine_shim.graph.definition import Workflow, load_workflow
-from utools.errors import ToolError
+from engine_shim.graph.problem import Faulty, told
+from utools.errors import DefinitionError, ToolError
 from utools.tool import Args, Tool, ToolContext
 
 CODE = "invoke_workflow"
@@ -36,4 +37,11 @@ def invoke_tool() -> Tool:
 
 def invoked(config: Mapping[str, Any], base: Path) -> Workflow:
     """The workflow that a config names, its paths relative to `base`. DefinitionError when it cannot be read."""
-    return load_workflow(base / config["workflow"])
+    named = config["workflow"]
+    try:
+        return load_workflow(base / named)
+    except Faulty:
+        raise
+    except DefinitionError as error:  # whoever reads this need not know where the host keeps its files
+        where = error.where.replace(str(base / named), named)
+        raise DefinitionError(told(error), where=where) from None

@@ -1,0 +1,36 @@
+"""Golden transcripts of workflows: what was recorded once replays in every version, to the same result."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from record_workflows import CASES, TRANSCRIPTS, told
+
+from agent_core import replay, verify
+from engine_shim.runs.runner import LOOPS
+
+FILES = sorted(TRANSCRIPTS.glob("*.jsonl"))
+
+
+def test_every_case_has_its_transcript() -> None:
+    assert {path.stem for path in FILES} >= set(CASES)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_transcript_verifies_and_replays_to_the_same_result(path: Path) -> None:
+    proof = verify(path)
+    assert proof.complete is not path.stem.endswith("_yet")
+    assert proof.ok is proof.complete
+    again = replay(path, loops=LOOPS)
+    assert (again.identical, again.divergence, again.tape_ended) == (True, None, None)
+    expected: dict[str, Any] = orjson.loads(path.with_suffix(".expected.json").read_bytes())
+    assert orjson.loads(told(again.outputs["flow"].output)) == expected
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_transcript_is_small_and_tells_nothing_of_the_machine_and_no_secret(path: Path) -> None:
+    data = path.read_bytes() + path.with_suffix(".expected.json").read_bytes()
+    assert len(data) < 96_000
+    places = (b"/tmp", b"/home", b"/root", b"/Users", b"/work", b"a-secret-of-this-host")
+    assert not [place for place in places if place in data]
