@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from time import monotonic, sleep
+from time import sleep
 from typing import Final
 
 from agent_core.errors import JournalError
@@ -17,6 +17,8 @@ from agent_core.journal.slots import End, claims, fresh
 from agent_core.journal.trouble import PATIENCE_S, why
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
+PAUSE_S: Final = 0.001
+"""How long a lock that another process holds is left alone before it is tried again."""
 
 
 class JsonlJournal:
@@ -163,15 +165,13 @@ def _opened(path: Path, flags: int, lock: int) -> Iterator[int]:
 
 def _locked(fd: int, lock: int) -> None:
     """Lock the file; a process that hangs while it holds it must not make all others hang."""
-    until = monotonic() + PATIENCE_S
-    while True:
+    for _ in range(round(PATIENCE_S / PAUSE_S)):
         try:
             fcntl.flock(fd, lock | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            if monotonic() > until:
-                raise
-            sleep(0.001)
+            sleep(PAUSE_S)
+    fcntl.flock(fd, lock | fcntl.LOCK_NB)
 
 
 def _read(fd: int, offset: int) -> bytes:
