@@ -6,6 +6,7 @@
 import copy
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from utools.errors import DefinitionError
@@ -147,7 +148,7 @@ def _judge(schema: Schema, strict: Mapping[str, Keyword]) -> Callable[[Any], lis
         except _TooMuch:
             return [_unjudged("simpler: this schema has too many ways to read it")]
 
-    return lambda value: _on_a_fresh_stack_if_need_be(judge, value)
+    return partial(_on_a_fresh_stack_if_need_be, judge)
 
 
 class _TooMuch(Exception):
@@ -255,7 +256,7 @@ def _size(value: Any) -> int | None:
         level = [
             inner
             for each in level
-            if isinstance(each, dict | list)
+            if isinstance(each, (dict, list))
             for inner in (each.values() if isinstance(each, dict) else each)
         ]
         if not level:

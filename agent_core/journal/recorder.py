@@ -19,13 +19,12 @@ from agent_core.loop.effects import (
     Cancelled,
     Classify,
     Decided,
-    Did,
     Doubt,
-    Effect,
     Failed,
     Json,
     Loop,
     Outcome,
+    Result,
     Said,
     Suspended,
     ToolCall,
@@ -76,7 +75,9 @@ def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Opera
         return _refusal(started)
     elif run.variation is not None:
         started = run.variation.vary(started, spec.inherited)
-    outcome = yield from _pump(strand, run.loops[started["loop"]](started))
+    loop = run.loops[started["loop"]](started)
+    del started  # it may be large, and the loop keeps what it needs
+    outcome = yield from _pump(strand, loop)
     journal = run.journal(path)
     if not outcome.waiting:
         closes = {"closes": run.closes(strand.visited)} if strand.visited else {}
@@ -99,24 +100,20 @@ def _pump(strand: Strand, loop: Loop) -> Generator[Operation, Any, Outcome]:
         except StopIteration as stop:
             outcome: Outcome = stop.value
             return outcome
-        reply = yield from _perform(strand, effect)
-
-
-def _perform(strand: Strand, effect: Effect) -> Operations:
-    match effect:
-        case CallModel():
-            return (yield from _once(strand, effect, doubtful=False))
-        case CallTools():
-            return (yield from _batch(strand, effect))
-        case Wait():
-            return wait(strand, effect)
-        case Visits():
-            return (yield from _visits(strand, effect))
-        case Classify():
-            return (yield from _classify(strand, effect))
-        case Decided(record):
-            strand.write({"kind": "decided", **record})
-            return None
+        match effect:
+            case CallModel():
+                reply = yield from _once(strand, effect, doubtful=False)
+            case CallTools():
+                reply = yield from _batch(strand, effect)
+            case Wait():
+                reply = wait(strand, effect)
+            case Visits():
+                reply = yield from _visits(strand, effect)
+            case Classify():
+                reply = yield from _classify(strand, effect)
+            case Decided(record):
+                strand.write({"kind": "decided", **record})
+                reply = None
 
 
 def _flush(pending: list[Row]) -> Operations:
@@ -180,7 +177,7 @@ def _put_off(strand: Strand, effect: CallModel | ToolCall, before: Slot | None) 
 
 def _later(reply: ToolReply | Said, lost: float) -> ToolReply | Said:
     """The reply with the time that went by while it was in doubt whether there was one."""
-    return replace(reply, seconds=reply.seconds + lost) if lost and isinstance(reply, Did | Failed) else reply
+    return replace(reply, seconds=reply.seconds + lost) if lost and isinstance(reply, Result) else reply
 
 
 def _answered(strand: Strand, reply: Any, doubtful: bool) -> Generator[Operation, Any, ToolReply | Said]:
@@ -190,7 +187,7 @@ def _answered(strand: Strand, reply: Any, doubtful: bool) -> Generator[Operation
     strand.write(answer_record(reply))
     if doubtful:
         yield from _flush(strand.pending)
-    answer: Said | Did | Failed = reply
+    answer: Said | Result = reply
     return answer
 
 
@@ -203,8 +200,8 @@ def _reply(record: Record) -> ToolReply | Said:
 
 def _item(strand: Strand, call: ToolCall) -> Generator[Operation, Any, Any]:
     if call.effect == "nested":
-        return (yield from _nested(strand, call))
-    return (yield from _once(strand, call, doubtful=call.doubtful))
+        return _nested(strand, call)
+    return _once(strand, call, doubtful=call.doubtful)
 
 
 def _batch(strand: Strand, effect: CallTools) -> Generator[Operation, Any, tuple[ToolReply, ...]]:
@@ -237,7 +234,7 @@ def _close_batch(strand: Strand, paths: Sequence[str], replies: Sequence[ToolRep
     if any(isinstance(reply, Cancelled) for reply in replies):
         strand.write({"kind": "cancelled", "at": at, "closes": closes})
         return
-    seconds = max(reply.seconds for reply in replies if isinstance(reply, Did | Failed))
+    seconds = max(reply.seconds for reply in replies if isinstance(reply, Result))
     strand.write({"kind": "answered", "reply": "batch", "at": at, "seconds": seconds, "closes": closes})
 
 

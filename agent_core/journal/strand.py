@@ -72,12 +72,13 @@ class Strand:
 
     def take(self, *kinds: str) -> Record | None:
         """The next record of the tape, which must be of one of these kinds; None where the tape ends."""
-        record = self.peek()
-        if record is None:
+        if self.n >= len(self.rows):
             return None
+        row = self.rows[self.n]
+        record = row.record()
         if record["kind"] not in kinds:
             raise Divergence(self.path, self.n, record["kind"], " or ".join(kinds))
-        self._pass(self.rows[self.n])
+        self.n, self.head = self.n + 1, row.hash
         return record
 
     def write(self, record: Record) -> bool:
@@ -88,11 +89,11 @@ class Strand:
                 self.run.variation.compare(self.path, self.n, row.record(), record)
             elif row.data != encode(record) and row.record() != record:
                 raise Divergence(self.path, self.n, row.record(), record)
-            self._pass(row)
+            self.n, self.head = self.n + 1, row.hash
             return True
         row = chained(self.path, self.n, self.head, record)
         self.pending.append(row)
-        self._pass(row)
+        self.n, self.head = self.n + 1, row.hash
         return False
 
     def back(self, slot: Slot) -> None:
@@ -107,6 +108,3 @@ class Strand:
         rows = tuple(self.pending)
         self.pending.clear()
         return rows
-
-    def _pass(self, row: Row) -> None:
-        self.n, self.head = self.n + 1, row.hash

@@ -202,8 +202,12 @@ class Suspended:
     waiting: tuple[Json, ...]
 
 
-Answer = Said | Did | Failed
-ToolReply = Answer | Cancelled | Suspended
+Result = Did | Failed
+"""What came of a call."""
+Stop = Cancelled | Suspended
+"""What there is instead when the run goes no further, for now or for good."""
+Answer = Said | Result
+ToolReply = Answer | Stop
 _ANSWERS: Mapping[str, type[Said] | type[Did] | type[Failed]] = {"said": Said, "did": Did, "failed": Failed}
 _NAMES = {kind: name for name, kind in _ANSWERS.items()}
 

@@ -18,6 +18,7 @@ from agent_core.loop.effects import (
     Json,
     Loop,
     Said,
+    Stop,
     Suspended,
     ToolCall,
     ToolReply,
@@ -44,7 +45,7 @@ def react(started: Json) -> Loop:
             return outcome
 
 
-def _step(turn: Turn, reply: Said | Failed | Cancelled | Suspended) -> Step:
+def _step(turn: Turn, reply: Said | Failed | Stop) -> Step:
     if isinstance(reply, Suspended):
         return turn.end("paused", waiting=reply.waiting)
     if isinstance(reply, Cancelled):
@@ -80,12 +81,12 @@ def _act(turn: Turn, reply: Said, actions: Sequence[Action]) -> Step:
         turn.not_run(reply, thought, [call for call, _ in judged], f"not run: {limit}")
         return turn.end(limit)
     settled = yield from _approved(turn, judged)
-    if isinstance(settled, Cancelled | Suspended):
+    if isinstance(settled, Stop):
         return _stopped(turn, reply, thought, runnable, settled)
     running = [call for call, verdict in settled if verdict.verdict == "run"]
     results = yield from _run(turn, running)
     for result in results:
-        if isinstance(result, Cancelled | Suspended):
+        if isinstance(result, Stop):
             return _stopped(turn, reply, thought, running, result)
     replies = {call.id: result for call, result in zip(running, results, strict=False)}
     return turn.acted(reply, thought, [(call, replies.get(call.id, verdict)) for call, verdict in settled])
@@ -104,13 +105,13 @@ def _judged(turn: Turn, actions: Sequence[Action]) -> Generator[Effect, Any, Jud
     return judged
 
 
-def _approved(turn: Turn, judged: Judged) -> Generator[Effect, Any, Judged | Suspended | Cancelled]:
+def _approved(turn: Turn, judged: Judged) -> Generator[Effect, Any, Judged | Stop]:
     """The verdicts once a person has spoken on every call that waits."""
     waiting = [call for call, verdict in judged if verdict.verdict == "wait"]
     if not waiting:
         return judged
     decisions = yield Wait(tuple(waiting))
-    if isinstance(decisions, Suspended | Cancelled):
+    if isinstance(decisions, Stop):
         return decisions
     spoken = dict(zip([call.id for call in waiting], decisions, strict=True))
     settled = [_spoken(turn, call, verdict, spoken.get(call.id)) for call, verdict in judged]
@@ -143,7 +144,7 @@ def _run(turn: Turn, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[T
         return list(replies)
     done: list[ToolReply] = []
     for call in calls:
-        if done and (isinstance(done[-1], Cancelled | Suspended) or turn.budget.exceeded()):
+        if done and (isinstance(done[-1], Stop) or turn.budget.exceeded()):
             break
         replies = yield CallTools((turn.starting(call),))
         turn.spent(replies)
@@ -151,9 +152,7 @@ def _run(turn: Turn, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[T
     return done
 
 
-def _stopped(
-    turn: Turn, reply: Said, thought: str | None, calls: Sequence[ToolCall], stop: Cancelled | Suspended
-) -> AgentOutcome:
+def _stopped(turn: Turn, reply: Said, thought: str | None, calls: Sequence[ToolCall], stop: Stop) -> AgentOutcome:
     if isinstance(stop, Cancelled):
         turn.at = max(turn.at, stop.at)
         turn.not_run(reply, thought, calls, "cancelled")

@@ -7,7 +7,7 @@ from typing import Any
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.clip import as_text, clip
 from agent_core.loop.dialect import encode
-from agent_core.loop.effects import CallModel, Did, Edit, Failed, FinishReason, Json, Said, ToolCall, ToolReply
+from agent_core.loop.effects import CallModel, Did, Edit, Failed, FinishReason, Json, Result, Said, ToolCall, ToolReply
 from agent_core.loop.judge import Verdict, compiled_schema, judge, listed
 from agent_core.loop.messages import action_message, tool_message
 from agent_core.loop.outcome import AgentOutcome, error_of
@@ -188,7 +188,7 @@ class Turn:
             text, seconds, failed = result.message, 0.0, True
             sent = self.prose.error(text)
         else:
-            assert isinstance(result, Did | Failed)
+            assert isinstance(result, Result)
             error = _error(result)
             text, seconds, failed = clip(error or as_text(_output(result)), limit), result.seconds, error is not None
             sent = (self.prose.tool_error if failed else self.prose.observation)(call.tool, text)
@@ -207,7 +207,7 @@ class Turn:
         )
         return tool_message(call.id, call.tool, text), sent
 
-    def _account(self, call: ToolCall, result: Did | Failed, *, failed: bool) -> None:
+    def _account(self, call: ToolCall, result: Result, *, failed: bool) -> None:
         self.at = max(self.at, result.at)
         self.trace.used(call.tool, result.seconds)
         if not failed and self.tools[call.tool]["trusted"]:
@@ -215,10 +215,10 @@ class Turn:
 
     def spent(self, replies: Sequence[ToolReply]) -> None:
         """Count what calls took: side by side, as long as the longest."""
-        answers = [reply for reply in replies if isinstance(reply, Did | Failed)]
+        answers = [reply for reply in replies if isinstance(reply, Result)]
         for answer in answers:
             self.budget.did(answer)
-        self.budget.seconds += max((answer.seconds for answer in answers), default=0.0)
+        self.budget.seconds += max([answer.seconds for answer in answers], default=0.0)
 
     def edited(self, edit: Edit) -> None:
         """What a person wrote is trusted text."""
@@ -282,11 +282,11 @@ def _tool_failed(failures: Sequence[ToolReply | Verdict]) -> bool:
 def _failure(result: ToolReply | Verdict) -> tuple[FinishReason, str]:
     if isinstance(result, Verdict):
         return result.reason or "policy_denied", result.message
-    assert isinstance(result, Did | Failed)
+    assert isinstance(result, Result)
     return "tool_error", _error(result) or ""
 
 
-def _error(result: Did | Failed) -> str | None:
+def _error(result: Result) -> str | None:
     match result:
         case Failed(message=message):
             return message
@@ -296,7 +296,7 @@ def _error(result: Did | Failed) -> str | None:
             return None
 
 
-def _output(result: Did | Failed) -> Any:
+def _output(result: Result) -> Any:
     return result.output if isinstance(result, Did) else None
 
 
