@@ -15,14 +15,14 @@ def differences(told: Json, usual: Json, case: Case) -> list[str]:
         "not replayed": told["replayed"],
         "another status in the store": told["status"] == usual["status"] == told["result"]["status"],
         "still claimed": told["driver"] is None,
-        f"other strands: {_apart(told['strands'], usual['strands'])}": told["strands"] == usual["strands"],
+        f"other strands: {apart(told['strands'], usual['strands'])}": told["strands"] == usual["strands"],
         "another result": timeless(told["result"]) == timeless(usual["result"]),
         "doubt where there can be none": case.doubtful or not told["in_doubt"],
     }
     return [wrong for wrong, right in checks.items() if not right]
 
 
-def _apart(now: Json, usual: Json) -> str:
+def apart(now: Json, usual: Json) -> str:
     """Where two runs part, in short."""
     for path in sorted({*now, *usual}):
         mine, theirs = now.get(path, []), usual.get(path, [])

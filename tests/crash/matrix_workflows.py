@@ -190,3 +190,23 @@ CASES: Mapping[str, Case] = {
         jsonl=True,
     ),
 }
+
+_TASKS = [_action(("look", "post", "pay")[n % 3], task=n) for n in range(12)]
+
+LONG = Case(
+    _flow(
+        [
+            _node("count", "count"),
+            _after("spend", "count.n", "pay"),
+            _agent("asks", "look", "post", "pay", max_steps=20, max_tool_calls=20),
+            _node("end", "look"),
+        ],
+        _edge("count", "spend"),
+        _edge("spend", "count", when="nodes.count.n < `12`"),
+        _edge("spend", "end"),
+        _edge("asks", "end"),
+        entry=["count", "asks"],
+    ),
+    {".*": [*_TASKS, _final()]},
+)
+"""A loop beside an agent, long enough to be stopped in the middle."""

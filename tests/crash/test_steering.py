@@ -1,0 +1,83 @@
+"""Runs that another process pauses or cancels: a pause loses and repeats nothing, a cancellation is the end."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import serving, silence
+
+from agent_core.journal.verify import verify
+from agent_core.replayer import replay
+from engine_shim import Engine, SqliteRunStore
+from engine_shim.runs.runner import LOOPS
+from utools import ToolRegistry
+
+HERE = Path(__file__).parent
+PATIENCE_S = 60.0
+
+
+def rounds(how: str, seed: int) -> list[dict[str, Any]]:
+    """What came of each round, its processes all at an end."""
+    done = subprocess.run(
+        [sys.executable, str(HERE / "steered.py"), how, str(seed)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    for each in found:
+        assert each["wrong"] == [], each
+        assert [came["exit"] for came in each["came"]] == [0] * len(each["came"]), each
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_run_paused_at_any_moment_and_gone_on_with_elsewhere_ends_as_if_undisturbed(seed: int) -> None:
+    found = rounds("paused", seed)
+    assert any(each["came"][0]["status"] == "paused" for each in found)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_run_cancelled_at_any_moment_is_cut_off_there_and_acts_no_more(seed: int) -> None:
+    found = rounds("cancelled", seed)
+    assert any(each["came"][0]["status"] == "cancelled" for each in found)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def driving(url: str, store: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Another process that drives the run `r` against the model at `url`."""
+    words = (sys.executable, str(HERE / "hanging.py"), url, str(store), "r")
+    driver = await asyncio.create_subprocess_exec(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        yield driver
+    finally:
+        if driver.returncode is None:
+            driver.kill()
+            await driver.wait()
+
+
+async def test_cancel_from_another_process_closes_the_connection_to_a_model_that_never_answers(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    async with serving(silence) as server, driving(server.url, store) as driver:
+        await until(lambda: len(server.requests) == 1)
+        engine = Engine(ToolRegistry(), store=SqliteRunStore(store))
+        assert await engine.cancel("r") == "cancelled"
+        await until(lambda: server.left == 1)
+        assert driver.returncode is None, "the connection was closed by the end of the process"
+        out, _ = await asyncio.wait_for(driver.communicate(b""), PATIENCE_S)
+        assert (out, driver.returncode, len(server.requests)) == (b"cancelled\n", 0, 1)
+        result = await engine.resume("r")
+        assert (result.status, len(server.requests)) == ("cancelled", 1)
+    assert verify(store, run_id="r", **result.journal).ok
+    assert replay(store, run_id="r", loops=LOOPS).identical
+    await engine.close()
