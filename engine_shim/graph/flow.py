@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_core.loop.effects import Cancelled, Did, Effect, Failed, Json, Outcome, Suspended, ToolCall, Visit, Visits
-from agent_core.loop.judge import apart_from, compiled_schema, effect_of
+from agent_core.loop.judge import apart_from, effect_of
 from engine_shim.errors import DefinitionError
 from engine_shim.graph.ask import JUDGE, judge_of, question
 from engine_shim.graph.branch import Unjudged, taken
@@ -22,6 +22,7 @@ RETRIED = ("model_error", "tool_error")
 def flow(started: Json) -> Generator[Effect, Any, Outcome]:
     """One workflow run, from its `run_started` record to its outcome."""
     state = State(started)
+    del started  # it may be large, and thousands of runs may be under way
     first = _start(state)
     if first:
         yield Visits(tuple(first), lambda visit, reply, journal: _ended(state, visit, reply, journal))
@@ -59,7 +60,7 @@ def _judgements(state: State, visited: Visited) -> Iterator[Key]:
 
 
 def _takes_turns(state: State, name: str) -> bool:
-    nested = state.started["tools"][state.nodes[name].tool]["effect"] == "nested"
+    nested = state.tools[state.nodes[name].tool]["effect"] == "nested"
     return nested and state.one_by_one and bool(state.nested)
 
 
@@ -67,19 +68,19 @@ def _call(state: State, visited: Visited) -> ToolCall | Json:
     """The node's call with its placeholders filled, or the error that keeps it from being made."""
     node = state.nodes[visited.node]
     where = f"nodes/{state.index[visited.node]}/config"
-    tool = state.started["tools"][node.tool]
+    tool = state.tools[node.tool]
     names = Names(state.names(visited.seen), state.definition.secrets)
     try:
         config = names.render(node.config, where)
     except DefinitionError as error:
         return error_of(error)
-    if faults := apart_from(names.fills, compiled_schema(tool["schema"]).faults(config)):
+    if faults := apart_from(names.fills, state.schemas[node.tool].faults(config)):
         message = " ".join(fault.message for fault in faults)
         return {"kind": "definition", "message": message, "where": where}
     left = state.left(visited)
     if left is not None and left <= 0:
         return _error("timeout", "no time was left to run it", visited)
-    effect = effect_of({**tool, "preset": {}}, config) or "write"
+    effect = effect_of(tool, config) or "write"
     call = ToolCall(node.id, node.tool, config, config, effect, None, tool["idempotent"], fills=names.fills)
     return state.bound(call, left)
 
@@ -129,7 +130,7 @@ def _plain_error(state: State, visited: Visited, visit: Visit, reply: Did | Fail
 
 
 def _usual(state: State, visit: Visit) -> Any:
-    return state.started["tools"][visit.call.tool]["within"]
+    return state.tools[visit.call.tool]["within"]
 
 
 def _nested(state: State, visited: Visited, visit: Visit, outcome: Any, journal: Json | None) -> Sequence[Visit]:

@@ -60,7 +60,7 @@ def outcome_of(state: State) -> FlowOutcome:
             errors = [error_of(error)]
     status = _status(state, bool(errors), waiting)
     result = {
-        "run_id": state.started["run"],
+        "run_id": state.run,
         "status": status,
         "outputs": outputs,
         "path": [visit.node for visit in visits],

@@ -1,7 +1,10 @@
 """What a run is started with: checked against `inputs`, with its defaults, and enough for every placeholder. Pure."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from engine_shim.errors import DefinitionError
 from engine_shim.graph.certain import certain
@@ -32,10 +35,20 @@ def external_of(definition: Definition, given: Mapping[str, Any]) -> dict[str, A
     return external
 
 
+def input_schema(definition: Definition) -> ConfigSchema | None:
+    """The validator of a definition's inputs, None when it declares none. DefinitionError when it is no JSON Schema."""
+    return None if definition.inputs is None else _compiled(orjson.dumps(definition.inputs))
+
+
+@lru_cache(maxsize=256)
+def _compiled(schema: bytes) -> ConfigSchema:
+    return ConfigSchema(orjson.loads(schema), foreign=True, where="inputs")
+
+
 def _check_schema(definition: Definition, external: Mapping[str, Any], declared: list[str]) -> None:
-    if definition.inputs is None:
+    schema = input_schema(definition)
+    if schema is None:
         return
-    schema = ConfigSchema(definition.inputs, foreign=True, where="inputs")
     known = f"; the inputs are {', '.join(declared)}" if declared else ""
     refuse(problem_of(fault, "external", known) for fault in schema.faults(external))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.effects import Json, ToolCall
+from agent_core.loop.judge import compiled_schema
 from engine_shim.graph.definition import Definition, Node
 from engine_shim.graph.schedule import Progress
 from engine_shim.graph.shape import Link, graph_of
@@ -44,10 +45,13 @@ class Visited:
 
 
 class State:
-    """How far a run has come, from its `run_started` record."""
+    """How far a run has come, from its `run_started` record, of which it keeps no more than it needs."""
 
     def __init__(self, started: Json) -> None:
-        self.started, self.at = started, started["at"]
+        self.run, self.at = started["run"], started["at"]
+        self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
+        self.schemas = {code: compiled_schema(tool["schema"]) for code, tool in started["tools"].items()}
+        self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
         self.definition = Definition.model_validate(started["definition"])
         self.nodes: dict[str, Node] = {node.id: node for node in self.definition.nodes}
         self.index = {name: index for index, name in enumerate(self.nodes)}
@@ -113,10 +117,10 @@ class State:
     def names(self, seen: dict[str, int]) -> Json:
         """What placeholders are filled from, for one that has seen these visits."""
         return {
-            "external": self.started["external"],
-            "env": self.started["env"],
+            "external": self.external,
+            "env": self.env,
             "nodes": {name: self.visits[name, n].output for name, n in seen.items()},
-            "run": {"id": self.started["run"]},
+            "run": {"id": self.run},
         }
 
     def left(self, visited: Visited) -> float | None:
@@ -132,10 +136,10 @@ class State:
     def bound(self, call: ToolCall, left: float | None) -> ToolCall:
         """The call with what it may take and spend."""
         if call.effect != "nested":
-            usual = self.started["tools"][call.tool]["within"]
+            usual = self.tools[call.tool]["within"]
             own = self.nodes[call.id].timeout is not None
             within = left if own or usual is None else usual if left is None else min(usual, left)
             return replace(call, within=within)
         remaining = {name: value for name, value in self.budget.remaining().items() if value is not None}
-        handed = {**remaining, **self.started.get("handed", {}), **({"fills": call.fills} if call.fills else {})}
+        handed = {**remaining, **self.handed, **({"fills": call.fills} if call.fills else {})}
         return replace(call, within=None, inherited={**handed, **({} if left is None else {"seconds": left})})

@@ -9,6 +9,7 @@ from agent_core.node import CODE as AGENT
 from agent_core.prepare import prepare_agent
 from engine_shim.graph.certain import too_early
 from engine_shim.graph.definition import Definition, Node, Workflow
+from engine_shim.graph.inputs import input_schema
 from engine_shim.graph.invoke import CODE as INVOKE
 from engine_shim.graph.invoke import invoked
 from engine_shim.graph.problem import Problem, problem_of, problems_in, refuse, told
@@ -16,7 +17,6 @@ from engine_shim.graph.shape import graph_of
 from engine_shim.graph.template import placeholders
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
-from utools.schema import ConfigSchema
 
 STAND_INS: dict[str, Any] = {
     "model": "probe",
@@ -52,7 +52,7 @@ def _problems(workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:
 
 def _inputs(definition: Definition) -> Iterator[Problem]:
     try:
-        ConfigSchema(definition.inputs or {}, foreign=True, where="inputs")
+        input_schema(definition)
     except DefinitionError as error:
         yield from problems_in(error)
 

@@ -76,6 +76,8 @@ class Steering:
 
     def _pass_on(self, driven: dict[str, _Driven]) -> None:
         for run, notice in self._claims.renew(self.driver, driven).items():
+            if self._driven.get(run) is not driven[run]:
+                continue  # it has ended meanwhile
             if notice == "lost":
                 log.warning("run %s: another driver has taken it over", run)
             else:

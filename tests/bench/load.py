@@ -1,6 +1,8 @@
 """Many agent runs at once in a process: errors, memory per run, descriptors, and what a hung tool does to others.
 
-    python tests/bench/load.py [--runs 1000] [--steps 5] [--journals memory,sqlite]
+    python tests/bench/load.py [--runs 1000] [--steps 5] [--journals memory,sqlite,engine]
+
+`memory` and `sqlite` are agents by themselves, `engine` is a workflow with an agent in it, in a SQLite store.
 
 Each step takes the scripted model 10 to 50 ms and calls one tool. Memory is what the process grew by while all runs
 were in flight, divided by the runs: Python's own count (tracemalloc), and the resident set in a process of its own.
@@ -15,16 +17,18 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from agent_core import AgentOutput, MemoryJournal, SqliteJournal, run_agent
+from agent_core import MemoryJournal, SqliteJournal, run_agent
 from agent_core.journal.store import Journal
 from agent_core.models import ScriptedModel
+from engine_shim import Engine, SqliteRunStore, load_workflow
+from engine_shim.graph.definition import Workflow
 from utools import Tool, ToolContext, ToolRegistry
 
 HANG_S = 20.0
@@ -95,31 +99,53 @@ def config(steps: int) -> dict[str, Any]:
     }
 
 
+Start = Callable[[ScriptedModel], Coroutine[Any, Any, bool]]
+"""Begins a run with this model; whether it came to its answer."""
+
+
 @contextmanager
-def journal(kind: str) -> Any:
-    """One journal for all runs, or, in memory, one for each."""
+def starting(kind: str, steps: int, runs: int) -> Iterator[Start]:
+    """How runs are begun: agents with a journal each, or one for all, or workflows."""
+    tools = registry()
+
+    async def alone(model: ScriptedModel, journal: Journal) -> bool:
+        output = await run_agent(config(steps), registry=tools, model=model, journal=journal)
+        return output.finish_reason == "final"
+
+    engines: dict[ScriptedModel, Engine] = {}
+    flow = workflow(steps)
+
+    async def within(model: ScriptedModel, store: SqliteRunStore) -> bool:
+        if model not in engines:
+            engines[model] = Engine(tools, store=store, model=model, max_running=runs)
+        return (await engines[model].run(flow)).status == "completed"
+
     if kind == "memory":
-        yield MemoryJournal
+        yield lambda model: alone(model, MemoryJournal())
         return
     with tempfile.TemporaryDirectory() as folder:
-        kept = SqliteJournal(Path(folder) / "journal.db")
-        yield lambda: kept
+        path = Path(folder) / "journal.db"
+        kept, store = SqliteJournal(path), SqliteRunStore(path)
+        yield (lambda model: alone(model, kept)) if kind == "sqlite" else (lambda model: within(model, store))
         kept.close()
+        store.close()
 
 
-async def many(runs: int, steps: int, journals: Callable[[], Journal], measure: bool) -> dict[str, Any]:
+def workflow(steps: int) -> Workflow:
+    return load_workflow({"id": "load", "nodes": [{"tool": "agent_core", "config": config(steps)}]})
+
+
+async def many(runs: int, steps: int, start_one: Start, measure: bool) -> dict[str, Any]:
     """So many runs side by side; what was measured while all of them were in flight."""
-    tools, gate = registry(), Gate(runs)
-    await run_agent(config(steps), registry=tools, model=model(steps), journal=journals())  # what all share is made
+    gate = Gate(runs)
+    await start_one(model(steps))  # what all share is made
     gc.collect()
     fds, rss = _descriptors(), _resident()
     if measure:
         tracemalloc.start()
     start = time.perf_counter()
-    tasks = [
-        asyncio.create_task(run_agent(config(steps), registry=tools, model=model(steps, gate=gate), journal=journals()))
-        for _ in range(runs)
-    ]
+    answers = model(steps, gate=gate)
+    tasks = [asyncio.create_task(start_one(answers)) for _ in range(runs)]
     await gate.all_there.wait()
     gc.collect()
     during = {"descriptors": _descriptors(), "resident": _resident()}
@@ -130,7 +156,7 @@ async def many(runs: int, steps: int, journals: Callable[[], Journal], measure: 
     outputs = await asyncio.gather(*tasks, return_exceptions=True)
     seconds = time.perf_counter() - start
     return {
-        "errors": sum(not isinstance(each, AgentOutput) or each.finish_reason != "final" for each in outputs),
+        "errors": sum(each is not True for each in outputs),
         "seconds": seconds,
         "kb_a_run": (traced if measure else during["resident"] - rss) / runs / 1024,
         "descriptors": (fds, during["descriptors"], _descriptors()),
@@ -181,8 +207,8 @@ def _measure(kind: str, runs: int, steps: int) -> None:
         print(f"others beside a hung sync tool: {stuck / usual:.2f} times as long, beside a hung async one:", end=" ")
         print(f"{lost / usual:.2f} ({usual:.2f} s without)")
         return
-    with journal(name) as journals:
-        found = asyncio.run(many(runs, steps, journals, measure=how == "traced"))
+    with starting(name, steps, runs) as start_one:
+        found = asyncio.run(many(runs, steps, start_one, measure=how == "traced"))
     print(f"{runs} runs of {steps} steps, journal {name}: {found['errors']} errors, {found['seconds']:.2f} s,", end=" ")
     print(f"{found['kb_a_run']:.1f} KB a run ({how}), file descriptors before/during/after", end=" ")
     print("/".join(map(str, found["descriptors"])))
@@ -194,7 +220,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--journals", default="memory,sqlite")
+    parser.add_argument("--journals", default="memory,sqlite,engine")
     parser.add_argument("--only", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only:
