@@ -146,12 +146,29 @@ def _below(place: str, late: Set[str]) -> bool:
 
 def _agent(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:
     """All of an agent's config that is known before it runs, prepared as if it ran."""
+    config = known_config(node)
+    fault = _unprepared(config, where, workflow, registry)
+    if fault is not None:
+        yield fault
+        for index, entry in enumerate(config["allowed_tools"]):  # each may have a fault of its own
+            other = _unprepared({**config, "allowed_tools": [entry]}, where, workflow, registry)
+            if other is not None:
+                place = other.where.replace("allowed_tools/0", f"allowed_tools/{index}")
+                yield Problem(place, other.message)
     try:
-        prepare_agent("probe", "agent", known_config(node), {}, registry=registry, at="", base=workflow.base)
         _trust(node, workflow.definition)
     except DefinitionError as error:
+        yield Problem(f"{where}/{error.where}", told(error))
+
+
+def _unprepared(config: dict[str, Any], where: str, workflow: Workflow, registry: ToolRegistry) -> Problem | None:
+    """Why an agent could not be started with this config; None when it could."""
+    try:
+        prepare_agent("probe", "agent", config, {}, registry=registry, at="", base=workflow.base)
+    except DefinitionError as error:
         place = error.where.removeprefix("config").lstrip("/")
-        yield Problem(f"{where}/{place}" if place else where, told(error))
+        return Problem(f"{where}/{place}" if place else where, told(error))
+    return None
 
 
 def _invoked(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:

@@ -160,6 +160,14 @@ MEANING = {
         {"nodes": echoes("{{nodes.b}}", "{{nodes.a}}")},
         ["nodes: these nodes wait for one another: a → b → a; a loop needs edges and an entry"],
     ),
+    "agent with a fault in each tool": (
+        {"nodes": [agent(allowed_tools=["none.*", {"tool": "echo", "preset": {"txt": 1}}, "ecko"])]},
+        [
+            "nodes/0/config/allowed_tools/0: no tool fits this pattern (got 'none.*')",
+            "nodes/0/config/allowed_tools/1/preset/txt: /txt is not a known property (did you mean text?), got 1.",
+            "nodes/0/config/allowed_tools/2: no tool is called 'ecko'; did you mean echo?",
+        ],
+    ),
     "agent with an unknown tool": (
         {"nodes": [agent(allowed_tools=["ecko"])]},
         ["nodes/0/config/allowed_tools/0: no tool is called 'ecko'; did you mean echo?"],
