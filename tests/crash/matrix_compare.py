@@ -46,6 +46,10 @@ def _walked(records: list[Json]) -> Iterator[tuple[int, Json]]:
         if len(doubt) < 2 or doubt[0].get("reason") != "in_doubt":
             yield n, asked
             n += 1
+        elif doubt[1]["kind"] == "cancelled":
+            yield n, asked
+            yield n + 2, doubt[1]
+            n += 3
         elif doubt[1]["decision"] == "retry":
             n += 3
         else:

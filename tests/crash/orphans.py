@@ -1,0 +1,53 @@
+"""Runs whose driver was killed, and which another process cancels that is killed as well; prints a JSON line for each.
+
+python tests/crash/orphans.py WORKFLOW
+"""
+
+import asyncio
+import json
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+from matrix import Undisturbed, home_of
+from matrix_attempt import RUN, Attempts, child, ended, read, report, write
+from matrix_workflows import CASES
+from matrix_world import Killer, Ledger
+
+from agent_core.errors import DecisionError
+from engine_shim import Engine
+
+
+async def cancel(engine: Engine) -> str:
+    """The run's status once it is cancelled, or what it has ended as."""
+    try:
+        return await engine.cancel(RUN)
+    except DecisionError:
+        return (await engine.resume(RUN)).status
+
+
+def cancelled(attempt: Attempts, home: Path, killer: Killer) -> None:
+    engine = attempt.engine(home, killer)
+    status = asyncio.run(cancel(engine))
+    told = {
+        key: value for key, value in report(engine).items() if key in ("verified", "replayed", "driver", "in_doubt")
+    }
+    again = asyncio.run(engine.resume(RUN)).status
+    write(home / "told", {"status": status, "again": again, **told})
+
+
+def main(name: str) -> None:
+    attempt = Attempts(CASES[name])
+    for at in range(5, Undisturbed(attempt).report()["passed"] + 1, 2):
+        with home_of(attempt.case) as home:
+            assert ended(child(partial(attempt, home, "killed", Killer(at)))) == -signal.SIGKILL
+            acts = len(Ledger(home / "ledger").lines())
+            second = ended(child(partial(cancelled, attempt, home, Killer(1 + at // 2 % 8))))
+            assert second == 0 or ended(child(partial(cancelled, attempt, home, Killer()))) == 0
+            acted = len(Ledger(home / "ledger").lines()) - acts
+            print(json.dumps({"at": at, "second": second, "acted": acted, **read(home / "told")}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
