@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from agent_core.door import Door, now
 from agent_core.errors import DecisionError, Lost
-from agent_core.journal.chain import checked
+from agent_core.journal.chain import checked, complete
 from agent_core.journal.decide import Control, Decisions, controlled, decided, withdrawn
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
 from agent_core.journal.record import Row, name_of
@@ -216,9 +216,12 @@ class Live:
             raise
 
     def _too_late(self, act: Act, reply: Any) -> None:
-        """Another driver has put the write in doubt: keep its answer beside the doubt, unless someone has decided."""
-        rows = self._journal.load(self._door.run).get(act.slot.path, [])
-        last = rows[-1]
+        """Another driver has put the write in doubt: keep its answer beside the doubt, unless someone has decided, or
+        the run has ended over it."""
+        tape = self._journal.load(self._door.run)
+        last = tape[act.slot.path][-1]
+        if complete(tape, act.slot.path.partition("/")[0]):
+            return
         if last.n == act.slot.n and last.record().get("reason") == "in_doubt":
             answer = answer_record(reply)
             told = {"kind": "resolved", "decision": "late", "by": act.key, "at": reply.at, "answer": answer}

@@ -140,7 +140,7 @@ class Engine:
         with self._steering.driving(run_id) as reins:
             if decisions:
                 decide(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
-            if self._status(run_id) == "paused":
+            if self._status(run_id) == "paused" and not self._ended(run_id):
                 self._note(run_id, "resume", by)
             return await self._go_on(run_id, reins, on_event)
 
@@ -196,8 +196,7 @@ class Engine:
         self._note(run_id, "pause", by)
         while not await self._heeded(run_id, "pause"):
             with suppress(RunBusy), self._steering.driving(run_id):
-                if self._status(run_id) not in ENDED:
-                    self._index(run_id, "paused")
+                self._index(run_id, self._ended(run_id) or "paused")
                 break
             await asyncio.sleep(GLANCE_S)
         return self._status(run_id)
@@ -231,10 +230,14 @@ class Engine:
         return True
 
     def _note(self, run: str, word: Control, by: str) -> None:
-        tape, _ = self._held(run)
-        if complete(tape, ROOT):
-            raise DecisionError(f"run {run!r} has ended as {tape[ROOT][-1].record()['status']}")
+        if status := self._ended(run):
+            raise DecisionError(f"run {run!r} has ended as {status}")
         note(self.store.journal, run, word, by=by, keys=keys_of_host())
+
+    def _ended(self, run: str) -> str | None:
+        """How a run ended, by its journal, which knows before the index does; None when it goes on."""
+        tape, _ = self._held(run)
+        return str(tape[ROOT][-1].record()["status"]) if complete(tape, ROOT) else None
 
     def _status(self, run: str) -> str:
         entry = self.store.entry(run)

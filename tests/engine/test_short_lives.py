@@ -179,6 +179,33 @@ def test_driver_whose_claim_has_run_out_can_be_told_to_stop_by_its_own_process(l
     assert told(cancel) == told(run).status == "cancelled"
 
 
+def test_run_whose_process_died_before_its_end_was_listed_is_not_paused(life: Life) -> None:
+    dies, other = life.host(), life.host()
+    life.start(dies, "error")
+    pause = life.ask(other, other.engine.pause("r"))
+    life.answer("pay", "paid")
+    dies.line.left = 2  # the answer of the last node, and the run's end
+    dies.line.done_by_then = True
+    life.answer("look", "seen")
+    life.crash(dies)
+    other.loop.tick()
+    assert told(pause) == "completed"
+    assert told(life.ask(other, other.engine.resume("r"))).status == "completed"
+
+
+def test_late_answer_changes_nothing_in_a_run_that_has_ended_over_it(life: Life) -> None:
+    stalls, other = life.host(), life.host()
+    run = life.start(stalls, "branches")
+    life.world.time += 20
+    assert told(life.ask(other, other.engine.cancel("r"))) == "cancelled"
+    life.answer("pay", "paid")
+    check_ended("r", life.store)
+    for tool, reply in (("look", "seen"), ("model", Completion(final()))):
+        life.answer(tool, reply)
+    assert told(run).status == "cancelled"
+    check_ended("r", life.store)
+
+
 def test_no_run_is_forked_from_what_stands_beside_it(life: Life) -> None:
     host = life.host()
     life.start(host, "approval")
