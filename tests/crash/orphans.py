@@ -30,9 +30,8 @@ async def cancel(engine: Engine) -> str:
 def cancelled(attempt: Attempts, home: Path, killer: Killer) -> None:
     engine = attempt.engine(home, killer)
     status = asyncio.run(cancel(engine))
-    told = {
-        key: value for key, value in report(engine).items() if key in ("verified", "replayed", "driver", "in_doubt")
-    }
+    whole = report(engine)
+    told = {key: whole[key] for key in ("verified", "replayed", "driver", "in_doubt")}
     again = asyncio.run(engine.resume(RUN)).status
     write(home / "told", {"status": status, "again": again, **told})
 

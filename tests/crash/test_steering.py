@@ -22,13 +22,18 @@ HERE = Path(__file__).parent
 PATIENCE_S = 60.0
 
 
-def rounds(how: str, seed: int) -> list[dict[str, Any]]:
-    """What came of each round, its processes all at an end."""
+def lines(script: str, *words: str) -> list[dict[str, Any]]:
+    """What a script tells of its rounds."""
     done = subprocess.run(
-        [sys.executable, str(HERE / "steered.py"), how, str(seed)], capture_output=True, text=True, timeout=300
+        [sys.executable, str(HERE / script), *words], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def rounds(how: str, seed: int) -> list[dict[str, Any]]:
+    """What came of each round, its processes all at an end."""
+    found = lines("steered.py", how, str(seed))
     for each in found:
         assert each["wrong"] == [], each
         assert [came["exit"] for came in each["came"]] == [0] * len(each["came"]), each
@@ -45,6 +50,17 @@ def test_run_paused_at_any_moment_and_gone_on_with_elsewhere_ends_as_if_undistur
 def test_run_cancelled_at_any_moment_is_cut_off_there_and_acts_no_more(seed: int) -> None:
     found = rounds("cancelled", seed)
     assert any(each["came"][0]["status"] == "cancelled" for each in found)
+
+
+@pytest.mark.parametrize("workflow", ["parallel", "nested agent"])
+def test_run_whose_driver_was_killed_is_cancelled_even_when_the_canceller_is_killed_too(workflow: str) -> None:
+    found = lines("orphans.py", workflow)
+    for each in found:
+        assert each["status"] == each["again"] in ("cancelled", "completed"), each
+        assert (each["acted"], each["verified"], each["replayed"], each["driver"]) == (0, True, True, None), each
+    cancelled = [each for each in found if each["status"] == "cancelled"]
+    assert len(cancelled) >= len(found) - 2, "only a run that was over as its driver died may have been completed"
+    assert {each["in_doubt"] for each in cancelled} == {True, False}
 
 
 async def until(holds: Callable[[], bool]) -> None:
