@@ -65,11 +65,11 @@ class Attempts:
         except RunNotFound:
             result = await engine.run(self.workflow(home), run_id=RUN)
         while result.status == "waiting":
-            spoken = {(entry["strand"], entry["n"]): self._decision(entry, home) for entry in result.waiting}
+            spoken = {(entry["strand"], entry["n"]): self.decision(entry, home) for entry in result.waiting}
             result = await engine.resume(RUN, decisions=spoken)
         return result.as_json()
 
-    def _decision(self, entry: Json, home: Path) -> Decision:
+    def decision(self, entry: Json, home: Path) -> Decision:
         """A person looks into the matter: what has happened is skipped, what has not is tried again."""
         if entry["reason"] != "in_doubt":
             return self.case.approval(entry["args"])

@@ -14,19 +14,35 @@ from typing import Any
 import pytest
 from matrix_workflows import CASES
 
-MATRIX = Path(__file__).with_name("matrix.py")
+HERE = Path(__file__).parent
+
+
+def told(script: str, *words: str) -> list[dict[str, Any]]:
+    """The JSON lines that a script prints."""
+    done = subprocess.run(
+        [sys.executable, str(HERE / script), *words], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_workflow_killed_at_any_point_ends_as_if_undisturbed(name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, str(MATRIX), "--json", name], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    (found,) = told("matrix.py", "--json", name)
     assert found["problems"] == []
     assert found["repeats"] == 0
     assert found["status"] == CASES[name].ends
     assert found["kills"] == found["tried"] >= min(found["points"], 14)
     assert found["second_kills"] > 0
     assert (found["in_doubt"] > 0) is CASES[name].doubtful
+
+
+@pytest.mark.parametrize(("name", "at"), [("chain", ("flow/b.1", "0")), ("agent", ("flow/asks.1", "6"))])
+def test_fork_whose_process_is_killed_at_any_point_is_there_to_go_on_with_or_to_make_again(name: str, at: Any) -> None:
+    undisturbed, *forks = told("forks.py", name, *at)
+    assert len(forks) == undisturbed["passed"] >= 20
+    for each in forks:
+        assert each["killed"], each
+        assert each["same"] or each["skipped"], each
+        assert (each["twice"], each["statuses"]) == ([], ["completed", "completed"]), each
+        assert (each["verified"], each["replayed"], each["driver"]) == (True, True, None), each
