@@ -25,7 +25,7 @@ from matrix_world import Killer, Ledger
 
 from agent_core.loop.effects import Json
 
-MOST = 40
+MOST = 30
 """How many points of a workflow are tried where time is short: every third, fifth, … of them."""
 
 

@@ -38,11 +38,11 @@ def cancelled(attempt: Attempts, home: Path, killer: Killer) -> None:
 
 def main(name: str) -> None:
     attempt = Attempts(CASES[name])
-    for at in range(5, Undisturbed(attempt).report()["passed"] + 1, 2):
+    for at in range(5, Undisturbed(attempt).report()["passed"] + 1, 3):
         with home_of(attempt.case) as home:
             assert ended(child(partial(attempt, home, "killed", Killer(at)))) == -signal.SIGKILL
             acts = len(Ledger(home / "ledger").lines())
-            second = ended(child(partial(cancelled, attempt, home, Killer(1 + at // 2 % 8))))
+            second = ended(child(partial(cancelled, attempt, home, Killer(1 + at % 8))))
             assert second == 0 or ended(child(partial(cancelled, attempt, home, Killer()))) == 0
             acted = len(Ledger(home / "ledger").lines()) - acts
             print(json.dumps({"at": at, "second": second, "acted": acted, **read(home / "told")}))

