@@ -126,6 +126,22 @@ def test_writers_in_many_threads_lose_nothing_and_keep_their_order(store: Contex
         assert [text for text in stored if text.startswith(f"{writer}.")] == [f"{writer}.{n}" for n in range(10)]
 
 
+def test_many_that_make_a_new_file_at_once_lose_nothing(tmp_path: Path) -> None:
+    for each in range(40):
+        store, ready = SqliteContextStore(tmp_path / f"{each}.db"), threading.Barrier(8)
+
+        def write(writer: int, store: ContextStore = store, ready: threading.Barrier = ready) -> None:
+            ready.wait()
+            asyncio.run(store.append("s", str(writer), turn(str(writer))))
+
+        writers = [threading.Thread(target=write, args=(writer,)) for writer in range(8)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert len(asyncio.run(store.turns("s"))) == 8
+
+
 async def test_one_turn_written_by_many_at_once_is_stored_once(store: ContextStore) -> None:
     stored = await asyncio.gather(*(store.append("s", "t", turn(str(number))) for number in range(20)))
     assert stored.count(True) == 1

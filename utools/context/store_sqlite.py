@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from utools.context.turns import Turn
@@ -86,7 +86,8 @@ class SqliteContextStore:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
-            database.execute("PRAGMA journal_mode = WAL")
+            with suppress(sqlite3.OperationalError):  # busy: another one switches the new file just now, and none waits
+                database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = NORMAL")
             database.executescript(TABLES)
         except BaseException:
