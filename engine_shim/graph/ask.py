@@ -22,7 +22,7 @@ Answer true or false."""
 
 def judge_of(link: Link) -> str:
     """The name that an edge's judgements have among the visits."""
-    return f"{link.source}>{link.target}"
+    return f"{link.source}{'!' if link.on_error else '>'}{link.target}"
 
 
 def question(link: Link, output: object, model: str) -> Json:

@@ -183,10 +183,19 @@ def test_edge_that_asks_may_lead_back_and_handle_errors() -> None:
     answer = given_by({"b>a": [Ended("final", answer=True), Ended("final", answer=False)]})
     whole = definition("abcd", edges, model="m", entry="a")
     assert Run(whole, answer).output["path"] == ["a", "b", "a", "b", "c"]
-    failing = {"b": broke(), "b>d": Ended("final", answer=True)}
+    failing = {"b": broke(), "b!d": Ended("final", answer=True)}
     assert Run(whole, given_by(failing)).output["path"] == ["a", "b", "d"]
-    failing["b>d"] = Ended("final", answer=False)
+    failing["b!d"] = Ended("final", answer=False)
     assert Run(whole, given_by(failing)).output["error"]["message"] == "it broke"
+
+
+def test_edges_that_ask_of_a_failure_and_of_what_came_of_it_are_judged_each() -> None:
+    edges = [("a", "b", {"ask": "Bad?", "on": "error"}), ("a", "b", {"ask": "Useful?"}), ("a", "c")]
+    whole = definition([node("a", on_error="continue"), "b", "c"], edges, model="m")
+    answers = {"a": broke(), "a!b": Ended("final", answer=False), "a>b": Ended("final", answer=True)}
+    run = Run(whole, given_by(answers))
+    assert run.output["path"] == ["a", "b"]
+    assert [visit.node for visit in run.visits] == ["a", "a!b", "a>b", "b"]
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────
