@@ -1,19 +1,21 @@
 """Which nodes have certainly run when another one starts, or at the end, whatever the conditions come to. Pure.
 
-A node's guard is the set of choices that must all be made for it to run: (node, alternative). Where branches meet that
+A node's guard has the choices that must all be made for it to run, (node, alternative), each behind those that its
+node needs to run itself: so what certainly ran with it is told by the beginnings of its guard. Where branches meet that
 cover all alternatives of a node, that choice drops out; where they do not, the node's own running is the choice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from itertools import takewhile
 
 from engine_shim.graph.definition import Definition
 from engine_shim.graph.problem import Problem
 from engine_shim.graph.shape import Graph, Link, reach
 from engine_shim.graph.template import Placeholder, placeholders
 
-Guard = frozenset[tuple[str, int]]
-ALWAYS: Guard = frozenset()
+Guard = tuple[tuple[str, int], ...]
+ALWAYS: Guard = ()
 NONE, MET = -1, -2
 """No edge is taken; and what stands for the ways to a node that cannot be told by choices."""
 
@@ -34,15 +36,16 @@ def certain(graph: Graph) -> Certain:
     """What is certain of a graph, by its conditions alone; a loop counts as it stands when it is left."""
     alternatives = {name: _alternatives(graph, name) for name in graph.order}
     before: dict[str, frozenset[str]] = {}
+    above: dict[str, frozenset[str]] = {}
     guards: dict[str, Guard] = {}
     for name in graph.levels:
-        ways = [(_guard(link, guards, alternatives), link) for link in graph.incoming[name]]
-        met = {guard for guard, _ in ways} | ({ALWAYS} if name in graph.entries else set())
+        links = graph.incoming[name]
+        met = {_guard(link, guards, alternatives) for link in links} | ({ALWAYS} if name in graph.entries else set())
         guards[name] = guard = _merged(name, met, alternatives)
-        ran = [(way, before[link.source] | {link.source}) for way, link in ways]
-        sure = [names for way, names in ran if way <= guard]
-        common = [] if name in graph.entries or not ran else [frozenset.intersection(*(names for _, names in ran))]
-        before[name] = frozenset().union(*sure, *common)
+        above[name] = frozenset().union(*(above[link.source] | {link.source} for link in links))
+        sure = {other for other in above[name] if guard[: len(guards[other])] == guards[other]}
+        ways = [] if name in graph.entries else [before[link.source] | {link.source} for link in links]
+        before[name] = frozenset(sure.union(frozenset.intersection(*ways) if ways else ()))
     return Certain(before, guards)
 
 
@@ -91,24 +94,25 @@ def _alternatives(graph: Graph, name: str) -> dict[int, int]:
 def _guard(link: Link, guards: Mapping[str, Guard], alternatives: Mapping[str, Mapping[int, int]]) -> Guard:
     known = alternatives[link.source]
     chosen = known[link.index]
-    return guards[link.source] | ({(link.source, chosen)} if len(set(known.values())) > 1 else ALWAYS)
+    return (*guards[link.source], (link.source, chosen)) if len(set(known.values())) > 1 else guards[link.source]
 
 
 def _merged(name: str, met: Iterable[Guard], alternatives: Mapping[str, Mapping[int, int]]) -> Guard:
     """The guard of a node that several branches lead to."""
     guards = set(met)
-    while more := _covered(guards, alternatives) - guards:
-        guards |= more
-    least = [guard for guard in guards if all(guard <= other for other in guards)]
-    return least[0] if least else frozenset({(name, MET)})
+    queue = list(guards)
+    while queue:
+        guard = queue.pop()
+        above = guard[:-1]
+        if above not in guards and _covered(guard, guards, alternatives):
+            guards.add(above)
+            queue.append(above)
+    ends = zip(min(guards), max(guards), strict=False)  # what these two share, all share
+    shared = tuple(one for one, _ in takewhile(lambda each: each[0] == each[1], ends))
+    return shared if shared in guards else (*shared, (name, MET))
 
 
-def _covered(guards: Set[Guard], alternatives: Mapping[str, Mapping[int, int]]) -> set[Guard]:
-    """What guards share that together hold every alternative of a choice."""
-    return {
-        guard - {(source, chosen)}
-        for guard in guards
-        for source, chosen in guard
-        if chosen != MET
-        and all(guard - {(source, chosen)} | {(source, other)} in guards for other in alternatives[source].values())
-    }
+def _covered(guard: Guard, guards: Set[Guard], alternatives: Mapping[str, Mapping[int, int]]) -> bool:
+    """Whether the other alternatives of a guard's last choice are there as well."""
+    *above, (source, chosen) = guard
+    return chosen != MET and all((*above, (source, other)) in guards for other in alternatives[source].values())

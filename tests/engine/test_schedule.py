@@ -1,5 +1,6 @@
 """The shape of a graph, and which nodes may start: a function of the definition and the set of finished visits."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -225,7 +226,18 @@ SURE: dict[str, tuple[Edges, dict[str, Any], str, set[str]]] = {
         [("s", "a"), ("s", "x"), ("a", "b", WHEN), ("a", "c"), ("b", "j"), ("x", "j")],
         {},
         "j",
-        {"s", "x"},
+        {"s", "a", "x"},
+    ),
+    "what may lead on or not": ([("a", "b", WHEN), ("a", "c"), ("x", "b")], {}, "b", {"a", "x"}),
+    "before an entry": ([("a", "b", WHEN), ("a", "c")], {"entry": ["a", "b"]}, "b", {"a"}),
+    "a choice on one side of a choice": (
+        [
+            *(("a", "l", WHEN), ("a", "r"), ("l", "p"), ("l", "q"), ("p", "b", WHEN), ("p", "c")),
+            *(("q", "b", WHEN), ("q", "c"), ("l", "d"), ("b", "d"), ("d", "j"), ("r", "j"), ("j", "k")),
+        ],
+        {},
+        "k",
+        {"a", "j"},
     ),
     "two branches under one choice": (
         [("a", "b", WHEN), ("a", "c"), ("b", "p"), ("b", "q"), ("p", "j"), ("q", "j")],
@@ -288,6 +300,13 @@ def test_what_is_certain_has_run_whatever_is_chosen(drawn: tuple[Graph, dict[str
     for index, name in enumerate(ran):
         assert known.before[name] <= set(ran[:index])
     assert known.at_the_end <= set(ran)
+
+
+def test_choices_one_behind_the_other_are_told_at_once() -> None:
+    names = [f"n{i}" for i in range(300)]
+    skips = [(name, "n299", WHEN) for name in names[:-2]]
+    chain = [(one, other) for one, other in pairwise(names)]
+    assert certain(graph(dict.fromkeys(names, "x"), [*skips, *chain])).at_the_end == {"n0", "n299"}
 
 
 # ── placeholders ─────────────────────────────────────────────────────────────────────────────────
