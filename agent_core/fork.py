@@ -28,7 +28,7 @@ def forked(run: str, tape: Tape, at: tuple[str, int], new: str, *, loops: Loops)
         raise DefinitionError("no run can be forked here; `show` lists its records", where=f"{strand}:{n}")
     source = {"run": run, "strand": strand, "n": n}
     try:
-        causes = _Past(new, tape, loops, source).walked(root).causes
+        causes = _Past(run, tape, loops, source).walked(root).causes
         past = _Past(new, dict(_kept(tape, causes, strand, n)), loops, source)
         past.walked(root)
     except Divergence as changed:

@@ -307,6 +307,19 @@ def test_fork_does_again_what_followed_from_the_record_and_nothing_else(at: Any,
     played(play)
 
 
+def test_run_can_be_forked_before_what_took_its_id_in() -> None:
+    async def play() -> None:
+        host = Host([final("done")])
+        await host.start([agent(), node("whole", "agent_core")])
+        fork = await host.engine.fork("r", ("flow/agent_core.1", 1), new_id="f")
+        assert (fork.status, host.did) == ("completed", ["whole", "whole"])
+        assert host.sound(fork)
+        with pytest.raises(DefinitionError, match=r"at flow/whole\.1:0 it would now ask something else"):
+            await host.engine.fork("r", ("flow", 1))
+
+    played(play)
+
+
 def test_fork_of_what_is_not_there_or_cannot_be_told_again_is_refused_and_leaves_nothing() -> None:
     async def play() -> None:
         host = Host()
