@@ -22,8 +22,8 @@ from engine_shim.cli.replays import replay_all
 from engine_shim.cli.run import AsJson, Store
 from engine_shim.errors import RunNotFound
 from engine_shim.graph.document import read_document
-from engine_shim.runs.runner import LOOPS, default_store
-from engine_shim.runs.store import RunEntry, SqliteRunStore
+from engine_shim.runs.runner import LOOPS
+from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
 
 Run = Annotated[str, typer.Argument(metavar="RUN|FILE", help="A run's id in the store, or a journal file.")]
 

@@ -17,8 +17,9 @@ from engine_shim.cli.live import drive
 from engine_shim.cli.output import Options
 from engine_shim.cli.run import AsJson, Store, with_model
 from engine_shim.graph.definition import Workflow, load_workflow
-from engine_shim.runs.runner import LOOPS, Engine, RunResult, default_store
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.runs.result import RunResult
+from engine_shim.runs.runner import LOOPS, Engine
+from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.context.store_sqlite import SqliteContextStore
 from utools.defaults import default_registry
 

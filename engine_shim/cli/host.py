@@ -14,8 +14,9 @@ from agent_core.errors import DefinitionError
 from agent_core.secrets import Secrets
 from engine_shim.graph.document import read_document
 from engine_shim.graph.problem import Faulty, Problem, problems_of
-from engine_shim.runs.runner import Engine, default_store, with_runs
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.runs.prepare import with_runs
+from engine_shim.runs.runner import Engine
+from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.defaults import default_registry
 from utools.registry import ToolRegistry
 from utools.tool import Tool

@@ -14,7 +14,8 @@ from engine_shim.cli import output
 from engine_shim.cli.output import Options
 from engine_shim.cli.view import View
 from engine_shim.graph.definition import Workflow
-from engine_shim.runs.runner import Engine, RunResult
+from engine_shim.runs.result import RunResult
+from engine_shim.runs.runner import Engine
 
 Work = Callable[[Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
 

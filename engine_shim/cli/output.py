@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_core.node import CODE as AGENT
 from engine_shim.graph.definition import Workflow
-from engine_shim.runs.runner import RunResult
+from engine_shim.runs.result import RunResult
 
 OK, FAILED, USAGE, DEFINITION, LIMIT, AUDIT, WAITING = range(7)
 INTERRUPTED = 130

@@ -10,8 +10,7 @@ from engine_shim.cli import output
 from engine_shim.cli.audit import as_data, as_line
 from engine_shim.cli.moments import age, recorded
 from engine_shim.cli.run import AsJson, Store
-from engine_shim.runs.runner import default_store
-from engine_shim.runs.store import RunEntry, SqliteRunStore
+from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
 
 FINISHED: Final = ("completed", "failed", "cancelled")
 STATUSES: Final = (*FINISHED, "waiting", "paused", "running")

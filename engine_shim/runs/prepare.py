@@ -7,8 +7,9 @@ from typing import Any
 from agent_core.door import now
 from agent_core.journal.record import FORMAT
 from agent_core.loop.effects import Json
+from agent_core.models.client import ModelClient
 from agent_core.node import CODE as AGENT
-from agent_core.node import agent_preparer
+from agent_core.node import agent_preparer, agent_tool
 from agent_core.policy import effect_as_data
 from agent_core.prepare import Prepare, own_version
 from agent_core.secrets import Secrets
@@ -16,7 +17,7 @@ from engine_shim.errors import DefinitionError
 from engine_shim.graph.definition import Definition, Workflow, load_workflow
 from engine_shim.graph.inputs import external_of
 from engine_shim.graph.invoke import CODE as INVOKE
-from engine_shim.graph.invoke import invoked
+from engine_shim.graph.invoke import invoke_tool, invoked
 from engine_shim.graph.validate import check
 from utools.errors import ToolError
 from utools.registry import ToolRegistry
@@ -102,3 +103,12 @@ def _limits(definition: Definition, inherited: Json) -> Json:
     bounds = [seconds for seconds in (definition.timeout or None, inherited.get("seconds")) if seconds is not None]
     limits: Json = {name: inherited[name] for name in ("tool_calls", "tokens", "cost") if name in inherited}
     return {**limits, "seconds": min(bounds, default=None)}
+
+
+def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry:
+    """The registry with the tools in it that are runs themselves: agents, and other workflows."""
+    known = {tool.code for tool in registry.all()}
+    for tool in (agent_tool(registry, model), invoke_tool()):
+        if tool.code not in known:
+            registry.register(tool)
+    return registry

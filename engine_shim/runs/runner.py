@@ -1,10 +1,8 @@
 """Engine: runs workflows, and goes on with those that were interrupted or waited."""
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,57 +11,39 @@ from agent_core.drive import Reins, decide, drive, note, withdraw
 from agent_core.errors import DecisionError
 from agent_core.events import Event, Events
 from agent_core.fork import forked
-from agent_core.journal.chain import checked, complete
+from agent_core.journal.chain import complete
 from agent_core.journal.decide import Control, Decisions
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import Tape, chained, genesis
+from agent_core.journal.record import chained, genesis
 from agent_core.journal.seal import keys_of_host
-from agent_core.loop.effects import Json
 from agent_core.models.client import ModelClient, Models
 from agent_core.models.providers import Providers
 from agent_core.node import CODE as AGENT
-from agent_core.node import agent_tool
 from agent_core.own_loop import in_own_loop
 from agent_core.replayer import AGENT_LOOPS
 from agent_core.run_id import checked_run_id, new_run_id
 from agent_core.secrets import Secrets
-from engine_shim.errors import DefinitionError, RunBusy, RunNotFound
+from engine_shim.errors import DefinitionError, RunBusy
 from engine_shim.graph.definition import Workflow, load_workflow
 from engine_shim.graph.flow import flow
 from engine_shim.graph.flow_outcome import FlowOutcome
 from engine_shim.graph.inputs import external_of
-from engine_shim.graph.invoke import invoke_tool
 from engine_shim.graph.problem import told
 from engine_shim.graph.validate import check, known_config
 from engine_shim.runs.claims import Wish
+from engine_shim.runs.held import ENDED, Held, check_tools
 from engine_shim.runs.places import Places
-from engine_shim.runs.prepare import ROOT, Preparer
+from engine_shim.runs.prepare import ROOT, Preparer, with_runs
+from engine_shim.runs.result import RunResult
 from engine_shim.runs.steering import Steering
-from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore
+from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
 from utools.defaults import default_registry
 from utools.registry import ToolRegistry
 
 LOOPS = {**AGENT_LOOPS, "flow": flow}
 MAX_RUNNING = 100
-ENDED = ("completed", "failed", "cancelled")
 PATIENCE_S, GLANCE_S = 10.0, 0.05
 """How long a request to pause or cancel waits for the run's driver to heed it, and how often it looks."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What a run came to. `status` is completed, failed, cancelled or waiting; `outputs` are by node id."""
-
-    run_id: str
-    status: str
-    outputs: dict[str, Any]
-    path: list[str]
-    waiting: list[dict[str, Any]]
-    journal: dict[str, Any]
-    error: dict[str, Any] | None
-
-    def as_json(self) -> Json:
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 class Engine:
@@ -90,6 +70,7 @@ class Engine:
         self._model, self._secrets = model, secrets or Secrets()
         self._base_urls, self._default_provider = base_urls or {}, default_provider
         self._providers: dict[Path, Providers] = {}
+        self._held = Held(self.store)
         self._places, self._steering = Places(max_running), Steering(self.store.claims)
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────
@@ -114,7 +95,7 @@ class Engine:
         spec = Spec(ROOT, {"definition": workflow.as_json(), "external": given})
         body = Preparer(self.registry, self._secrets, workflow.base).root(run, ROOT, spec.config, {})
         with self._steering.driving(run) as reins:
-            begun = self._begun(run, body)
+            begun = self._held.begun(run, body)
             if not begun or self.store.entry(run) is None:
                 definition, base = workflow.definition, str(workflow.base.resolve())
                 self.store.save(RunEntry(run, definition.id, definition.version, "pending", body["at"], base))
@@ -136,11 +117,13 @@ class Engine:
         RunNotFound when the store holds no such run, RunBusy while somebody drives it, DefinitionError when this host
         lacks a tool that it needs, and DecisionError for a decision that fits nothing that waits; with nothing written.
         """
-        self._check_tools(self._held(run_id)[0])
+        tape, _ = self._held.run(run_id)
+        if not complete(tape, ROOT):
+            check_tools(tape, self.registry)
         with self._steering.driving(run_id) as reins:
             if decisions:
                 decide(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
-            if self._status(run_id) == "paused" and not self._ended(run_id):
+            if self._held.status(run_id) == "paused" and not self._held.ended(run_id):
                 self._note(run_id, "resume", by)
             return await self._go_on(run_id, reins, on_event)
 
@@ -158,8 +141,8 @@ class Engine:
         run itself stays as it is. RunNotFound when the store holds no such run, DefinitionError when there is no such
         record, when the past cannot be told under another run id, or when this host lacks a tool.
         """
-        tape, base = self._held(run_id)
-        self._check_tools(tape, always=True)
+        tape, base = self._held.run(run_id)
+        check_tools(tape, self.registry)
         new = new_run_id() if new_id is None else checked_run_id(new_id)
         if self.store.journal.load(new):
             raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
@@ -176,7 +159,7 @@ class Engine:
 
     def workflow(self, run_id: str) -> Workflow:
         """The workflow as the run began with it. RunNotFound when the store holds no such run."""
-        tape, base = self._held(run_id)
+        tape, base = self._held.run(run_id)
         return load_workflow(tape[ROOT][0].record()["definition"], base=base)
 
     async def close(self) -> None:
@@ -196,10 +179,10 @@ class Engine:
         self._note(run_id, "pause", by)
         while not await self._heeded(run_id, "pause"):
             with suppress(RunBusy), self._steering.driving(run_id):
-                self._index(run_id, self._ended(run_id) or "paused")
+                self._held.index(run_id, self._held.ended(run_id) or "paused")
                 break
             await asyncio.sleep(GLANCE_S)
-        return self._status(run_id)
+        return self._held.status(run_id)
 
     async def cancel(self, run_id: str, *, by: str = "caller") -> str:
         """End a run for good: what is under way is aborted, what waits is withdrawn. Gives its status then.
@@ -214,7 +197,7 @@ class Engine:
                 await self._go_on(run_id, reins, None)
                 break
             await asyncio.sleep(GLANCE_S)
-        return self._status(run_id)
+        return self._held.status(run_id)
 
     async def _heeded(self, run: str, wish: Wish) -> bool:
         """Ask the run's driver, and wait a while for it to let go. False when nobody drives a run that is not stopped:
@@ -222,33 +205,22 @@ class Engine:
         claims, looks = self.store.claims, int(PATIENCE_S / GLANCE_S)
         stopped = (*ENDED, "paused") if wish == "pause" else ENDED
         if not claims.wish(run, wish):
-            return self._status(run) in stopped
+            return self._held.status(run) in stopped
         for _ in range(looks):
             if claims.driver(run) is None:
-                return self._status(run) in stopped
+                return self._held.status(run) in stopped
             await asyncio.sleep(GLANCE_S)
         return True
 
     def _note(self, run: str, word: Control, by: str) -> None:
-        if status := self._ended(run):
+        if status := self._held.ended(run):
             raise DecisionError(f"run {run!r} has ended as {status}")
         note(self.store.journal, run, word, by=by, keys=keys_of_host())
-
-    def _ended(self, run: str) -> str | None:
-        """How a run ended, by its journal, which knows before the index does; None when it goes on."""
-        tape, _ = self._held(run)
-        return str(tape[ROOT][-1].record()["status"]) if complete(tape, ROOT) else None
-
-    def _status(self, run: str) -> str:
-        entry = self.store.entry(run)
-        if entry is None:
-            raise RunNotFound(run)
-        return entry.status
 
     # ── driving ───────────────────────────────────────────────────────────────────────────────────
 
     async def _go_on(self, run: str, reins: Reins, on_event: Callable[[Event], None] | None) -> RunResult:
-        tape, base = self._held(run)
+        tape, base = self._held.run(run)
         started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
         return await self._drive(run, spec, base, reins, on_event)
@@ -258,14 +230,14 @@ class Engine:
     ) -> RunResult:
         try:
             async with nullcontext() if reins.pulled == "cancel" else self._places.taken():
-                if self._status(run) not in ENDED:
-                    self._index(run, "running")
+                if self._held.status(run) not in ENDED:
+                    self._held.index(run, "running")
                 result = await self._stoppable(run, spec, base, reins, on_event)
         except asyncio.CancelledError:
             reins.pull("cancel")
-            self._index(run, (await self._stoppable(run, spec, base, reins, on_event)).status)
+            self._held.index(run, (await self._stoppable(run, spec, base, reins, on_event)).status)
             raise
-        self._index(run, result.status)
+        self._held.index(run, result.status)
         return result
 
     async def _stoppable(
@@ -299,44 +271,7 @@ class Engine:
         assert isinstance(ended.outcome, FlowOutcome)
         return RunResult(**ended.outcome.output, journal={k: ended.journal[k] for k in ("head", "count")})
 
-    # ── what is held and known ────────────────────────────────────────────────────────────────────
-
-    def _held(self, run: str) -> tuple[Tape, Path]:
-        """A run's tape, whole, and the directory that its relative paths start from."""
-        tape, entry = self.store.journal.load(run), self.store.entry(run)
-        if ROOT not in tape or entry is None:
-            raise RunNotFound(run)
-        return checked(run, tape), Path(entry.base)
-
-    def _check_tools(self, tape: Tape, *, always: bool = False) -> None:
-        """A run that is not finished needs the tools that it began with; another host may not have them."""
-        if complete(tape, ROOT) and not always:
-            return
-        records = [rows[0].record() for rows in tape.values()]
-        needed = {code for record in records if record["kind"] == "run_started" for code in record["tools"]}
-        if missing := sorted(needed - {tool.code for tool in self.registry.all()}):
-            told = (
-                f"this host has no tool {missing[0]!r}, which the run needs; was it started with another configuration?"
-            )
-            raise DefinitionError(told, where="host configuration")
-
-    def _begun(self, run: str, body: Json) -> bool:
-        """Whether the store holds this run already. DefinitionError when it began with something else."""
-        tape = checked(run, self.store.journal.load(run))
-        if tape and ROOT not in tape:
-            raise DefinitionError(f"run {run!r} is not a workflow's; choose another id", where="run_id")
-        if ROOT not in tape:
-            return False
-        started = tape[ROOT][0].record()
-        for key in ("definition", "external"):
-            if started[key] != body[key]:
-                raise DefinitionError(f"run {run!r} began with another {key}; choose another id", where="run_id")
-        return True
-
-    def _index(self, run: str, status: str) -> None:
-        entry = self.store.entry(run)
-        if entry is not None and entry.status != status:
-            self.store.save(replace(entry, status=status))
+    # ── models ────────────────────────────────────────────────────────────────────────────────────
 
     def _models(self, base: Path) -> Models:
         model = self._model
@@ -360,20 +295,3 @@ class Engine:
                 models(config["model"], config)
             except DefinitionError as error:
                 raise DefinitionError(told(error), where=where) from None
-
-
-def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry:
-    """The registry with the tools in it that are runs themselves: agents, and other workflows."""
-    known = {tool.code for tool in registry.all()}
-    for tool in (agent_tool(registry, model), invoke_tool()):
-        if tool.code not in known:
-            registry.register(tool)
-    return registry
-
-
-def default_store() -> Path:
-    """The run store's file: AGENT_CORE_STORE, or one in the user's data directory."""
-    if given := os.environ.get("AGENT_CORE_STORE"):
-        return Path(given)
-    data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "agent-core" / "runs.db"

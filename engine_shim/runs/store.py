@@ -1,5 +1,6 @@
 """Where workflow runs are kept: their journal, an index of them for listing, and who drives them."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
@@ -123,3 +124,11 @@ class SqliteRunStore:
     def _select(self, clause: str, *values: Any) -> list[RunEntry]:
         rows = self._database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
         return [RunEntry(*row) for row in rows]
+
+
+def default_store() -> Path:
+    """The run store's file: AGENT_CORE_STORE, or one in the user's data directory."""
+    if given := os.environ.get("AGENT_CORE_STORE"):
+        return Path(given)
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "agent-core" / "runs.db"

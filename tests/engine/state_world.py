@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from agent_core.models.client import Completion, ModelInfo, Question
 from engine_shim import Engine
 from engine_shim.runs.claims import Notice, Wish
 from engine_shim.runs.driver import TTL
+from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.steering import Steering
 from engine_shim.runs.store import RunEntry, RunStore
-from utools import Tool, ToolContext, ToolRegistry
+from utools import Tool, ToolContext, ToolRegistry, ToolResult
 
-RUN: ContextVar[str] = ContextVar("RUN")
-"""The run that a task is about: a model is not told."""
+HERE: ContextVar["tuple[Host, str]"] = ContextVar("HERE")
+"""The process in which a task runs, and the run that it is about: neither is a tool or a model told."""
 ANY = {"type": "object", "additionalProperties": True}
 LAG = TTL / 3
 """How much older a claim may be than its last renewal."""
@@ -88,7 +90,8 @@ class UnderWay:
 
 @dataclass(eq=False)
 class World:
-    """What all processes share. `faults` are what was done that should not have been."""
+    """What all processes share. `mixed` are the runs that two drive, `tries` the acts that a process may try again by
+    itself, since they failed for a moment; `faults` are what was done that should not have been."""
 
     store: RunStore
     base: Path
@@ -98,6 +101,7 @@ class World:
     begun: Counter[str] = field(default_factory=Counter)
     claimed: dict[str, Claimed] = field(default_factory=dict)
     mixed: set[str] = field(default_factory=set)
+    tries: "set[tuple[Host, str]]" = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
 
     def clock(self) -> float:
@@ -124,19 +128,24 @@ class World:
         """Begin an act; it ends when the test says how."""
         if host.line.dead:
             await asyncio.Event().wait()
-        act = UnderWay(host, run, self._key(run, strand, tool, key), tool, host.loop.create_future())
+        act = UnderWay(host, run, self._key(host, run, strand, tool, key), tool, host.loop.create_future())
         self.acts.append(act)
         try:
-            return (await act.answer)()
+            done = (await act.answer)()
+            if isinstance(done, ToolResult) and done.metadata.get("transient"):
+                self.tries.add((host, act.key))
+            return done
         finally:
             self.acts.remove(act)
 
-    def _key(self, run: str, strand: str, tool: str, key: str | None) -> str:
+    def _key(self, host: "Host", run: str, strand: str, tool: str, key: str | None) -> str:
         """The act's key, after a look at whether it may begin now."""
         tape = self.store.journal.load(run)
         told, rows = f"{tool} at {run}/{strand}", tape.get(strand, [])
         last = rows[-1].record() if rows else {}
         key = key or f"{run}/{strand}/{len(rows) - 1}"
+        if tool != "pay" and (host, key) in self.tries:  # within one act, which knows nothing of the tape
+            return key
         if last.get("kind") != "asked" or last.get("tool", "model") != tool:
             self.faults.append(f"{told} begins, though the tape ends with {last.get('kind')}")
         if _ended(tape):
@@ -262,25 +271,34 @@ class Line:
         """The store outlives this process."""
 
 
+@cache
+def tools() -> ToolRegistry:
+    """The tools of all processes: two that write, one of them safe to repeat, and one that reads."""
+    effects: dict[str, Any] = {"look": "read", "pay": "write", "note": "write"}
+    known = [Tool(c, c, ANY, _acting(c), effect=e, idempotent=c == "note") for c, e in effects.items()]
+    return with_runs(ToolRegistry(known), None)
+
+
+def _acting(code: str) -> Any:
+    async def execute(args: dict[str, Any], context: ToolContext) -> Any:
+        host, run = HERE.get()
+        assert run == context.run_id
+        return await host.world.act(host, run, context.strand, code, context.idempotency_key)
+
+    return execute
+
+
 class Host:
     """One process: an engine, its event loop and its way to the store. It is the model, too."""
 
     def __init__(self, world: World, *, places: int) -> None:
         self.world, self.loop = world, Loop()
         self.line = Line(self)
-        effects: dict[str, Any] = {"look": "read", "pay": "write", "note": "write"}
-        tools = [Tool(c, c, ANY, self._tool(c), effect=e, idempotent=c == "note") for c, e in effects.items()]
-        self.engine = Engine(ToolRegistry(tools), store=self.line, model=self, max_running=places)
+        self.engine = Engine(tools(), store=self.line, model=self, max_running=places)
         self.steering = self.engine._steering = Still(self.line)
 
-    def _tool(self, code: str) -> Any:
-        async def execute(args: dict[str, Any], context: ToolContext) -> Any:
-            return await self.world.act(self, context.run_id, context.strand, code, context.idempotency_key)
-
-        return execute
-
     async def complete(self, question: Question) -> Completion:
-        said: Completion = await self.world.act(self, RUN.get(), question.strand, "model", None)
+        said: Completion = await self.world.act(self, HERE.get()[1], question.strand, "model", None)
         return said
 
     def info(self) -> ModelInfo:
@@ -288,6 +306,14 @@ class Host:
 
     async def close(self) -> None:
         """The model's; nothing to let go of."""
+
+    def ask(self, run: str, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        """Begin to do something about a run in this process, as far as it goes by itself."""
+        context = copy_context()
+        context.run(HERE.set, (self, run))
+        task = self.loop.create_task(work, context=context)
+        self.loop.settle()
+        return task
 
     def end(self) -> None:
         """The process is gone: nothing that it still does has any effect."""

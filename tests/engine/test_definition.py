@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
 from engine_shim.graph.validate import check, validate
-from engine_shim.runs.runner import with_runs
+from engine_shim.runs.prepare import with_runs
 from utools import default_registry
 
 ROOT = Path(__file__).parents[2]
