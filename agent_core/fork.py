@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.errors import DefinitionError, Divergence
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
+from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, walked
 from agent_core.journal.record import Row, Tape, by_path, within
 from agent_core.journal.recorder import recorded
 from agent_core.journal.seal import parted
@@ -51,12 +51,18 @@ class _Past:
         """Walk as far as it goes; each time a person's word is all that is missing, it is taken from what is kept."""
         while True:
             walk = Run(self.new, self.tape, self.loops)
-            self._perform(recorded(walk, root, Spec("", {})))
+            walked(recorded(walk, root, Spec("", {})), self._perform)
             words = list(self._words())
             if not words:
                 return walk
             for row in words:
-                self.tape[row.path].append(row)
+                self._say(row, walk.causes)
+
+    def _say(self, word: Row, causes: Mapping[str, tuple[str, ...]]) -> None:
+        """Put a word where it is waited for; what had ended over that is walked again."""
+        if word.n == len(self.tape.get(word.path, ())):
+            self.tape = dict(_kept(self.tape, causes, word.path, word.n))
+            self.tape[word.path].append(word)
 
     def _words(self) -> Iterator[Row]:
         for path, rows in self.tape.items():
@@ -66,16 +72,7 @@ class _Past:
                 if word["kind"] in ("resolved", "cancelled") and "closes" not in word:
                     yield Slot(path, len(rows), last.hash).row(word)
 
-    def _perform(self, operations: Operations) -> Any:
-        reply: Any = None
-        while True:
-            try:
-                operation = operations.send(reply)
-            except StopIteration as stop:
-                return stop.value
-            reply = self._done(operation)
-
-    def _done(self, operation: Operation) -> Any:
+    def _perform(self, operation: Operation) -> Any:
         match operation:
             case Append(rows):
                 self._write(rows)
@@ -86,12 +83,6 @@ class _Past:
             case Classify(index, strand=strand, n=n):
                 decided = self._record(strand, n)
                 return decided["calls"][index]["effect"] if decided else "write"
-            case Fork(branches, more):
-                queue, results = list(branches), []
-                for branch in queue:
-                    results.append(self._perform(branch))
-                    queue.extend(more(results[-1]) if more else ())
-                return results
             case Sleep():
                 pass
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_core.errors import Divergence, JournalError
 from agent_core.journal.chain import checked
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operations, Sleep, Spec
+from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Spec, walked
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, recorded
 from agent_core.journal.source import Source, load
@@ -96,7 +96,7 @@ def _roots(tape: Tape, loops: Loops) -> list[str]:
 
 
 def _replayed(walk: Run, path: str) -> Any:
-    ended = perform(recorded(walk, path, Spec("", {})))
+    ended = walked(recorded(walk, path, Spec("", {})), _refuse)
     if not isinstance(ended, Ended):
         raise _TapeEnded(path)
     for strand in walk.strands.values():
@@ -105,33 +105,15 @@ def _replayed(walk: Run, path: str) -> Any:
     return ended.outcome
 
 
-def perform(operations: Operations) -> Any:
-    """The driver of a replay: it refuses to append, to act, to ask."""
-    reply: Any = None
-    while True:
-        try:
-            operation = operations.send(reply)
-        except StopIteration as stop:
-            return stop.value
-        reply = _refuse_or_fork(operation)
-
-
-def _refuse_or_fork(operation: Any) -> Any:
+def _refuse(operation: Operation) -> Any:
+    """What a replay does of what the recorder needs done: nothing. It does not append, act or ask."""
     match operation:
-        case Fork(branches, more):
-            queue, results = list(branches), []
-            for branch in queue:
-                results.append(perform(branch))
-                queue.extend(more(results[-1]) if more else ())
-            return results
         case Append(rows):
             raise _TapeEnded(rows[0].path)
         case Act(slot=slot):
             raise _TapeEnded(slot.path)
-        case Begin(path=path) | Sleep(path=path):
+        case Begin(path=path) | Sleep(path=path) | Classify(strand=path):
             raise _TapeEnded(path)
-        case Classify(strand=strand):
-            raise _TapeEnded(strand)
         case _:
             raise AssertionError(operation)
 

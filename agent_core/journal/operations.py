@@ -84,3 +84,22 @@ class Sleep:
 
 Operation = Begin | Append | Act | Classify | Fork | Sleep
 Operations = Generator[Operation, Any, Any]
+
+
+def walked(operations: Operations, perform: Callable[[Operation], Any]) -> Any:
+    """What the operations return, performed one after another; of a fork the branches in order of their start."""
+    reply: Any = None
+    while True:
+        try:
+            operation = operations.send(reply)
+        except StopIteration as stop:
+            return stop.value
+        reply = _forked(operation, perform) if isinstance(operation, Fork) else perform(operation)
+
+
+def _forked(fork: Fork, perform: Callable[[Operation], Any]) -> list[Any]:
+    queue, results = list(fork.branches), []
+    for branch in queue:
+        results.append(walked(branch, perform))
+        queue.extend(fork.more(results[-1]) if fork.more else ())
+    return results

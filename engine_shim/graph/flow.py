@@ -208,7 +208,9 @@ def _judged(state: State, visit: Visit, reply: Any) -> Sequence[Visit]:
             if answer.success:
                 visited.judged[link.index] = answer.output
                 return _branched(state, visited)
-            state.cancelled = state.cancelled or reply.finish_reason == "cancelled"
+            if reply.finish_reason == "cancelled":
+                state.cancelled = True
+                return ()
             told = f"{link.ask!r} could not be judged: {answer.error}"
             visited.error = {"kind": reply.finish_reason, "message": told, "where": f"edges/{link.index}"}
     return ()
