@@ -22,6 +22,7 @@ from utools.guards.redaction import Redactor
 
 log = logging.getLogger("agent_core")
 Listener = Callable[[Row], None]
+_END = b'{"kind":"run_finished"'
 ATTEMPTS = 10
 """How often a driver that lost a race drives anew before it gives up."""
 
@@ -187,7 +188,7 @@ class Live:
             self._append(act.rows[:-1])
             return held
         claimed = self._append(act.rows)
-        if act.doubtful and not claimed:  # another driver wrote this very `asked`: the write is its own
+        if act.rows and not claimed:  # another driver wrote this very `asked`: it acts, and may have its answer by now
             raise Lost(act.slot.path, act.slot.n - 1)
         if self.cancelled:
             return Cancelled(now())
@@ -228,11 +229,23 @@ class Live:
             self._journal.append(self._door.run, [Slot(act.slot.path, last.n + 1, last.hash).row(told)])
 
     def _append(self, rows: Sequence[Row]) -> bool:
+        if any(row.data.startswith(_END) for row in rows):
+            self._nobody_went_on(rows)
         new = self._journal.append(self._door.run, rows)
         if self._listener is not None:
             for row in rows:
                 self._listener(row)
         return new
+
+    def _nobody_went_on(self, rows: Sequence[Row]) -> None:
+        """A run that ends over what waits closes those strands as they stand: a word or an answer that came meanwhile
+        may change how it ends. Raises Lost then."""
+        ends = [row.record() for row in rows if row.data.startswith(_END)]
+        closes = [closed for end in ends for closed in end.get("closes", ())]
+        tape = self._journal.load(self._door.run) if closes else {}
+        for path, _, count in closes:
+            if len(tape.get(path, ())) > count:
+                raise Lost(path, count)
 
     async def _fork(self, fork: Fork) -> list[Any]:
         """Drive branches side by side, with those that the ended ones let start, until none is left.

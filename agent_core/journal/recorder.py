@@ -10,7 +10,7 @@ from typing import Any
 
 from agent_core.errors import Divergence
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
-from agent_core.journal.record import Record, Row, attempt, child, item
+from agent_core.journal.record import Record, Row, attempt, child, item, within
 from agent_core.journal.strand import Run, Strand
 from agent_core.journal.waiting import DIED, doubt, resolved, settled, shown, wait
 from agent_core.loop.effects import (
@@ -313,6 +313,8 @@ def _visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tuple[Visi
         call = visit.call
         ended = yield from _run(run, path, Spec(call.tool, call.config, call.inherited, visit.spent), pending)
         reply, journal = (ended.outcome, ended.journal) if isinstance(ended, Ended) else (ended, None)
+        if isinstance(ended, Ended) and ended.outcome.waiting:  # none of its own records closes what is below it
+            strand.visited += [below for below in run.strands if below != path and within(below, path)]
         if isinstance(ended, Failed) and not run.strands[path].n:
             run.strands[path].write(answer_record(ended))
     else:

@@ -1,7 +1,6 @@
 """Short lives of runs that once came out wrong, each as short as it can be told."""
 
 from collections.abc import Coroutine, Iterator
-from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from by_hand import action, final
 from state_checks import check_ended, check_status
 from state_workflows import workflows
-from state_world import RUN, Host, World
+from state_world import Host, World
 
 from agent_core import Approve
 from agent_core.errors import DecisionError
@@ -36,17 +35,13 @@ class Life:
         return self.world.hosts[-1]
 
     def ask(self, host: Host, work: Coroutine[Any, Any, Any], run: str = "r") -> Any:
-        context = copy_context()
-        context.run(RUN.set, run)
-        task = host.loop.create_task(work, context=context)
-        host.loop.settle()
-        return task
+        return host.ask(run, work)
 
     def start(self, host: Host, which: str, run: str = "r") -> Any:
         return self.ask(host, host.engine.run(self.workflows[which], run_id=run), run)
 
-    def answer(self, tool: str, reply: Any, *, rest: bool = True) -> None:
-        act = next(act for act in self.world.acts if act.tool == tool)
+    def answer(self, tool: str, reply: Any, *, of: Host | None = None, rest: bool = True) -> None:
+        act = next(act for act in self.world.acts if act.tool == tool and of in (None, act.host))
         act.answer.set_result(reply if callable(reply) else lambda: reply)
         if rest:
             self.world.settle()
@@ -75,6 +70,10 @@ def told(task: Any) -> Any:
     """What a task came to; it must have."""
     assert task.done()
     return task.result()
+
+
+def fails() -> Any:
+    raise ToolError("it did not work")
 
 
 PAY = Completion(action("pay", amount=5))
@@ -206,6 +205,50 @@ def test_late_answer_changes_nothing_in_a_run_that_has_ended_over_it(life: Life)
     check_ended("r", life.store)
 
 
+def test_late_answer_counts_in_a_run_that_fails_meanwhile(life: Life) -> None:
+    stalls, other = life.host(), life.host()
+    late = life.start(stalls, "branches")
+    life.world.time += 20
+    run = life.ask(other, other.engine.resume("r"))
+    life.answer("pay", "paid")
+    assert life.kinds("flow/b.1") == ["asked", "waiting", "resolved"]
+    life.answer("look", "seen", of=other)
+    life.answer("model", fails, of=other)
+    assert told(run).status == "failed"
+    check_ended("r", life.store)
+    for tool in ("look", "model"):
+        life.answer(tool, fails)
+    assert told(late) == told(run)
+    check_ended("r", life.store)
+    fork = life.ask(other, other.engine.fork("r", ("flow/c.1", 1), new_id="f"), "f")
+    life.answer("model", fails)
+    assert told(fork).status == "failed"
+    check_ended("f", life.store)
+
+
+def test_run_that_fails_while_an_agent_deep_inside_waits_is_whole(life: Life) -> None:
+    host = life.host()
+    run = life.start(host, "invoked")
+    life.answer("look", "seen")
+    life.answer("model", PAY)
+    assert life.kinds("flow/below.1/think.1")[-1] == "waiting"
+    life.answer("pay", fails)
+    assert told(run).status == "failed"
+    check_ended("r", life.store)
+
+
+def test_question_that_a_rival_has_answered_meanwhile_is_not_asked_again(life: Life) -> None:
+    stalls, other = life.host(), life.host()
+    life.start(stalls, "retry")
+    life.answer("look", fails)
+    life.world.time += 20
+    life.ask(other, other.engine.resume("r"))
+    stalls.loop.tick()
+    life.answer("look", "seen")
+    other.loop.tick()
+    assert life.world.begun["r/flow/get.1~1/0"] == 1
+
+
 def test_no_run_is_forked_from_what_stands_beside_it(life: Life) -> None:
     host = life.host()
     life.start(host, "approval")
@@ -219,10 +262,6 @@ def test_no_run_is_forked_from_what_stands_beside_it(life: Life) -> None:
 def test_run_that_sleeps_before_it_tries_again_replays_as_far_as_it_went(life: Life) -> None:
     host = life.host()
     life.start(host, "retry")
-
-    def fails() -> Any:
-        raise ToolError("it did not work")
-
     life.answer("look", fails)
     life.answer("model", Completion(final()))
     assert replay(life.store.journal, run_id="r", loops=LOOPS).tape_ended == "flow/get.1~1"
