@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Set
+from fnmatch import fnmatchcase
 from typing import Any
 
 from agent_core.errors import DefinitionError
@@ -18,6 +19,8 @@ from engine_shim.graph.template import placeholders
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 
+READ_ON = (INVOKE, "context_manager")
+"""Tools that hand on what they are given to those who may not have a secret."""
 STAND_INS: dict[str, Any] = {
     "model": "probe",
     "max_steps": 1,
@@ -88,6 +91,8 @@ def _taken(value: Any, where: str, definition: Definition, nodes: Set[str], own:
             if known is not None and name not in known and not (each.optional and root == "external"):
                 names = ", ".join(sorted(known)) or "none"
                 yield Problem(place, f"{each}: there is no {name!r} in {root} here; there are {names}")
+            elif root in ("env", "run") and len(each.path) > 2:
+                yield Problem(place, f"{each}: {root}.{name} is a text, and nothing is below it")
     except DefinitionError as error:
         yield from problems_in(error)
 
@@ -108,9 +113,14 @@ def _exposed(definition: Definition) -> Iterator[Problem]:
 
 def _hidden(node: Node | None, place: str) -> bool:
     """Whether what stands in a node's config only reaches the tool itself."""
-    if node is None or node.tool in (INVOKE, "context_manager"):
+    if node is None or node.tool in READ_ON:
         return False
-    return node.tool != AGENT or re.match(r"/allowed_tools/\d+/preset/", place) is not None
+    if node.tool != AGENT:
+        return True
+    preset, entries = re.match(r"/allowed_tools/(\d+)/preset/", place), node.config.get("allowed_tools")
+    if preset is None or not isinstance(entries, list):
+        return False
+    return not any(fnmatchcase(code, str(entries[int(preset[1])].get("tool"))) for code in (AGENT, *READ_ON))
 
 
 def _known(root: str, definition: Definition, nodes: Set[str]) -> Set[str] | None:

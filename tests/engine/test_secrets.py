@@ -60,7 +60,12 @@ def send(**config: Any) -> dict[str, Any]:
 
 
 def agent(**preset: Any) -> dict[str, Any]:
-    allowed = [{"tool": "send", "preset": preset}]
+    return called("send", **preset)
+
+
+def called(tool: str, **preset: Any) -> dict[str, Any]:
+    """An agent that may call a tool, with what is preset of it."""
+    allowed = [{"tool": tool, "preset": preset}]
     return {"tool": "agent_core", "config": {"model": "m", "max_steps": 3, "prompt": "Go.", "allowed_tools": allowed}}
 
 
@@ -132,6 +137,21 @@ EXPOSED = {
         {},
         "nodes/0/config/inputs/t",
     ),
+    "in the prompt of an agent's agent": (
+        called("agent_core", model="m", max_steps=1, allowed_tools=[], system_prompt="{{env.TOKEN}}"),
+        {},
+        "nodes/0/config/allowed_tools/0/preset/system_prompt",
+    ),
+    "in a conversation of an agent": (
+        called("context_*", op="prepare", user_message="{{env.TOKEN}}"),
+        {},
+        "nodes/0/config/allowed_tools/0/preset/user_message",
+    ),
+    "handed to a workflow by an agent": (
+        called("invoke_workflow", workflow="w.json", inputs={"t": "{{env.TOKEN}}"}),
+        {},
+        "nodes/0/config/allowed_tools/0/preset/inputs/t",
+    ),
 }
 
 
@@ -147,3 +167,9 @@ def test_secret_that_is_not_allowed_or_not_set_is_refused_before_anything_starts
         Host(allowed=()).run(send(text="x"))
     with pytest.raises(DefinitionError, match="env/0: the secret TOKEN is not set"):
         Host(value="").run(send(text="x"))
+
+
+def test_nothing_is_below_a_variable_and_a_run_id() -> None:
+    for taken in ("env.TOKEN.length", "run.id.x"):
+        with pytest.raises(DefinitionError, match="is a text, and nothing is below it"):
+            Host().run(send(text=f"{{{{{taken}}}}}"))
