@@ -1,4 +1,7 @@
-"""Small workflows, one for each thing that a run can be in the middle of."""
+"""Small workflows, one for each thing that a run can be in the middle of.
+
+None takes a whole agent's output, in which its run id stands: it could not be forked.
+"""
 
 import json
 from pathlib import Path
@@ -35,13 +38,13 @@ _RETRY = {"max_attempts": 3, "delay": 1, "backoff": 2}
 
 WORKFLOWS: dict[str, dict[str, Any]] = {
     "chain": {"nodes": [_node("get", "look"), _node("buy", "pay", "get")]},
-    "approval": {"nodes": [_agent("clerk", _ASKS, "look", "note"), _node("tell", "note", "clerk")]},
+    "approval": {"nodes": [_agent("clerk", _ASKS, "look", "note"), _node("tell", "note", "clerk.final_answer")]},
     "branches": {
         "nodes": [
             _node("a", "look"),
             _node("b", "pay"),
             _agent("c", _ASKS, "look"),
-            _node("join", "pay", "a", "b", "c"),
+            _node("join", "pay", "a", "b", "c.final_answer"),
         ]
     },
     "loop": {
@@ -61,12 +64,12 @@ WORKFLOWS: dict[str, dict[str, Any]] = {
     "retry": {
         "nodes": [_node("get", "look", retry=_RETRY), _agent("clerk", "pay", "look", "note", retry=_RETRY)],
     },
-    "nested": {"nodes": [_agent("boss", _EXPERT, "note"), _node("after", "look", "boss")]},
+    "nested": {"nodes": [_agent("boss", _EXPERT, "note"), _node("after", "look", "boss.final_answer")]},
     "invoked": {
         "nodes": [
             {"id": "below", "tool": "invoke_workflow", "config": {"workflow": "inner.json"}},
             _node("beside", "pay"),
-            _node("after", "look", "below"),
+            _node("after", "look", "below.get"),
         ]
     },
 }

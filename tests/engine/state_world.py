@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from agent_core.journal.record import Row, Tape
@@ -94,7 +93,6 @@ class World:
     itself, since they failed for a moment; `faults` are what was done that should not have been."""
 
     store: RunStore
-    base: Path
     time: float = 1_000_000.0
     hosts: "list[Host]" = field(default_factory=list)
     acts: list[UnderWay] = field(default_factory=list)

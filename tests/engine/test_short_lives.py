@@ -27,7 +27,7 @@ class Life:
 
     def __init__(self, base: Path) -> None:
         self.store: RunStore = MemoryRunStore(clock=lambda: self.world.clock())
-        self.world = World(self.store, base)
+        self.world = World(self.store)
         self.workflows = {each.definition.id: each for each in workflows(base)}
 
     def host(self, places: int = 9) -> Host:
