@@ -39,17 +39,20 @@ def _start(state: State) -> list[Visit]:
     by then would depend on time, and a replay would find another path.
     """
     visits: list[Visit] = []
-    while ready := [name for name in schedule(state.progress) if not _takes_turns(state, name)]:
+    while True:
+        while state.unjudged and not state.turn_taken:
+            visits.append(_judge(state, *state.next_unjudged()))
+        ready = [name for name in schedule(state.progress) if not (_is_nested(state, name) and state.turn_taken)]
+        if not ready:
+            return visits
         visited = state.begin(ready[0])
         call = _call(state, visited)
         if not isinstance(call, ToolCall):
-            visits += _failed(state, visited, call)
+            _failed(state, visited, call)
             continue
-        if call.effect == "nested":
-            state.nested.add((visited.node, visited.n))
+        state.under_way.add((visited.node, visited.n))
         state.budget.writes += call.doubtful
         visits.append(Visit(visited.node, visited.n, call, after=(*visited.after, *_judgements(state, visited))))
-    return visits
 
 
 def _judgements(state: State, visited: Visited) -> Iterator[Key]:
@@ -59,9 +62,8 @@ def _judgements(state: State, visited: Visited) -> Iterator[Key]:
         yield from ((judge_of(link), earlier.n) for link in _links(state, earlier) if link.index in earlier.judged)
 
 
-def _takes_turns(state: State, name: str) -> bool:
-    nested = state.tools[state.nodes[name].tool]["effect"] == "nested"
-    return nested and state.one_by_one and bool(state.nested)
+def _is_nested(state: State, name: str) -> bool:
+    return bool(state.tools[state.nodes[name].tool]["effect"] == "nested")
 
 
 def _call(state: State, visited: Visited) -> ToolCall | Json:
@@ -90,10 +92,11 @@ def _call(state: State, visited: Visited) -> ToolCall | Json:
 
 def _ended(state: State, visit: Visit, reply: Any, journal: Json | None) -> Sequence[Visit]:
     """Take in what a visit came to, and name those that may start now."""
+    state.under_way.discard((visit.node, visit.n))
     if (visit.node, visit.n) in state.judging:
-        return [*_judged(state, visit, reply), *_start(state)]
+        _judged(state, visit, reply)
+        return _start(state)
     visited = state.visits[visit.node, visit.n]
-    state.nested.discard((visit.node, visit.n))
     match reply:
         case Suspended(waiting=waiting):
             visited.waiting = waiting
@@ -101,7 +104,7 @@ def _ended(state: State, visit: Visit, reply: Any, journal: Json | None) -> Sequ
             state.cancelled, state.at = True, max(state.at, at)
         case Did(success=True):
             _took(state, visited, visit, reply)
-            return [*_succeeded(state, visited, reply.output), *_start(state)]
+            _succeeded(state, visited, reply.output)
         case Did() | Failed():
             _took(state, visited, visit, reply)
             return [*_retried(state, visited, visit, _plain_error(state, visited, visit, reply)), *_start(state)]
@@ -144,53 +147,53 @@ def _nested(state: State, visited: Visited, visit: Visit, outcome: Any, journal:
     if outcome.finish_reason == "cancelled":
         state.cancelled = True
     elif answer.success:
-        return _succeeded(state, visited, visited.output)
+        _succeeded(state, visited, visited.output)
     else:
         message = (outcome.output.get("error") or {}).get("message", answer.error)
         return _retried(state, visited, visit, _error(outcome.finish_reason, message, visited), outcome.spent)
     return ()
 
 
-def _succeeded(state: State, visited: Visited, output: Any) -> Sequence[Visit]:
+def _succeeded(state: State, visited: Visited, output: Any) -> None:
     visited.give(output)
-    return _branched(state, visited)
+    _branched(state, visited)
 
 
-def _failed(state: State, visited: Visited, error: Json) -> Sequence[Visit]:
+def _failed(state: State, visited: Visited, error: Json) -> None:
     """The node has failed for good: its error edges are taken, or the run fails with it."""
     if not visited.given:
         visited.give({"error": {key: error[key] for key in ("kind", "message")}, "output": None})
     visited.failure = error
-    return _branched(state, visited)
+    _branched(state, visited)
 
 
-def _branched(state: State, visited: Visited) -> Sequence[Visit]:
-    """Take the edges that hold, or ask what has to be known first."""
+def _branched(state: State, visited: Visited) -> None:
+    """Take the edges that hold, or note what has to be judged first."""
     try:
         links = taken(state, visited, failed=visited.failure is not None)
     except DefinitionError as fault:
         visited.error = error_of(fault)
-        return ()
+        return
     if isinstance(links, Unjudged):
-        return (_judge(state, visited, links.link),)
-    if links is None:
+        state.unjudged.append((visited, links.link))
+    elif links is None:
         visited.error = visited.failure
     else:
         state.go_on(visited, links)
-    return ()
 
 
 def _judge(state: State, visited: Visited, link: Link) -> Visit:
     """The visit in which a model says whether an edge is taken."""
     name = judge_of(link)
     state.judging[name, visited.n] = visited, link
+    state.under_way.add((name, visited.n))
     config = question(link, visited.output, state.definition.model or "")
     call = state.bound(ToolCall(name, JUDGE, config, config, "nested", None), state.left(visited))
     earlier = [(judge_of(other), visited.n) for other in _links(state, visited) if other.index in visited.judged]
     return Visit(name, visited.n, call, after=((visited.node, visited.n), *earlier))
 
 
-def _judged(state: State, visit: Visit, reply: Any) -> Sequence[Visit]:
+def _judged(state: State, visit: Visit, reply: Any) -> None:
     """Take in what a model said of an edge; one that could not be judged fails the run."""
     visited, link = state.judging.pop((visit.node, visit.n))
     match reply:
@@ -207,13 +210,12 @@ def _judged(state: State, visit: Visit, reply: Any) -> Sequence[Visit]:
             _took(state, visited, visit, answer)
             if answer.success:
                 visited.judged[link.index] = answer.output
-                return _branched(state, visited)
-            if reply.finish_reason == "cancelled":
+                _branched(state, visited)
+            elif reply.finish_reason == "cancelled":
                 state.cancelled = True
-                return ()
-            told = f"{link.ask!r} could not be judged: {answer.error}"
-            visited.error = {"kind": reply.finish_reason, "message": told, "where": f"edges/{link.index}"}
-    return ()
+            else:
+                told = f"{link.ask!r} could not be judged: {answer.error}"
+                visited.error = {"kind": reply.finish_reason, "message": told, "where": f"edges/{link.index}"}
 
 
 def _links(state: State, visited: Visited) -> Sequence[Link]:
@@ -231,11 +233,11 @@ def _retried(state: State, visited: Visited, visit: Visit, error: Json, spent: J
         delay = retry.delay * retry.backoff**visit.attempt
         left = state.left(visited)
         if left is None or left > delay:
-            if visit.call.effect == "nested":
-                state.nested.add((visited.node, visited.n))
+            state.under_way.add((visited.node, visited.n))
             call = state.bound(visit.call, None if left is None else left - delay)
             return (replace(visit, call=call, attempt=visit.attempt + 1, delay=delay, spent=spent),)
-    return _failed(state, visited, error)
+    _failed(state, visited, error)
+    return ()
 
 
 def _error(kind: str, message: str, visited: Visited) -> Json:

@@ -59,17 +59,26 @@ class State:
         self.visits: dict[Key, Visited] = {}
         self.latest: dict[str, int] = {}
         self.rounds: dict[str, int] = {}
-        self.nested: set[Key] = set()
+        self.under_way: set[Key] = set()
+        self.unjudged: list[tuple[Visited, Link]] = []
         self.judging: dict[Key, tuple[Visited, Link]] = {}
         self.cancelled = False
         limits = Limits(**started.get("limits") or {})
         self.budget = Budget(limits, **(started.get("spent") or {}))
 
     @property
-    def one_by_one(self) -> bool:
-        """Whether nested runs take turns, so that what a parent has left is spent once."""
+    def turn_taken(self) -> bool:
+        """Whether no nested run may start now: under limits each waits for all that is under way, so that what is left
+        is spent once, and whose turn it is does not depend on which branch ends first."""
         limits = self.budget.limits
-        return any(limit is not None for limit in (limits.tool_calls, limits.tokens, limits.cost))
+        limited = any(limit is not None for limit in (limits.tool_calls, limits.tokens, limits.cost))
+        return limited and bool(self.under_way)
+
+    def next_unjudged(self) -> tuple[Visited, Link]:
+        """The visit that is judged next, and the edge, whichever ended first."""
+        first = min(self.unjudged, key=lambda each: (each[0].rank, self.index[each[0].node]))
+        self.unjudged.remove(first)
+        return first
 
     def begin(self, name: str) -> Visited:
         """The node's next visit."""

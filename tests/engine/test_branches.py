@@ -398,6 +398,18 @@ def test_runs_under_a_parents_budget_take_turns_and_each_gets_what_is_left() -> 
     assert run.outcome.answer().usage["input_tokens"] == 10
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_run_under_a_budget_gets_does_not_depend_on_which_branch_ends_first(seed: int) -> None:
+    edges = [("a", "x"), ("b", "y"), ("c", "d", {"ask": "Good?"}), ("c", "e"), ("f", "g", {"ask": "Bad?"}), ("f", "e")]
+    whole = definition(
+        [*"abcdefg", node("x", "agent"), node("y", "agent")], edges, model="m", ends=["x", "y", "d", "g"]
+    )
+    ended = {name: Ended("final", answer=True) for name in ("c>d", "f>g", "x", "y")}
+    run = Run(whole, given_by(ended), order=random.Random(seed), limits={"tokens": 100})
+    handed = {visit.node: visit.call.inherited["tokens"] for visit in run.visits if visit.node in ended}
+    assert handed == {"c>d": 100, "f>g": 90, "x": 80, "y": 70}
+
+
 # ── any order ────────────────────────────────────────────────────────────────────────────────────
 
 
