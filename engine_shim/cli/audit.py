@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_core.config import read_config
+from agent_core.errors import DefinitionError
 from agent_core.journal.chain import checked
 from agent_core.journal.seal import keys_of_host
 from agent_core.journal.source import load
@@ -137,6 +139,10 @@ def _policy(file: Path | None, changes: list[str]) -> dict[str, Any] | None:
             policy[key] = value
     if unknown := sorted(set(policy) - VARIABLE):
         raise typer.BadParameter(f"a policy may not vary {unknown[0]!r}, only {', '.join(sorted(VARIABLE))}")
+    try:
+        read_config({"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any", **policy}, where="policy")
+    except DefinitionError as error:
+        raise typer.BadParameter(str(error)) from None
     return policy
 
 

@@ -45,14 +45,17 @@ def _start(state: State) -> list[Visit]:
         ready = [name for name in schedule(state.progress) if not (_is_nested(state, name) and state.turn_taken)]
         if not ready:
             return visits
-        visited = state.begin(ready[0])
-        call = _call(state, visited)
-        if not isinstance(call, ToolCall):
-            _failed(state, visited, call)
-            continue
-        state.under_way.add((visited.node, visited.n))
-        state.budget.writes += call.doubtful
-        visits.append(Visit(visited.node, visited.n, call, after=(*visited.after, *_judgements(state, visited))))
+        for name in ready:
+            visited = state.begin(name)
+            call = _call(state, visited)
+            if not isinstance(call, ToolCall):
+                _failed(state, visited, call)
+                break  # what it leads to may change what else may start
+            state.under_way.add((visited.node, visited.n))
+            state.budget.writes += call.doubtful
+            visits.append(Visit(visited.node, visited.n, call, after=(*visited.after, *_judgements(state, visited))))
+            if state.turn_taken:
+                break
 
 
 def _judgements(state: State, visited: Visited) -> Iterator[Key]:

@@ -143,6 +143,8 @@ class Engine:
         """
         tape, base = self._held.run(run_id)
         check_tools(tape, self.registry)
+        if not (isinstance(at[0], str) and type(at[1]) is int):
+            raise DefinitionError("must be (strand, n)", where="at", value=at)
         new = new_run_id() if new_id is None else checked_run_id(new_id)
         if self.store.journal.load(new):
             raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
