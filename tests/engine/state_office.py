@@ -147,6 +147,7 @@ class Office:
                 self.loose.discard(job.run)
         elif job.kind == "cancel" and alone:
             assert result in ENDED or job.about["driven"], f"cancelled, and it is {result}"
-            self.loose.discard(job.run)
+            if result in ENDED:
+                self.loose.discard(job.run)
         elif job.kind == "pause" and alone:
             assert result in ("paused", *ENDED) or job.about["driven"], f"paused, and it is {result}"

@@ -247,7 +247,8 @@ class Lives(Office, RuleBasedStateMachine):
         if seen:
             for run in line.driving:
                 self.store.claims.release(run, line.host.steering.driver)
-                self.world.claimed.pop(run, None)
+                if run in self.world.claimed and self.world.claimed[run].holder is line.host:
+                    del self.world.claimed[run]
         self.settle()
 
     @precondition(lambda self: len(self.world.hosts) > 1 and self.driving())
