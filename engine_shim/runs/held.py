@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.journal.chain import checked, complete
+from agent_core.journal.decide import CONTROL
 from agent_core.journal.record import Tape
 from agent_core.loop.effects import Json
 from engine_shim.errors import DefinitionError, RunNotFound
@@ -45,6 +46,11 @@ class Held:
         """How a run ended, by its journal, which knows before the index does; None when it goes on."""
         tape, _ = self.run(run)
         return str(tape[ROOT][-1].record()["status"]) if complete(tape, ROOT) else None
+
+    def last_word(self, run: str) -> str | None:
+        """What was last asked of a run: pause, resume or cancel; None when nothing was."""
+        rows = self.store.journal.load(run).get(CONTROL)
+        return str(rows[-1].record()["decision"]) if rows else None
 
     def status(self, run: str) -> str:
         """A run's status, by the index."""

@@ -99,7 +99,9 @@ class Engine:
             if not begun or self.store.entry(run) is None:
                 definition, base = workflow.definition, str(workflow.base.resolve())
                 self.store.save(RunEntry(run, definition.id, definition.version, "pending", body["at"], base))
-            if not begun:
+            if begun:
+                self._take_up(run, reins, "caller")
+            else:
                 started = chained(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
                 self.store.journal.append(run, [started])
             return await self._drive(run, spec, workflow.base, reins, on_event)
@@ -112,7 +114,8 @@ class Engine:
         by: str = "caller",
         on_event: Callable[[Event], None] | None = None,
     ) -> RunResult:
-        """Go on with a run: where its process died, where it waited, or was paused. A finished one gives its result.
+        """Go on with a run: where its process died, where it waited, or was paused. A finished one gives its result,
+        and one that was to be cancelled ends.
 
         RunNotFound when the store holds no such run, RunBusy while somebody drives it, DefinitionError when this host
         lacks a tool that it needs, and DecisionError for a decision that fits nothing that waits; with nothing written.
@@ -123,8 +126,7 @@ class Engine:
         with self._steering.driving(run_id) as reins:
             if decisions:
                 decide(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
-            if self._held.status(run_id) == "paused" and not self._held.ended(run_id):
-                self._note(run_id, "resume", by)
+            self._take_up(run_id, reins, by)
             return await self._go_on(run_id, reins, on_event)
 
     async def fork(
@@ -213,6 +215,15 @@ class Engine:
                 return self._held.status(run) in stopped
             await asyncio.sleep(GLANCE_S)
         return True
+
+    def _take_up(self, run: str, reins: Reins, by: str) -> None:
+        """Let a run that was paused go on; one that was cancelled, by a driver that never heard of it, still ends."""
+        if self._held.ended(run):
+            return
+        if self._held.last_word(run) == "cancel":
+            reins.pull("cancel")
+        elif self._held.status(run) == "paused":
+            self._note(run, "resume", by)
 
     def _note(self, run: str, word: Control, by: str) -> None:
         if status := self._held.ended(run):

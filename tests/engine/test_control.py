@@ -10,6 +10,7 @@ import pytest
 from by_hand import action, final
 
 from agent_core import Approve
+from agent_core.drive import note
 from agent_core.errors import DecisionError
 from agent_core.journal.decide import CONTROL
 from agent_core.journal.seal import Keys
@@ -186,6 +187,30 @@ def test_cancelled_run_no_longer_waits_for_anybody() -> None:
         result = await host.engine.resume("r")
         assert (result.status, result.waiting, host.did) == ("cancelled", [], ["side"])
         assert host.sound(result)
+
+    played(play)
+
+
+def test_cancellation_that_no_driver_heard_of_still_ends_the_run() -> None:
+    async def play() -> None:
+        host = Host([action("pay", amount=5)])
+        await host.start([agent()])
+        note(host.store.journal, "r", "cancel", by="ann", keys=None)
+        assert (await host.engine.resume("r")).status == "cancelled"
+        with pytest.raises(DecisionError, match="has ended as cancelled"):
+            await host.engine.cancel("r")
+
+    played(play)
+
+
+def test_paused_run_that_is_submitted_again_goes_on_and_says_so() -> None:
+    async def play() -> None:
+        host = Host([action("pay", amount=5), final("done")])
+        await host.start([agent()])
+        await host.engine.pause("r", by="ann")
+        assert (await host.start([agent()])).status == "waiting"
+        said = [row.record()["decision"] for row in host.store.journal.load("r")[CONTROL]]
+        assert said == ["pause", "resume"]
 
     played(play)
 
