@@ -110,7 +110,11 @@ def _ended(state: State, visit: Visit, reply: Any, journal: Json | None) -> Sequ
             _succeeded(state, visited, reply.output)
         case Did() | Failed():
             _took(state, visited, visit, reply)
-            return [*_retried(state, visited, visit, _plain_error(state, visited, visit, reply)), *_start(state)]
+            error = _plain_error(state, visited, visit, reply)
+            again = _next_attempt(state, visited, visit, error, None)
+            if again is not None:
+                return [again, *_start(state)]
+            _failed(state, visited, error)
         case _:
             return [*_nested(state, visited, visit, reply, journal), *_start(state)]
     return _start(state)
@@ -146,14 +150,19 @@ def _nested(state: State, visited: Visited, visit: Visit, outcome: Any, journal:
         visited.waiting = outcome.waiting
         return ()
     answer = outcome.answer()
+    message = (outcome.output.get("error") or {}).get("message", answer.error)
+    error = _error(outcome.finish_reason, message, visited)
+    again = None if answer.success else _next_attempt(state, visited, visit, error, outcome.spent)
+    if again is not None:  # what this one spent is among what the next one starts with, and is counted there
+        visited.seconds += visit.delay
+        return (again,)
     _took(state, visited, visit, answer)
     if outcome.finish_reason == "cancelled":
         state.cancelled = True
     elif answer.success:
         _succeeded(state, visited, visited.output)
     else:
-        message = (outcome.output.get("error") or {}).get("message", answer.error)
-        return _retried(state, visited, visit, _error(outcome.finish_reason, message, visited), outcome.spent)
+        _failed(state, visited, error)
     return ()
 
 
@@ -225,22 +234,24 @@ def _links(state: State, visited: Visited) -> Sequence[Link]:
     return state.progress.graph.outgoing[visited.node]
 
 
-def _retried(state: State, visited: Visited, visit: Visit, error: Json, spent: Json | None = None) -> Sequence[Visit]:
-    """The node's next attempt, in a strand of its own and with what is left; without one, it has failed.
+def _next_attempt(state: State, visited: Visited, visit: Visit, error: Json, spent: Json | None) -> Visit | None:
+    """The node's next attempt, in a strand of its own and with what is left; None when there is none.
 
     Only what may be better the next time is tried again, and never what must not happen twice.
     """
     retry = state.nodes[visited.node].retry
     written = visit.call.doubtful if spent is None else spent["writes"]
-    if retry and visit.attempt + 1 < retry.max_attempts and error["kind"] in RETRIED and not written:
-        delay = retry.delay * retry.backoff**visit.attempt
-        left = state.left(visited)
-        if left is None or left > delay:
-            state.under_way.add((visited.node, visited.n))
-            call = state.bound(visit.call, None if left is None else left - delay)
-            return (replace(visit, call=call, attempt=visit.attempt + 1, delay=delay, spent=spent),)
-    _failed(state, visited, error)
-    return ()
+    if not retry or visit.attempt + 1 >= retry.max_attempts or error["kind"] not in RETRIED or written:
+        return None
+    delay = retry.delay * retry.backoff**visit.attempt
+    before = visit.delay if spent is not None else 0.0
+    left = state.left(visited)
+    if left is not None:
+        left -= before + delay
+        if left <= (spent or {}).get("seconds", 0.0):
+            return None
+    state.under_way.add((visited.node, visited.n))
+    return replace(visit, call=state.bound(visit.call, left), attempt=visit.attempt + 1, delay=delay, spent=spent)
 
 
 def _error(kind: str, message: str, visited: Visited) -> Json:

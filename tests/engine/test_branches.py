@@ -337,6 +337,22 @@ def test_next_attempt_starts_with_what_the_last_one_spent() -> None:
     assert [visit.spent for visit in run.visits] == [None, {"steps": 2, "writes": 0}]
 
 
+def test_what_an_attempt_spent_is_counted_once() -> None:
+    def ended(reason: str, seconds: float, tokens: int) -> Ended:
+        each = Ended(reason, seconds=seconds)  # of all attempts so far, as an agent tells it
+        each.spent = {"steps": 2, "writes": 0, "seconds": seconds}
+        each.usage = {**each.usage, "input_tokens": tokens, "output_tokens": 0}
+        return each
+
+    replies = [ended("model_error", 10.0, 30), ended("model_error", 15.0, 50), ended("final", 20.0, 60)]
+    node_ = node("a", "agent", timeout=60, retry={"max_attempts": 3, "delay": 2, "backoff": 1})
+    run = Run(definition([node_]), given_by({"a": replies}), limits={"tokens": 100})
+    handed = [(visit.call.inherited["tokens"], visit.call.inherited["seconds"]) for visit in run.visits]
+    assert handed == [(100, 60.0), (100, 58.0), (100, 56.0)]  # of which each starts with what was spent before it
+    assert run.outcome.seconds == 24.0
+    assert run.outcome.answer().usage["input_tokens"] == 60
+
+
 # ── times ────────────────────────────────────────────────────────────────────────────────────────
 
 
