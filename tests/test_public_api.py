@@ -10,7 +10,7 @@ NAMES = {
     agent_core: """Action AgentConfig AgentOutput Approve DecisionError DefinitionError Deny Edit Fail Final
         JournalError JsonlJournal MemoryJournal Plan ProtocolError Replay Retry Skip SqliteJournal Verification
         agent_tool parse replay run_agent run_agent_sync step_schema verify""",
-    agent_core.models: "Completion ModelClient ModelError ModelInfo Question ScriptedModel create_model",
+    agent_core.models: "Completion Delta ModelClient ModelError ModelInfo Question ScriptedModel create_model",
     engine_shim: """DefinitionError Engine EngineError MemoryRunStore RunBusy RunNotFound RunResult SqliteRunStore
         Workflow load_workflow""",
 }

@@ -1,6 +1,6 @@
 """ModelClient: the seam to language models."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -9,7 +9,8 @@ from typing import Any, Protocol
 class Question:
     """One question: `messages` are JSON texts in wire shape; `strand` and `index` say which of a run's it is.
 
-    `options` may hold temperature, top_p, seed, stop, max_output_tokens, response_format and step_schema.
+    `options` may hold temperature, top_p, seed, stop, max_output_tokens, response_format and step_schema; in the
+    dialect of native function calling, tools (OpenAI's shape) and tool_choice.
     """
 
     model: str
@@ -21,7 +22,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply in plain text. Token counts are None where the vendor gave none; `requests` counts every attempt."""
+    """A reply. Token counts are None where the vendor gave none; `requests` counts every attempt.
+
+    `calls` are native function calls, {"name", "arguments"} each, the arguments as the text that came; what else
+    stands in a call, and all of `echo`, the vendor wants back with the message in the questions that follow.
+    """
 
     content: str
     finish_reason: str = "stop"
@@ -29,16 +34,28 @@ class Completion:
     output_tokens: int | None = None
     cost: float | None = None
     requests: int = 1
+    calls: tuple[dict[str, Any], ...] = ()
+    echo: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a reply's text as it is written. `anew`: the reply begins again, all pieces before are void."""
+
+    text: str
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model; None where it is not."""
+    """What is known of a model; None where it is not. The window and the limit are tokens."""
 
     name: str
     context_window: int | None = None
     output_limit: int | None = None
+    function_calling: bool | None = None
     json_schema: bool | None = None
+    streaming: bool | None = None
 
 
 class ModelError(Exception):
@@ -54,6 +71,10 @@ class ModelClient(Protocol):
 
     async def complete(self, question: Question) -> Completion:
         """The reply; raises ModelError. The caller sets the deadline by cancelling."""
+        ...
+
+    def stream(self, question: Question) -> AsyncIterator[Delta | Completion]:
+        """The reply's text as it is written, and last the whole reply, the same as `complete` gives."""
         ...
 
     def info(self) -> ModelInfo: ...

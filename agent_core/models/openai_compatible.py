@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from random import random
@@ -12,7 +13,7 @@ from weakref import WeakKeyDictionary
 from agent_core.errors import DefinitionError
 from agent_core.models.chat_reply import Refusal, read
 from agent_core.models.chat_request import Habits, request_body, toned_down
-from agent_core.models.client import Completion, ModelError, ModelInfo, Question
+from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
 
 if TYPE_CHECKING:
     from agent_core.models.wire import Wire
@@ -54,6 +55,12 @@ class OpenAICompatible:
                 raise self._error(outcome, requests)
             await asyncio.sleep(self._pause(outcome, attempts))
             attempts += 1
+
+    async def stream(self, question: Question) -> AsyncIterator[Delta | Completion]:
+        """The reply in one piece."""
+        completion = await self.complete(question)
+        yield Delta(completion.content)
+        yield completion
 
     def info(self) -> ModelInfo:
         refuses = self._habits.format != "json_schema"

@@ -1,26 +1,28 @@
 """ScriptedModel: recorded replies instead of a model; for tests, demos and offline runs."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from agent_core.errors import DefinitionError
-from agent_core.models.client import Completion, ModelError, ModelInfo, Question
+from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
 
 Messages = list[dict[str, Any]]
 Reply = str | Mapping[str, Any]
 Replies = Sequence[Reply]
 Answer = Callable[[Messages], "Reply | Awaitable[Reply]"]
+PIECE = 8
 
 
 class ScriptedModel:
     """Answers from a script: reply k is for the strand's k-th question, so a resumed run needs no cursor.
 
-    `script` is a list of texts or {content, finish_reason?, usage?}, a mapping from strand path to such a list,
-    or a function of the messages as sent. A script that has run dry is a model error.
+    `script` is a list of texts or {content, finish_reason?, usage?, calls?}, a mapping from strand path to such a
+    list, or a function of the messages as sent. `calls` are native function calls, {name, arguments} each, the
+    arguments as JSON text or as an object. A script that has run dry is a model error.
     """
 
     def __init__(self, script: Replies | Mapping[str, Replies] | Answer, *, name: str = "scripted") -> None:
@@ -47,7 +49,15 @@ class ScriptedModel:
         usage = reply.get("usage") or {}
         given = usage.get("input_tokens", usage.get("prompt_tokens"))
         got = usage.get("output_tokens", usage.get("completion_tokens"))
-        return Completion(reply["content"] or "", reply.get("finish_reason", "stop"), given, got, usage.get("cost"))
+        finish_reason, calls = reply.get("finish_reason", "stop"), tuple(map(_call, reply.get("calls", ())))
+        return Completion(reply["content"] or "", finish_reason, given, got, usage.get("cost"), calls=calls)
+
+    async def stream(self, question: Question) -> AsyncIterator[Delta | Completion]:
+        """The reply in pieces of a few characters."""
+        completion = await self.complete(question)
+        for start in range(0, len(completion.content), PIECE):
+            yield Delta(completion.content[start : start + PIECE])
+        yield completion
 
     async def _reply(self, question: Question) -> Reply:
         if callable(self._script):
@@ -59,10 +69,15 @@ class ScriptedModel:
         return replies[question.index]
 
     def info(self) -> ModelInfo:
-        return ModelInfo(self._name)
+        return ModelInfo(self._name, streaming=True)
 
     async def close(self) -> None:
         """Nothing to let go of."""
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = call["arguments"]
+    return {**call, "arguments": arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()}
 
 
 def _check(script: Any, name: str) -> None:
@@ -71,5 +86,5 @@ def _check(script: Any, name: str) -> None:
             raise DefinitionError("must be an array of replies", where=f"{name}/{where}", value=replies)
         for index, reply in enumerate(replies):
             if not isinstance(reply, str) and not (isinstance(reply, dict) and "content" in reply):
-                told = "must be a text or {content, finish_reason?, usage?}"
+                told = "must be a text or {content, finish_reason?, usage?, calls?}"
                 raise DefinitionError(told, where=f"{name}/{where}/{index}".replace("//", "/"), value=reply)
