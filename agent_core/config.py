@@ -12,9 +12,6 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 
 _LATER = {
     "mode": ("react", "plan mode is not built yet; use 'react'"),
-    "protocol": ("json", "native function calling is not built yet; use 'json'"),
-    "tool_choice": ("auto", "tool_choice belongs to native function calling, which is not built yet; leave it out"),
-    "fallback_models": ([], "fallback models are not built yet; leave the list empty"),
 }
 
 
@@ -81,7 +78,9 @@ class AgentConfig(_Strict):
     approval: Approval = "never"
     answer_schema: dict[str, Any] | None = None
     primary_output: str = "final_answer"
-    fallback_models: list[str] = []
+    fallback_models: list[Annotated[str, Field(min_length=1)]] = Field(
+        default=[], description="Asked in this order, from then on, when the model before gave no answer"
+    )
     base_url: str | None = None
     api_key_env: str | None = None
     plan: PlanConfig = PlanConfig()
@@ -103,6 +102,9 @@ def read_config(config: Any, *, where: str = "config") -> AgentConfig:
                 "rate limits are not built yet; leave it out",
                 where=f"{where}/allowed_tools/{index}/rate_limit",
             )
+    if read.tool_choice != "auto" and read.protocol != "tools":
+        told = "belongs to native function calling; leave it out, or set protocol: tools"
+        raise DefinitionError(told, where=f"{where}/tool_choice", value=read.tool_choice)
     if read.messages_json is None and read.prompt is None:
         raise DefinitionError("give messages_json or prompt: the agent has nothing to answer", where=where)
     return read

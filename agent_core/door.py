@@ -9,6 +9,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
+import orjson
+
 from agent_core.errors import DefinitionError
 from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.record import depth
@@ -91,7 +93,21 @@ class Door:
         """The reply as a journal can hold it: without secrets, and a lone surrogate as the JSON escape that it is."""
         content = self.redactor.json_text(completion.content.encode("utf-8", "backslashreplace").decode())
         usage, seconds = _usage(effect, completion), perf_counter() - start
-        return Said(content, completion.finish_reason, usage, now(), seconds, completion.requests, effect.model)
+        calls, echo = [self._sound(call) for call in completion.calls], self._sound(completion.echo)
+        return Said(
+            content, completion.finish_reason, usage, now(), seconds, completion.requests, effect.model, calls, echo
+        )
+
+    def _sound(self, value: Any) -> Any:
+        """A value of the reply, its texts treated as the reply's own is."""
+        match value:
+            case str():
+                return self.redactor.json_text(value.encode("utf-8", "backslashreplace").decode())
+            case dict():
+                return {self._sound(key): self._sound(each) for key, each in value.items()}
+            case list() | tuple():
+                return [self._sound(each) for each in value]
+        return value
 
     # ── tools ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -149,9 +165,9 @@ def _usage(effect: CallModel, completion: Completion) -> Json:
     """The vendor's count, or an estimate that says so."""
     given, got = completion.input_tokens, completion.output_tokens
     if given is None:
-        given = sum(map(len, effect.messages)) // 4
+        given = (sum(map(len, effect.messages)) + len(orjson.dumps(effect.options.get("tools", [])))) // 4
     if got is None:
-        got = estimate(completion.content)
+        got = sum([estimate(text) for text in (completion.content, *(c["arguments"] for c in completion.calls))])
     estimated = completion.input_tokens is None or completion.output_tokens is None
     return {"input_tokens": given, "output_tokens": got, "cost": completion.cost, "estimated": estimated}
 

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import orjson
 from pydantic import BaseModel
 
 from agent_core.config import AgentConfig, read_config
@@ -16,6 +17,7 @@ from agent_core.loop.budget import limits_of
 from agent_core.loop.effects import Json
 from agent_core.loop.messages import last_turns, read_messages
 from agent_core.loop.step_schema import step_schema
+from agent_core.loop.tools_dialect import function_name, names_of
 from agent_core.policy import tool_policies
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
@@ -46,7 +48,7 @@ def prepare_agent(
         ConfigSchema(read.answer_schema, foreign=True, where="answer_schema")
     tools = tool_policies(read, registry, inherited.get("fills", ()))
     given = _conversation(read)
-    texts = templates(read.language, read.prompts, base)
+    texts = templates(read.language, read.prompts, base, protocol=read.protocol)
     system, messages = _messages(read, texts, tools, given)
     body: Json = {
         "loop": "agent",
@@ -113,6 +115,8 @@ def _messages(config: AgentConfig, texts: Json, tools: Json, given: Sequence[Jso
     }
     examples = [render(texts["examples"], variables)] if config.examples is None else config.examples
     protocol = [render(texts["system"], variables), render(texts["react"], variables)]
+    if config.answer_schema is not None:
+        protocol.append(render(texts["answer"], {"answer_schema": orjson.dumps(config.answer_schema).decode()}))
     parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *examples]
     return "\n\n".join(part for part in parts if part), rest
 
@@ -137,12 +141,44 @@ def _options(config: AgentConfig, tools: Json) -> Json:
     """What goes to the model beside the messages."""
     names = ("temperature", "top_p", "seed", "stop", "max_output_tokens")
     options = {name: value for name in names if (value := getattr(config, name)) is not None}
-    options["response_format"] = config.response_format
-    if config.response_format in ("auto", "json_schema"):
-        visible = [(code, tool["visible"]) for code, tool in tools.items()]
-        options["step_schema"] = step_schema(visible, answer_schema=config.answer_schema)
+    if config.protocol == "tools":
+        options |= _functions(config, tools)
+    else:
+        options |= _format(config, tools)
     where = {name: value for name in ("base_url", "api_key_env") if (value := getattr(config, name)) is not None}
     return {**options, **where}
+
+
+def _format(config: AgentConfig, tools: Json) -> Json:
+    """How replies are constrained in the JSON dialect."""
+    if config.response_format not in ("auto", "json_schema"):
+        return {"response_format": config.response_format}
+    visible = [(code, tool["visible"]) for code, tool in tools.items()]
+    return {
+        "response_format": config.response_format,
+        "step_schema": step_schema(visible, answer_schema=config.answer_schema),
+        "final_schema": step_schema((), answer_schema=config.answer_schema, final_only=True),
+    }
+
+
+def _functions(config: AgentConfig, tools: Json) -> Json:
+    """The tools as functions, in OpenAI's shape; DefinitionError when two of them would have one name."""
+    if not tools:
+        return {}
+    names = names_of(tools)
+    if taken := [code for code in tools if names[function_name(code)] != code]:
+        name = function_name(taken[0])
+        told = f"this tool and {names[name]!r} would both be called {name!r} in function calling; allow one of them"
+        raise DefinitionError(told, where="allowed_tools", value=taken[0])
+    functions = [_function(code, tool) for code, tool in tools.items()]
+    choice = {} if config.tool_choice == "auto" else {"tool_choice": config.tool_choice}
+    return {"tools": functions, **choice}
+
+
+def _function(code: str, tool: Json) -> Json:
+    parameters = {"type": "object", "properties": {}} | tool["visible"]
+    told = {"name": function_name(code), "description": tool["description"], "parameters": parameters}
+    return {"type": "function", "function": told}
 
 
 @lru_cache

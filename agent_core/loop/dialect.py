@@ -1,55 +1,57 @@
-"""The JSON dialect: how neutral messages reach a model that can only read and write text. Pure.
+"""A dialect: how neutral messages reach a model, and how its replies are read. Everything behind it is one code. Pure.
 
-Its own actions and answers stand there as the protocol's JSON; observations and errors are prose in the user's
-turn, never JSON that looks like a reply, since a small model echoes what looks like one.
+`json` is the Action/Final protocol in plain text, for any model; `tools` is native function calling.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
-import orjson
+from agent_core.loop.effects import Json, Said, ToolCall
+from agent_core.loop.protocol import Action, Final, Mode, ProtocolError
 
-from agent_core.loop.effects import Json
-from agent_core.loop.prose import Prose
-from agent_core.loop.protocol import Action, Final, render
-
-
-def encode(messages: Sequence[Json], prose: Prose) -> list[Json]:
-    """A conversation as {role, content} messages; neighbours of one role become one message."""
-    sent: list[Json] = []
-    for role, content in _lines(messages, prose):
-        if sent and sent[-1]["role"] == role:
-            sent[-1]["content"] += f"\n\n{content}"
-        else:
-            sent.append({"role": role, "content": content})
-    return sent
+Reading = Sequence[Action] | Final | ProtocolError
+ECHO_MAX = 2000
+"""Characters of a reply that was unreadable or refused that the model is shown again."""
 
 
-def _lines(messages: Sequence[Json], prose: Prose) -> Iterator[tuple[str, str]]:
-    """Each message as (role, text). The answers to a call are the tool messages right behind it."""
-    answered: set[int] = set()
-    for index, message in enumerate(messages):
-        if message["role"] == "tool":
-            if index not in answered:
-                yield "user", prose.observation(message.get("name") or "a tool", message["content"])
-        elif message.get("tool_calls"):
-            behind = takewhile(lambda place: messages[place]["role"] == "tool", range(index + 1, len(messages)))
-            answers = {messages[place].get("tool_call_id"): place for place in reversed(list(behind))}
-            answered.update(answers[call["id"]] for call in message["tool_calls"] if call.get("id") in answers)
-            yield from _calls(message, {id_: messages[place] for id_, place in answers.items()}, prose)
-        elif message["role"] == "assistant":
-            yield "assistant", render(Final(message["content"]))
-        else:
-            yield message["role"], message["content"]
+class Entry(NamedTuple):
+    """One message as it is sent: role, content, and `more` of what the wire knows.
+
+    `observation` may be shortened, `turn` numbers the turns that may be dropped.
+    """
+
+    role: str
+    content: str
+    observation: bool = False
+    turn: int | None = None
+    more: Mapping[str, object] | None = None
+
+    def wire(self) -> Json:
+        message: Json = {"role": self.role, "content": self.content}
+        return {**message, **self.more} if self.more else message
 
 
-def _calls(message: Json, answers: dict[Any, Json], prose: Prose) -> Iterator[tuple[str, str]]:
-    """Each call as an action of its own, with its answer right behind it."""
-    thought = message["content"] or None
-    for call in message["tool_calls"]:
-        tool = call["function"]["name"]
-        args = orjson.loads(call["function"].get("arguments") or "{}")
-        yield "assistant", render(Action(tool, args, thought))
-        answer = answers.get(call.get("id"))
-        yield "user", prose.observation(tool, answer["content"] if answer else "no answer was recorded")
+class Told(NamedTuple):
+    """What came of one call, as the model is told: it was `seen`, the tool `failed`, or the call was `refused`."""
+
+    call: ToolCall
+    text: str
+    how: Literal["seen", "failed", "refused"]
+
+
+class Dialect(Protocol):
+    """The words of one run. Entries come in two parts: the model's own step, and what it hears of that."""
+
+    def opening(self, messages: Sequence[Json]) -> list[Entry]:
+        """The conversation before the run."""
+        ...
+
+    def read(self, reply: Said, *, mode: Mode, any_answer: bool) -> Reading:
+        """The calls or the answer that a reply is, or why it is neither. `any_answer`: it may be any JSON value."""
+        ...
+
+    def acted(self, reply: Said, thought: str | None, told: Sequence[Told]) -> tuple[list[Entry], list[Entry]]: ...
+
+    def unreadable(self, reply: Said, error: str, id_: str) -> tuple[list[Entry], list[Entry]]:
+        """`id_` is what calls that could not be read are known by."""
+        ...

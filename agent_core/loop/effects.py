@@ -142,7 +142,11 @@ Effect = CallModel | CallTools | Classify | Wait | Decided | Visits
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A model's reply. `usage` has input_tokens, output_tokens, estimated and, where known, cost."""
+    """A model's reply. `usage` has input_tokens, output_tokens, estimated and, where known, cost.
+
+    `calls` are native function calls, {name, arguments} each; what else stands in them, and all of `echo`, goes back
+    to the vendor with the message.
+    """
 
     content: str
     finish_reason: str
@@ -151,6 +155,8 @@ class Said:
     seconds: float
     requests: int = 1
     model: str = ""
+    calls: Sequence[Json] = ()
+    echo: Json | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +215,17 @@ Stop = Cancelled | Suspended
 Answer = Said | Result
 ToolReply = Answer | Stop
 _ANSWERS: Mapping[str, type[Said] | type[Did] | type[Failed]] = {"said": Said, "did": Did, "failed": Failed}
+_SELDOM = ("calls", "echo")
+"""What stands in the record only where there is something."""
 _NAMES = {kind: name for name, kind in _ANSWERS.items()}
 
 
 def answer_record(answer: Answer) -> Json:
     """An answer as the journal holds it; `answer_from` is its inverse."""
     body = {name: getattr(answer, name) for name in answer.__slots__}
+    for name in _SELDOM:
+        if not body.get(name):
+            body.pop(name, None)
     return {"kind": "answered", "reply": _NAMES[type(answer)], **body}
 
 

@@ -33,6 +33,15 @@ class Prose:
     def tool_error(self, tool: str, error: str) -> str:
         return _filled(self.texts["tool_error"], {"tool": tool, "error": error})
 
+    def told(self, how: str, tool: str, text: str) -> str:
+        """What came of a call: it was `seen`, the tool `failed`, or the call was `refused`."""
+        match how:
+            case "seen":
+                return self.observation(tool, text)
+            case "failed":
+                return self.tool_error(tool, text)
+        return self.error(text)
+
     def observation(self, tool: str, text: str) -> str:
         return _filled(self.texts["observation"], {"tool": tool, "observation": text})
 

@@ -16,7 +16,20 @@ from agent_core.loop.protocol_error import (
     object_fault,
 )
 
-__all__ = ["Action", "Final", "Kind", "Mode", "Plan", "PlanStep", "ProtocolError", "Step", "parse", "render"]
+__all__ = [
+    "Action",
+    "Final",
+    "Kind",
+    "Mode",
+    "Plan",
+    "PlanStep",
+    "ProtocolError",
+    "Step",
+    "parse",
+    "read_value",
+    "render",
+    "unwrap",
+]
 
 MAX_BYTES = 2**20
 
@@ -76,7 +89,7 @@ def parse(
         return unreadable
     if mode != "tolerant":
         return _read(reply, any_answer)
-    body, stripped = _unwrap(reply)
+    body, stripped = unwrap(reply)
     step = _read(body, any_answer)
     if isinstance(step, ProtocolError) and step.kind == "multiple_values":
         first = _first_action(body)
@@ -114,7 +127,8 @@ def _unreadable(reply: str, finish_reason: str) -> ProtocolError | None:
     return None
 
 
-def _unwrap(reply: str) -> tuple[str, tuple[str, ...]]:
+def unwrap(reply: str) -> tuple[str, tuple[str, ...]]:
+    """The reply without a byte order mark, a leading think block and one code fence, and which of them it had."""
     body, stripped = reply.strip(json_text.WHITE_SPACE), []
     if reply.startswith("\ufeff"):
         body = body[1:].lstrip(json_text.WHITE_SPACE)
@@ -140,14 +154,21 @@ def _first_action(body: str) -> Action | None:
 # --- the object -----------------------------------------------------------------------------------
 
 
-def _read(body: str, any_answer: bool) -> Step | ProtocolError:
+def read_value(body: str) -> Any:
+    """The JSON value that a text is, or the ProtocolError that says why it is none that we read."""
     try:
         value = json_text.decode(body)
     except ValueError:
         return _undecodable(body)
     flaw = json_text.flaw(value)
-    fault = flawed(flaw) if flaw else object_fault(value, any_answer=any_answer)
-    return fault or _step(value)
+    return flawed(flaw) if flaw else value
+
+
+def _read(body: str, any_answer: bool) -> Step | ProtocolError:
+    value = read_value(body)
+    if isinstance(value, ProtocolError):
+        return value
+    return object_fault(value, any_answer=any_answer) or _step(value)
 
 
 def _step(value: dict[str, Any]) -> Step:

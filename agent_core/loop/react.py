@@ -53,15 +53,18 @@ def _step(turn: Turn, reply: Said | Failed | Stop) -> Step:
         return turn.end("cancelled")
     turn.heard(reply)
     if isinstance(reply, Failed):
-        return turn.end(_model_failure(turn, reply), reply.message)
+        return None if turn.falls_back(reply) else turn.end(_model_failure(turn, reply), reply.message)
     if reply.finish_reason == "content_filter":
         turn.trace.add(turn.budget.steps, at=reply.at, seconds=reply.seconds, error="content_filter")
         return turn.end("content_filter")
     step = turn.read(reply)
-    if isinstance(step, Action):
-        return (yield from _act(turn, reply, [step]))
-    yield Decided(_decision(turn, step))
-    return turn.final(reply, step) if isinstance(step, Final) else turn.unreadable(reply, step)
+    if isinstance(step, Final):
+        yield Decided(_decision(turn, step))
+        return turn.final(reply, step)
+    if isinstance(step, ProtocolError):
+        yield Decided(_decision(turn, step))
+        return turn.unreadable(reply, step)
+    return (yield from _act(turn, reply, step))
 
 
 def _model_failure(turn: Turn, reply: Failed) -> FinishReason:
@@ -85,9 +88,8 @@ def _act(turn: Turn, reply: Said, actions: Sequence[Action]) -> Step:
         return _stopped(turn, reply, thought, runnable, settled)
     running = [call for call, verdict in settled if verdict.verdict == "run"]
     results = yield from _run(turn, running)
-    for result in results:
-        if isinstance(result, Stop):
-            return _stopped(turn, reply, thought, running, result)
+    if stops := [result for result in results if isinstance(result, Stop)]:
+        return _stopped(turn, reply, thought, running, _stop_of(stops))
     replies = {call.id: result for call, result in zip(running, results, strict=False)}
     return turn.acted(reply, thought, [(call, replies.get(call.id, verdict)) for call, verdict in settled])
 
@@ -97,10 +99,11 @@ def _judged(turn: Turn, actions: Sequence[Action]) -> Generator[Effect, Any, Jud
     for index, action in enumerate(actions):
         effect = effect_of(turn.tools.get(action.tool), action.args)
         call = turn.call(index, len(actions), action, effect or "write")
-        verdict = turn.judge(call)
+        beside = sum(other.tool == call.tool and verdict.verdict != "refuse" for other, verdict in judged)
+        verdict = turn.judge(call, beside=beside)
         if effect is None and verdict.verdict != "refuse":  # only a call that may be made is shown to the tool
             call = replace(call, effect=(yield Classify(index, call.tool, call.config)))
-            verdict = turn.judge(call)
+            verdict = turn.judge(call, beside=beside)
         judged.append((call, verdict))
     return judged
 
@@ -150,6 +153,14 @@ def _run(turn: Turn, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[T
         turn.spent(replies)
         done.extend(replies)
     return done
+
+
+def _stop_of(stops: Sequence[Stop]) -> Stop:
+    """What stops a batch: a cancellation before all else, and of what waits, everything."""
+    suspended = [stop for stop in stops if isinstance(stop, Suspended)]
+    if len(suspended) < len(stops):
+        return next(stop for stop in stops if isinstance(stop, Cancelled))
+    return Suspended(suspended[0].reason, tuple([each for stop in suspended for each in stop.waiting]))
 
 
 def _stopped(turn: Turn, reply: Said, thought: str | None, calls: Sequence[ToolCall], stop: Stop) -> AgentOutcome:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import NamedTuple
 
 import orjson
 
 from agent_core.loop.clip import clip
+from agent_core.loop.dialect import Entry
 from agent_core.loop.effects import Json
 from agent_core.loop.json_text import snug
 from agent_core.loop.tokens import estimate
@@ -15,43 +15,31 @@ SHORTENED = 80
 PER_MESSAGE = 4
 
 
-class Entry(NamedTuple):
-    """One message as it is sent. `observation` may be shortened, `turn` numbers the turns that may be dropped."""
-
-    role: str
-    content: str
-    observation: bool = False
-    turn: int | None = None
-
-    def wire(self) -> bytes:
-        return snug(orjson.dumps({"role": self.role, "content": self.content}))
-
-    def tokens(self) -> int:
-        return estimate(self.content) + PER_MESSAGE
-
-
 class Transcript:
     """Grows at its end only, so that vendors' prefix caches hit, until `max_tokens` forces a cut.
 
-    `kept` are the neutral messages for the next turn: no system message, no unreadable reply, no repair.
+    `kept` are the neutral messages for the next turn: no system message, no unreadable reply, no repair. What goes
+    `beside` the messages in each question takes room too.
     The digest is chained over neutral messages: each covers the last and what is new.
     """
 
-    def __init__(self, sent: Sequence[Json], kept: Sequence[Json], max_tokens: int | None) -> None:
+    def __init__(
+        self, sent: Sequence[Entry], kept: Sequence[Json], max_tokens: int | None, *, beside: object = None
+    ) -> None:
         self.kept: list[Json] = list(kept)
         self.entries = _numbered(sent)
-        self.digest = sha256(orjson.dumps(list(sent))).hexdigest()
-        self._wire = [entry.wire() for entry in self.entries]
+        self.digest = sha256(orjson.dumps([entry.wire() for entry in sent])).hexdigest()
+        self._wire = [_bytes(entry) for entry in self.entries]
         self._max_tokens = max_tokens
-        self._tokens = sum(entry.tokens() for entry in self.entries) if max_tokens else 0
+        fixed = estimate(orjson.dumps(beside).decode()) if beside else 0
+        self._tokens = fixed + sum(map(_tokens, self.entries)) if max_tokens else 0
 
-    def add(self, role: str, content: str, neutral: Sequence[Json], *, observation: bool = False) -> None:
-        """Send `content` from now on; `neutral` is what it stands for."""
-        entry = Entry(role, content, observation)
-        self.entries.append(entry)
-        self._wire.append(entry.wire())
+    def add(self, entries: Sequence[Entry], neutral: Sequence[Json]) -> None:
+        """Send these from now on; `neutral` is what they stand for."""
+        self.entries += entries
+        self._wire += [_bytes(entry) for entry in entries]
         if self._max_tokens:
-            self._tokens += entry.tokens()
+            self._tokens += sum(map(_tokens, entries))
         self.digest = sha256(self.digest.encode() + orjson.dumps(neutral)).hexdigest()
 
     def keep(self, *messages: Json) -> None:
@@ -70,7 +58,7 @@ class Transcript:
         shortened, dropped = self._shorten(), self._drop()
         if not shortened and not dropped:
             return None
-        self._wire = [entry.wire() for entry in self.entries]
+        self._wire = [_bytes(entry) for entry in self.entries]
         self.digest = sha256(orjson.dumps([[entry.role, entry.content] for entry in self.entries])).hexdigest()
         return {"shortened": shortened, "dropped": dropped}
 
@@ -85,7 +73,7 @@ class Transcript:
             if entry.observation and len(entry.content) > SHORTENED:
                 shorter = entry._replace(content=clip(entry.content, SHORTENED))
                 self.entries[index] = shorter
-                self._tokens += shorter.tokens() - entry.tokens()
+                self._tokens += _tokens(shorter) - _tokens(entry)
                 count += 1
         return count
 
@@ -94,19 +82,28 @@ class Transcript:
         for turn in sorted({entry.turn for entry in self.entries if entry.turn is not None}):
             if not self._over():
                 break
-            self._tokens -= sum(entry.tokens() for entry in self.entries if entry.turn == turn)
+            self._tokens -= sum(_tokens(entry) for entry in self.entries if entry.turn == turn)
             self.entries = [entry for entry in self.entries if entry.turn != turn]
         return before - len(self.entries)
 
 
-def _numbered(sent: Sequence[Json]) -> list[Entry]:
+def _bytes(entry: Entry) -> bytes:
+    return snug(orjson.dumps(entry.wire()))
+
+
+def _tokens(entry: Entry) -> int:
+    """An estimate, of native calls too."""
+    more = estimate(orjson.dumps(entry.more).decode()) if entry.more else 0
+    return estimate(entry.content) + more + PER_MESSAGE
+
+
+def _numbered(sent: Sequence[Entry]) -> list[Entry]:
     """The opening conversation: its turns are numbered, all but the last, which is the question itself."""
-    starts = [index for index, message in enumerate(sent) if message["role"] == "user"]
+    starts = [index for index, entry in enumerate(sent) if entry.role == "user"]
     last = starts[-1] if starts else len(sent)
     entries, turn = [], -1
-    for index, message in enumerate(sent):
-        turn += message["role"] == "user"
-        droppable = message["role"] != "system" and index < last
-        number = max(turn, 0) if droppable else None
-        entries.append(Entry(message["role"], message["content"], turn=number))
+    for index, entry in enumerate(sent):
+        turn += entry.role == "user"
+        droppable = entry.role != "system" and index < last
+        entries.append(entry._replace(turn=max(turn, 0) if droppable else None))
     return entries

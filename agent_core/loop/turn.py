@@ -2,23 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.clip import as_text, clip
-from agent_core.loop.dialect import encode
+from agent_core.loop.dialect import ECHO_MAX, Dialect, Entry, Reading, Told
 from agent_core.loop.effects import CallModel, Did, Edit, Failed, FinishReason, Json, Result, Said, ToolCall, ToolReply
+from agent_core.loop.json_dialect import JsonDialect
 from agent_core.loop.judge import Verdict, compiled_schema, judge, listed
 from agent_core.loop.messages import action_message, tool_message
+from agent_core.loop.options import Options
 from agent_core.loop.outcome import AgentOutcome, error_of
 from agent_core.loop.prose import Prose, Repair
-from agent_core.loop.protocol import Action, Final, Plan, ProtocolError, parse, render
+from agent_core.loop.protocol import Action, Final, ProtocolError
 from agent_core.loop.provenance import texts_in
+from agent_core.loop.tools_dialect import ToolsDialect, names_of
 from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
 
-ECHO_MAX = 2000
-"""Characters of an unreadable reply that the model is shown again."""
+FALLS_BACK = ("model_error", "timeout")
+"""Failures of a model after which the next one is asked."""
 
 
 class Turn:
@@ -38,13 +41,14 @@ class Turn:
         self.repairs = 0
         self.repair: Repair | None = None
         self._prefix: str = started["call_prefix"]
-        self._options: Json = started["options"]
+        self._options = Options(started["options"])
+        self._models: list[str] = [self.config["model"], *self.config.get("fallback_models", ())]
         self._run: str = started["run"]
-        sent = encode(started["messages"], self.prose)
-        if notice := self.prose.notice(self.budget):
-            _add_notice(sent, notice)
+        self._dialect = _dialect(self.config, self.prose, self.tools)
+        sent = _with_notice(self._dialect.opening(started["messages"]), self.prose.notice(self.budget))
         kept = [message for message in started["messages"] if message["role"] != "system"]
-        self.transcript = Transcript(sent, kept, self.config["max_input_tokens"])
+        room = self.config["max_input_tokens"] or started.get("window")
+        self.transcript = Transcript(sent, kept, room, beside=started["options"].get("tools"))
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
@@ -55,14 +59,25 @@ class Turn:
         within = self.budget.within(self.budget.limits.call_seconds)
         messages, digest = self.transcript.wire(), self.transcript.digest
         question = self.budget.steps - self._steps_before
-        return CallModel(step, question, self.config["model"], messages, digest, self._options, within, cut)
+        options = self._options.now(
+            first=not self.trace.tools,
+            last=self.prose.notice(self.budget) is not None,
+            own=self._models[0] == self.config["model"],
+        )
+        return CallModel(step, question, self._models[0], messages, digest, options, within, cut)
+
+    def falls_back(self, reply: Failed) -> bool:
+        """Whether another model is asked from now on, since this one gave no answer."""
+        if reply.reason not in FALLS_BACK or len(self._models) == 1 or self.budget.exceeded():
+            return False
+        del self._models[0]
+        return True
 
     def call(self, index: int, count: int, action: Action, effect: str) -> ToolCall:
         """A call with what its tool gets, bound by what is left now."""
         policy = self.tools.get(action.tool, {})
-        suffix = f"_{index}" if count > 1 else ""
         return ToolCall(
-            id=f"call_{self._prefix}_{self.budget.steps}{suffix}",
+            id=self._call_id(index, count),
             tool=action.tool,
             args=action.args,
             config={**policy.get("preset", {}), **action.args},
@@ -71,6 +86,10 @@ class Turn:
             idempotent=policy.get("idempotent", False),
             fills=policy.get("fills", ()),
         )
+
+    def _call_id(self, index: int, count: int) -> str:
+        suffix = f"_{index}" if count > 1 else ""
+        return f"call_{self._prefix}_{self.budget.steps}{suffix}"
 
     def starting(self, call: ToolCall) -> ToolCall:
         """The call as it starts now: counted, and bound by what the calls before it have left."""
@@ -81,8 +100,9 @@ class Turn:
         within = self.budget.within(call.within)
         return call if within == call.within else replace(call, within=within)
 
-    def judge(self, call: ToolCall, *, edited: bool = False) -> Verdict:
-        made = self.trace.tools.get(call.tool, {}).get("count", 0)
+    def judge(self, call: ToolCall, *, edited: bool = False, beside: int = 0) -> Verdict:
+        """The verdict on a call; `beside` counts those of the same tool that the same reply makes before it."""
+        made = self.trace.tools.get(call.tool, {}).get("count", 0) + beside
         return judge(
             call.tool, call.args, call.effect, tools=self.tools, made=made, trusted=self.trusted, edited=edited
         )
@@ -103,17 +123,10 @@ class Turn:
         self.budget.heard(reply)
         self.at = reply.at
 
-    def read(self, reply: Said) -> Action | Final | ProtocolError:
+    def read(self, reply: Said) -> Reading:
         """The legal step that the reply is, or why it is none."""
         schema = self.config["answer_schema"]
-        parsed = parse(
-            reply.content,
-            mode=self.config["parsing"],
-            finish_reason=reply.finish_reason,
-            any_answer=schema is not None,
-        )
-        if isinstance(parsed, Plan):
-            return ProtocolError("unknown_type", 'A plan is not asked for here; "type" must be "action" or "final".')
+        parsed = self._dialect.read(reply, mode=self.config["parsing"], any_answer=schema is not None)
         if not isinstance(parsed, Final):
             return parsed
         if self.prose.is_quoted(self.repair, parsed.answer):
@@ -132,34 +145,34 @@ class Turn:
         outcome = self._failed("protocol_error", error.message, counts=True)
         if outcome is None:
             echoed = clip(reply.content, ECHO_MAX) or "(an empty reply)"
-            self.transcript.add("assistant", echoed, [{"role": "assistant", "content": echoed}])
-            self._hear(self.prose.error(error.message), (), tool_failed=False)
+            own, heard = self._dialect.unreadable(reply, error.message, self._call_id(0, 1))
+            self.transcript.add(own, [{"role": "assistant", "content": echoed}])
+            self._hear(heard, (), tool_failed=False)
         return outcome
 
     def acted(
         self, reply: Said, thought: str | None, results: Sequence[tuple[ToolCall, ToolReply | Verdict]]
     ) -> AgentOutcome | None:
         """Feed the observations back, errors too, or end the run."""
-        observations = [self._observe(reply, thought, call, result) for call, result in results]
-        neutral = [message for message, _ in observations]
+        told = [self._observe(reply, thought, call, result) for call, result in results]
+        neutral = [tool_message(each.call.id, each.call.tool, each.text) for each in told]
         action = action_message([(call.id, call.tool, call.args) for call, _ in results], thought)
         self.transcript.keep(action, *neutral)
         failures = [result for _, result in results if not _succeeded(result)]
         outcome = self._weighed(failures)
         if outcome is None:
-            shown = "\n".join([_echo(call, thought, result) for call, result in results])
-            self.transcript.add("assistant", shown, [action])
-            text = "\n\n".join([sent for _, sent in observations])
-            self._hear(text, neutral, tool_failed=_tool_failed(failures) if failures else None)
+            own, heard = self._dialect.acted(reply, thought, told)
+            self.transcript.add(own, [action])
+            self._hear(heard, neutral, tool_failed=_tool_failed(failures) if failures else None)
         return outcome
 
-    def _hear(self, text: str, neutral: Sequence[Json], *, tool_failed: bool | None) -> None:
+    def _hear(self, heard: Sequence[Entry], neutral: Sequence[Json], *, tool_failed: bool | None) -> None:
         """Send what came of a step. `tool_failed`: None when all went well, else whether a tool's own words tell it."""
+        text = "\n\n".join([entry.content for entry in heard])
         self.repair = None if tool_failed is None else Repair(text, tool_failed)
         notice = self.prose.notice(self.budget)
         told = [{"role": "user", "content": part} for part in (None if neutral else text, notice) if part]
-        content = f"{text}\n\n{notice}" if notice else text
-        self.transcript.add("user", content, [*neutral, *told], observation=tool_failed is None)
+        self.transcript.add(_with_notice(heard, notice), [*neutral, *told])
 
     def _weighed(self, failures: Sequence[ToolReply | Verdict]) -> AgentOutcome | None:
         """Whether what failed ends the run; a step without a failure starts the count anew."""
@@ -179,19 +192,17 @@ class Turn:
             return self.end(reason, message)
         return self.end("max_steps", message) if self.budget.last_step else None
 
-    def _observe(
-        self, reply: Said, thought: str | None, call: ToolCall, result: ToolReply | Verdict
-    ) -> tuple[Json, str]:
-        """The neutral message, and what the model is sent."""
+    def _observe(self, reply: Said, thought: str | None, call: ToolCall, result: ToolReply | Verdict) -> Told:
+        """What the model is told of a call; the trace and the sums are told too."""
         limit = self.config["observation_max_len"]
+        how: Literal["seen", "failed", "refused"] = "refused"
         if isinstance(result, Verdict):
             text, seconds, failed = result.message, 0.0, True
-            sent = self.prose.error(text)
         else:
             assert isinstance(result, Result)
             error = _error(result)
             text, seconds, failed = clip(error or as_text(_output(result)), limit), result.seconds, error is not None
-            sent = (self.prose.tool_error if failed else self.prose.observation)(call.tool, text)
+            how = "failed" if failed else "seen"
             self._account(call, result, failed=failed)
         cached = isinstance(result, Did) and result.cached
         self.trace.add(
@@ -205,7 +216,7 @@ class Turn:
             error=clip(text, limit) if failed else None,
             cached=cached,
         )
-        return tool_message(call.id, call.tool, text), sent
+        return Told(call, text, how)
 
     def _account(self, call: ToolCall, result: Result, *, failed: bool) -> None:
         self.at = max(self.at, result.at)
@@ -265,10 +276,8 @@ class Turn:
         return AgentOutcome(reason, output, self.config["primary_output"], spent, waiting)
 
 
-def _echo(call: ToolCall, thought: str | None, result: ToolReply | Verdict) -> str:
-    """The model's own action as it is shown again: whole, unless it was refused and is long."""
-    text = render(Action(call.tool, call.args, thought))
-    return clip(text, ECHO_MAX) if isinstance(result, Verdict) else text
+def _dialect(config: Json, prose: Prose, tools: Json) -> Dialect:
+    return ToolsDialect(prose, names_of(tools)) if config["protocol"] == "tools" else JsonDialect(prose)
 
 
 def _succeeded(result: ToolReply | Verdict) -> bool:
@@ -300,9 +309,10 @@ def _output(result: Result) -> Any:
     return result.output if isinstance(result, Did) else None
 
 
-def _add_notice(sent: list[Json], notice: str) -> None:
-    """The question with a notice behind it."""
-    if sent and sent[-1]["role"] == "user":
-        sent[-1]["content"] += f"\n\n{notice}"
-    else:
-        sent.append({"role": "user", "content": notice})
+def _with_notice(sent: Sequence[Entry], notice: str | None) -> list[Entry]:
+    """The messages, with a notice in the user's turn behind them."""
+    if not notice:
+        return list(sent)
+    if sent and sent[-1].role == "user":
+        return [*sent[:-1], sent[-1]._replace(content=f"{sent[-1].content}\n\n{notice}")]
+    return [*sent, Entry("user", notice)]

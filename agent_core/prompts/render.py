@@ -21,27 +21,32 @@ NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "observation": (frozenset({"tool", "observation"}), frozenset({"observation"})),
     "last_step": (frozenset(), frozenset()),
     "last_call": (frozenset(), frozenset()),
+    "answer": (frozenset({"answer_schema"}), frozenset({"answer_schema"})),
 }
 """Each prompt with the variables that it may use, and those that it must."""
 
 
-def templates(language: str, own: Mapping[str, str], base: Path | None = None) -> dict[str, str]:
+def templates(
+    language: str, own: Mapping[str, str], base: Path | None = None, *, protocol: str = "json"
+) -> dict[str, str]:
     """Every template by name, the workflow's own first. A value that ends in .md or .txt is a file below `base`.
 
     DefinitionError for a name or a variable that there is not, and for one that is missing.
     """
     if unknown := sorted(set(own) - set(NAMES)):
         raise DefinitionError(f"no such prompt; there are {', '.join(NAMES)}", where=f"prompts/{unknown[0]}")
-    texts = {name: _own(name, own[name], base) if name in own else built_in(language, name) for name in NAMES}
+    texts = {name: _own(name, own[name], base) if name in own else built_in(language, name, protocol) for name in NAMES}
     for name, text in texts.items():
-        _check(name, text)
+        _check(name, text, protocol)
     return texts
 
 
 @lru_cache
-def built_in(language: str, name: str) -> str:
-    """A template that ships with the package."""
-    return files("agent_core.prompts").joinpath(language, f"{name}.md").read_text("utf-8").strip()
+def built_in(language: str, name: str, protocol: str = "json") -> str:
+    """A template that ships with the package: the protocol's own, or the one that all share."""
+    folder = files("agent_core.prompts").joinpath(language)
+    own = folder.joinpath(protocol, f"{name}.md")
+    return (own if own.is_file() else folder.joinpath(f"{name}.md")).read_text("utf-8").strip()
 
 
 def _own(name: str, value: str, base: Path | None) -> str:
@@ -56,8 +61,10 @@ def _own(name: str, value: str, base: Path | None) -> str:
         raise DefinitionError(str(error), where=f"prompts/{name}", value=value) from None
 
 
-def _check(name: str, text: str) -> None:
+def _check(name: str, text: str, protocol: str) -> None:
     allowed, required = NAMES[name]
+    if name == "system" and protocol == "tools":
+        required = frozenset()  # the tools travel in a field of their own
     template = Template(text)
     where = f"prompts/{name}"
     if not template.is_valid():

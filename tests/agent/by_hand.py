@@ -1,6 +1,7 @@
 """Driving a loop by hand: a `run_started` body, and the replies that a test gives to what the loop asks."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from agent_core.loop.effects import (
 )
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.loop.react import react
+from agent_core.loop.tools_dialect import function_name
 from agent_core.prepare import prepare_agent
 from utools.registry import ToolRegistry
 from utools.tool import Tool
@@ -47,6 +49,31 @@ def said(
 ) -> Said:
     usage = {"input_tokens": tokens, "output_tokens": 0, "estimated": False, "cost": cost}
     return Said(content.encode("utf-8", "backslashreplace").decode(), finish_reason, usage, AT, seconds)
+
+
+def spoken(reply: Any, protocol: str) -> Any:
+    """A reply that a test wrote as the protocol's JSON, as a model says it in this dialect.
+
+    What is no step in the JSON dialect becomes a call whose arguments cannot be read.
+    """
+    whole = said(reply) if isinstance(reply, str) else reply
+    if protocol == "json" or not isinstance(whole, Said) or whole.calls or whole.finish_reason == "content_filter":
+        return whole
+    try:
+        step = orjson.loads(whole.content)
+    except orjson.JSONDecodeError:
+        step = {"type": "action", "tool": "look", "args": whole.content}
+    if step["type"] == "final":
+        answer = step["answer"]
+        return replace(whole, content=answer if isinstance(answer, str) else orjson.dumps(answer).decode())
+    arguments = step["args"] if isinstance(step["args"], str) else orjson.dumps(step["args"]).decode()
+    return replace(whole, content="", calls=[{"name": function_name(step["tool"]), "arguments": arguments}])
+
+
+def calls(*made: tuple[str, dict[str, Any]], thought: str = "") -> Said:
+    """A reply with native calls side by side, (tool, args) each."""
+    sent = [{"name": function_name(tool), "arguments": orjson.dumps(args).decode()} for tool, args in made]
+    return replace(said(thought), calls=sent)
 
 
 def did(output: Any = "seen", *, seconds: float = 1.0, **options: Any) -> Did:
@@ -104,8 +131,7 @@ class Hand:
             case CallModel():
                 self.asked.append(effect)
                 self.questions.append([orjson.loads(message) for message in effect.messages])
-                reply = next(self._replies)
-                return said(reply) if isinstance(reply, str) else reply
+                return spoken(next(self._replies), self.started["config"]["protocol"])
             case CallTools():
                 self.batches.append(effect)
                 return tuple(self._act(effect))
@@ -122,8 +148,13 @@ class Hand:
 
     @property
     def last_heard(self) -> str:
-        """The last message of the last question."""
-        return self.questions[-1][-1]["content"]
+        """What the last question says behind the model's own last step."""
+        heard: list[str] = []
+        for message in reversed(self.questions[-1]):
+            if message["role"] == "assistant":
+                break
+            heard.insert(0, message["content"])
+        return "\n\n".join(heard[-2:])
 
     @property
     def reason(self) -> str:

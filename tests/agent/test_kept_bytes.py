@@ -4,6 +4,7 @@ import tracemalloc
 from collections.abc import Callable
 
 from agent_core.journal.record import chained
+from agent_core.loop.dialect import Entry
 from agent_core.loop.transcript import Transcript
 
 
@@ -28,7 +29,7 @@ def test_a_message_is_kept_twice_and_no_more() -> None:
     def conversation() -> Transcript:
         transcript = Transcript([], [], None)
         for n in range(100):
-            transcript.add("user", str(n) * 500, [])
+            transcript.add([Entry("user", str(n) * 500)], [])
         return transcript
 
     assert room(conversation) < 2.5 * sum(len(str(n) * 500) for n in range(100))

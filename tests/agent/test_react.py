@@ -1,6 +1,8 @@
 """The loop, driven by hand: what it asks, how it ends, and what it hands over."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,14 @@ import pytest
 from by_hand import AT, Hand, action, broke, did, final, look, said
 
 from agent_core.loop.effects import Approve, Cancelled, Deny, Edit, Failed, Suspended
+
+Hands = Callable[..., Hand]
+
+
+@pytest.fixture(params=["json", "tools"])
+def hand(request: pytest.FixtureRequest) -> Hands:
+    """A run driven by hand, in each dialect."""
+    return partial(Hand, protocol=request.param)
 
 
 def test_an_action_is_run_and_its_observation_is_the_next_message() -> None:
@@ -19,8 +29,8 @@ def test_an_action_is_run_and_its_observation_is_the_next_message() -> None:
     ]
 
 
-def test_the_fixed_part_comes_first_and_never_changes() -> None:
-    run = Hand([action(), "nonsense", action(), final()], max_repairs=2)
+def test_the_fixed_part_comes_first_and_never_changes(hand: Hands) -> None:
+    run = hand([action(), "nonsense", action(), final()], max_repairs=2)
     for before, after in zip(run.questions, run.questions[1:], strict=False):
         assert after[: len(before)] == before
 
@@ -93,8 +103,8 @@ ENDINGS: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("reason", "how"), [(r, h) for _, r, h in ENDINGS], ids=[name for name, _, _ in ENDINGS])
-def test_every_exit_has_its_reason_and_carries_everything(reason: str, how: dict[str, Any]) -> None:
-    run = Hand(**how)
+def test_every_exit_has_its_reason_and_carries_everything(hand: Hands, reason: str, how: dict[str, Any]) -> None:
+    run = hand(**how)
     assert run.reason == reason
     output = run.output
     assert (output["error"] is None) == (reason == "final")
@@ -114,19 +124,19 @@ def test_every_exit_has_its_reason_and_carries_everything(reason: str, how: dict
     assert answered == {m["tool_call_id"] for m in output["messages_json"] if m["role"] == "tool"}
 
 
-def test_limits_of_zero_or_null_are_none() -> None:
+def test_limits_of_zero_or_null_are_none(hand: Hands) -> None:
     many = [action()] * 30
-    run = Hand([*many, final()], max_steps=0, max_tool_calls=None, timeout=0, total_token_budget=0, cost_budget=0)
+    run = hand([*many, final()], max_steps=0, max_tool_calls=None, timeout=0, total_token_budget=0, cost_budget=0)
     assert run.reason == "final"
     assert run.output["usage"]["tool_calls"] == 30
 
 
-def test_a_final_that_crosses_the_budget_is_accepted() -> None:
-    assert Hand([said(final(), tokens=99, cost=9.0)], total_token_budget=10, cost_budget=1.0).reason == "final"
+def test_a_final_that_crosses_the_budget_is_accepted(hand: Hands) -> None:
+    assert hand([said(final(), tokens=99, cost=9.0)], total_token_budget=10, cost_budget=1.0).reason == "final"
 
 
-def test_no_call_of_any_kind_starts_once_a_budget_is_used_up() -> None:
-    run = Hand([said(action(), tokens=99)], total_token_budget=10)
+def test_no_call_of_any_kind_starts_once_a_budget_is_used_up(hand: Hands) -> None:
+    run = hand([said(action(), tokens=99)], total_token_budget=10)
     assert (run.reason, run.batches) == ("token_budget", [])
     assert run.output["trace"][0]["error"] == "not run: token_budget"
 
@@ -134,24 +144,24 @@ def test_no_call_of_any_kind_starts_once_a_budget_is_used_up() -> None:
 # ── the last step ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_model_is_told_when_it_must_answer() -> None:
-    last = Hand([action(), final()], max_steps=2)
+def test_the_model_is_told_when_it_must_answer(hand: Hands) -> None:
+    last = hand([action(), final()], max_steps=2)
     assert "last reply" in last.last_heard
     assert "last reply" not in last.questions[0][-1]["content"]
-    assert "last reply" in Hand([final()], max_steps=1).last_heard
-    assert "No tool calls are left" in Hand([action(), final()], max_tool_calls=1).last_heard
+    assert "last reply" in hand([final()], max_steps=1).last_heard
+    assert "No tool calls are left" in hand([action(), final()], max_tool_calls=1).last_heard
 
 
-def test_an_action_in_the_last_step_is_not_run() -> None:
-    run = Hand([action()], max_steps=1)
+def test_an_action_in_the_last_step_is_not_run(hand: Hands) -> None:
+    run = hand([action()], max_steps=1)
     assert (run.reason, run.batches) == ("max_steps", [])
     assert run.output["trace"][0]["action"] == {"tool": "look", "args": {"q": "x"}}
 
 
 @pytest.mark.parametrize("reply", ["no", action(q=1), action("hack")], ids=["unreadable", "invalid", "denied"])
-def test_what_goes_wrong_in_the_last_step_ends_as_max_steps_unless_it_exceeds_repairs(reply: str) -> None:
-    assert Hand([reply], max_steps=1).reason == "max_steps"
-    assert Hand([reply], max_steps=1, max_repairs=0).reason in ("protocol_error", "invalid_action", "policy_denied")
+def test_what_goes_wrong_in_the_last_step_ends_as_max_steps_unless_it_exceeds_repairs(hand: Hands, reply: str) -> None:
+    assert hand([reply], max_steps=1).reason == "max_steps"
+    assert hand([reply], max_steps=1, max_repairs=0).reason in ("protocol_error", "invalid_action", "policy_denied")
 
 
 # ── repairs ──────────────────────────────────────────────────────────────────────────────────────
@@ -163,19 +173,19 @@ def test_a_repair_says_what_was_wrong_where_and_what_was_expected() -> None:
     assert "{" not in run.last_heard
 
 
-def test_a_success_resets_the_count_of_repairs() -> None:
-    assert Hand(["no", action(), "no", action(), "no", final()], max_steps=9).reason == "final"
+def test_a_success_resets_the_count_of_repairs(hand: Hands) -> None:
+    assert hand(["no", action(), "no", action(), "no", final()], max_steps=9).reason == "final"
 
 
-def test_no_repairs_means_none() -> None:
-    assert Hand(["no"], max_repairs=0).reason == "protocol_error"
+def test_no_repairs_means_none(hand: Hands) -> None:
+    assert hand(["no"], max_repairs=0).reason == "protocol_error"
 
 
-def test_a_failed_tool_counts_unless_only_unreadable_replies_do() -> None:
+def test_a_failed_tool_counts_unless_only_unreadable_replies_do(hand: Hands) -> None:
     replies = [action(), action(q=1), action("hack"), action(), final()]
     acts = [broke(), broke()]
-    assert Hand(replies, act=acts).reason == "invalid_action"
-    assert Hand(replies, act=acts, repair_scope="unreadable").reason == "final"
+    assert hand(replies, act=acts).reason == "invalid_action"
+    assert hand(replies, act=acts, repair_scope="unreadable").reason == "final"
 
 
 def test_a_cut_off_reply_is_told_so() -> None:
@@ -191,16 +201,16 @@ def test_an_answer_that_quotes_the_repair_is_a_failed_repair(quote: str) -> None
     assert Hand(["no", final(text)]).reason == "protocol_error"
 
 
-def test_an_answer_may_repeat_what_a_failed_tool_said() -> None:
-    run = Hand(
+def test_an_answer_may_repeat_what_a_failed_tool_said(hand: Hands) -> None:
+    run = hand(
         [action(), final("The tool said: there is no file called budget.txt here")],
         act=[broke("there is no file called budget.txt here")],
     )
     assert run.reason == "final"
 
 
-def test_an_unreadable_reply_is_not_kept_for_the_next_turn() -> None:
-    run = Hand(["no", final("yes")])
+def test_an_unreadable_reply_is_not_kept_for_the_next_turn(hand: Hands) -> None:
+    run = hand(["no", final("yes")])
     assert run.output["messages_json"] == [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "yes"}]
     assert [step["action"] for step in run.output["trace"]] == [None, None]
 
@@ -210,12 +220,12 @@ def test_a_plan_is_repaired_like_any_unreadable_reply() -> None:
     assert Hand([plan], max_repairs=0).reason == "protocol_error"
 
 
-def test_an_answer_schema_is_held() -> None:
+def test_an_answer_schema_is_held(hand: Hands) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    run = Hand([final({"n": "1"}), final({"n": 1})], answer_schema=schema)
+    run = hand([final({"n": "1"}), final({"n": 1})], answer_schema=schema)
     assert run.output["final_answer"] == {"n": 1}
     assert "/answer/n" in run.questions[1][-1]["content"]
-    assert Hand([final("text")], answer_schema=schema, max_repairs=0).reason == "protocol_error"
+    assert hand([final("text")], answer_schema=schema, max_repairs=0).reason == "protocol_error"
 
 
 def test_tolerant_parsing_drops_what_the_model_invented() -> None:
@@ -228,28 +238,28 @@ def test_tolerant_parsing_drops_what_the_model_invented() -> None:
 # ── people ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_approved_call_runs() -> None:
-    run = Hand([action(), final()], approval="always", decisions=[[Approve()]])
+def test_an_approved_call_runs(hand: Hands) -> None:
+    run = hand([action(), final()], approval="always", decisions=[[Approve()]])
     assert (run.reason, len(run.batches), len(run.waits)) == ("final", 1, 1)
 
 
-def test_approval_on_write_lets_reads_pass() -> None:
-    assert Hand([action(), final()], approval="on_write").waits == []
-    written = Hand([action(), final()], tools=[look(effect="write")], approval="on_write", decisions=[[Approve()]])
+def test_approval_on_write_lets_reads_pass(hand: Hands) -> None:
+    assert hand([action(), final()], approval="on_write").waits == []
+    written = hand([action(), final()], tools=[look(effect="write")], approval="on_write", decisions=[[Approve()]])
     assert len(written.waits) == 1
 
 
-def test_a_denied_call_never_reaches_the_tool_and_the_model_reads_why() -> None:
-    run = Hand([action(), final()], approval="always", decisions=[[Deny("not on a Sunday")]])
+def test_a_denied_call_never_reaches_the_tool_and_the_model_reads_why(hand: Hands) -> None:
+    run = hand([action(), final()], approval="always", decisions=[[Deny("not on a Sunday")]])
     assert run.batches == []
     assert "not on a Sunday" in run.last_heard
 
 
-def test_edited_arguments_are_judged_again() -> None:
-    edited = Hand([action(), final()], approval="always", decisions=[[Edit({"q": "better"})]])
+def test_edited_arguments_are_judged_again(hand: Hands) -> None:
+    edited = hand([action(), final()], approval="always", decisions=[[Edit({"q": "better"})]])
     assert edited.batches[0].calls[0].args == {"q": "better"}
     assert edited.output["trace"][0]["action"]["args"] == {"q": "better"}
-    wrong = Hand([action(), final()], approval="always", decisions=[[Edit({"q": 7})]])
+    wrong = hand([action(), final()], approval="always", decisions=[[Edit({"q": 7})]])
     assert wrong.batches == []
     assert "/q" in wrong.last_heard
 
@@ -257,20 +267,20 @@ def test_edited_arguments_are_judged_again() -> None:
 # ── policy ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_max_calls_bounds_one_tool() -> None:
-    run = Hand([action(), action(), final()], allowed_tools=[{"tool": "look", "max_calls": 1}])
+def test_max_calls_bounds_one_tool(hand: Hands) -> None:
+    run = hand([action(), action(), final()], allowed_tools=[{"tool": "look", "max_calls": 1}])
     assert (len(run.batches), run.reason) == (1, "final")
     assert "1 times, no more" in run.last_heard
 
 
-def test_a_preset_is_invisible_and_cannot_be_overridden() -> None:
+def test_a_preset_is_invisible_and_cannot_be_overridden(hand: Hands) -> None:
     schema = {
         "type": "object",
         "properties": {"q": {"type": "string"}, "root": {"type": "string"}},
         "required": ["q", "root"],
     }
     allowed = [{"tool": "look", "preset": {"root": "secret place"}}]
-    run = Hand([action(), action(q="x", root="mine"), final()], tools=[look(schema=schema)], allowed_tools=allowed)
+    run = hand([action(), action(q="x", root="mine"), final()], tools=[look(schema=schema)], allowed_tools=allowed)
     assert run.batches[0].calls[0].config == {"q": "x", "root": "secret place"}
     assert run.batches[0].calls[0].args == {"q": "x"}
     assert "secret place" not in str(run.questions)
@@ -278,25 +288,25 @@ def test_a_preset_is_invisible_and_cannot_be_overridden() -> None:
     assert run.decided[1]["calls"][0]["reason"] == "invalid_action"
 
 
-def test_an_author_property_is_refused_even_when_it_is_not_set() -> None:
+def test_an_author_property_is_refused_even_when_it_is_not_set(hand: Hands) -> None:
     schema = {
         "type": "object",
         "properties": {"q": {"type": "string"}, "allow_cidrs": {"type": "array", "x-author": True}},
         "required": ["q"],
     }
-    run = Hand([action(q="x", allow_cidrs=["0.0.0.0/0"])], tools=[look(schema=schema)], max_repairs=0)
+    run = hand([action(q="x", allow_cidrs=["0.0.0.0/0"])], tools=[look(schema=schema)], max_repairs=0)
     assert run.reason == "invalid_action"
     assert "allow_cidrs" not in run.questions[0][0]["content"]
 
 
-def test_no_tools_means_none() -> None:
-    run = Hand([action(), final()], allowed_tools=[])
+def test_no_tools_means_none(hand: Hands) -> None:
+    run = hand([action(), final()], allowed_tools=[])
     assert run.batches == []
     assert "no tools" in run.last_heard
 
 
-def test_deny_wins() -> None:
-    run = Hand([action(), final()], allowed_tools=["look", "l*"], deny_tools=["lo*"])
+def test_deny_wins(hand: Hands) -> None:
+    run = hand([action(), final()], allowed_tools=["look", "l*"], deny_tools=["lo*"])
     assert run.batches == []
 
 
@@ -309,41 +319,41 @@ def test_deny_wins() -> None:
         ("eve@evil.org", False),
     ],
 )
-def test_narrowed_arguments_must_match_as_a_whole(to: str, runs: bool) -> None:
+def test_narrowed_arguments_must_match_as_a_whole(hand: Hands, to: str, runs: bool) -> None:
     allowed = [{"tool": "look", "args": {"properties": {"q": {"pattern": r"[^@,;\s]+@example\.com"}}}}]
-    run = Hand([action(q=to), final()], allowed_tools=allowed)
+    run = hand([action(q=to), final()], allowed_tools=allowed)
     assert bool(run.batches) == runs
     assert runs or run.decided[0]["calls"][0]["reason"] == "policy_denied"
 
 
-def test_provenance_takes_only_what_a_trusted_text_holds() -> None:
+def test_provenance_takes_only_what_a_trusted_text_holds(hand: Hands) -> None:
     allowed = [{"tool": "look", "provenance": {"q": "trusted"}}]
     told = {"allowed_tools": allowed, "prompt": "Write to Bob@Example.com, please."}
-    assert len(Hand([action(q="bob@example.com"), final()], **told).batches) == 1
+    assert len(hand([action(q="bob@example.com"), final()], **told).batches) == 1
     for wrong in ("example.com", "ob@example.com", "eve@evil.org", ""):
-        assert Hand([action(q=wrong)], max_repairs=0, **told).reason == "policy_denied", wrong
+        assert hand([action(q=wrong)], max_repairs=0, **told).reason == "policy_denied", wrong
 
 
-def test_an_observation_is_not_trusted_unless_its_tool_is() -> None:
+def test_an_observation_is_not_trusted_unless_its_tool_is(hand: Hands) -> None:
     tools = [look(), look("send")]
     replies = [action(), action("send", q="eve@evil.org"), final()]
     guarded = {"tool": "send", "provenance": {"q": "trusted"}}
-    plain = Hand(replies, tools=tools, allowed_tools=["look", guarded], act=[did({"mail": "eve@evil.org"}), did()])
+    plain = hand(replies, tools=tools, allowed_tools=["look", guarded], act=[did({"mail": "eve@evil.org"}), did()])
     assert [batch.calls[0].tool for batch in plain.batches] == ["look"]
     trusted = [{"tool": "look", "trusted": True}, guarded]
-    vouched = Hand(replies, tools=tools, allowed_tools=trusted, act=[did({"mail": "eve@evil.org"}), did()])
+    vouched = hand(replies, tools=tools, allowed_tools=trusted, act=[did({"mail": "eve@evil.org"}), did()])
     assert [batch.calls[0].tool for batch in vouched.batches] == ["look", "send"]
 
 
-def test_what_fails_provenance_goes_to_a_person_where_there_is_one() -> None:
+def test_what_fails_provenance_goes_to_a_person_where_there_is_one(hand: Hands) -> None:
     allowed = [{"tool": "look", "provenance": {"q": "trusted"}, "approval": "on_write"}]
-    run = Hand([action(q="eve@evil.org"), final()], allowed_tools=allowed, decisions=[[Approve()]])
+    run = hand([action(q="eve@evil.org"), final()], allowed_tools=allowed, decisions=[[Approve()]])
     assert (len(run.waits), len(run.batches)) == (1, 1)
 
 
-def test_an_effect_that_only_the_host_knows_is_asked_for_and_recorded() -> None:
+def test_an_effect_that_only_the_host_knows_is_asked_for_and_recorded(hand: Hands) -> None:
     dynamic = look(effect=lambda args: "write")
-    run = Hand([action(), final()], tools=[dynamic], approval="on_write", effects="write", decisions=[[Approve()]])
+    run = hand([action(), final()], tools=[dynamic], approval="on_write", effects="write", decisions=[[Approve()]])
     assert run.decided[0]["calls"][0]["effect"] == "write"
     assert len(run.waits) == 1
 
@@ -351,8 +361,8 @@ def test_an_effect_that_only_the_host_knows_is_asked_for_and_recorded() -> None:
 # ── what is shown and kept ───────────────────────────────────────────────────────────────────────
 
 
-def test_an_observation_is_shortened_with_head_tail_and_what_is_missing() -> None:
-    run = Hand([action(), final()], act=[did("a" * 500 + "z" * 500)], observation_max_len=100)
+def test_an_observation_is_shortened_with_head_tail_and_what_is_missing(hand: Hands) -> None:
+    run = hand([action(), final()], act=[did("a" * 500 + "z" * 500)], observation_max_len=100)
     shown = run.output["trace"][0]["observation"]
     assert len(shown) == 100
     assert shown.startswith("aaa")
@@ -361,34 +371,35 @@ def test_an_observation_is_shortened_with_head_tail_and_what_is_missing() -> Non
     assert shown in run.last_heard
 
 
-def test_the_trace_keeps_within_its_bytes_and_loses_the_oldest_observations_first() -> None:
-    run = Hand([*[action()] * 9, final()], act=[did("o" * 200)] * 9, max_steps=20, trace_max_bytes=2500)
+def test_the_trace_keeps_within_its_bytes_and_loses_the_oldest_observations_first(hand: Hands) -> None:
+    run = hand([*[action()] * 9, final()], act=[did("o" * 200)] * 9, max_steps=20, trace_max_bytes=2500)
     observations = [step["observation"] for step in run.output["trace"] if step["action"]]
     assert len(str(run.output["trace"])) < 3000
     assert observations[0] == "…"
     assert observations[-1] == "o" * 200
 
 
-def test_long_arguments_are_shortened_in_the_trace_only() -> None:
-    run = Hand([action(q="x" * 900), final()], observation_max_len=80)
+def test_long_arguments_are_shortened_in_the_trace_only(hand: Hands) -> None:
+    run = hand([action(q="x" * 900), final()], observation_max_len=80)
     assert len(str(run.output["trace"][0]["action"]["args"])) < 120
     assert run.batches[0].calls[0].args == {"q": "x" * 900}
 
 
-def test_history_is_trimmed_by_whole_turns() -> None:
+def test_history_is_trimmed_by_whole_turns(hand: Hands) -> None:
     history = [{"role": role, "content": f"{role} {i}"} for i in range(6) for role in ("user", "assistant")]
-    run = Hand([final()], messages_json=history, max_history_messages=5)
+    run = hand([final()], messages_json=history, max_history_messages=5)
     assert [m["content"] for m in run.questions[0][1:2]] == ["user 4"]
 
 
-def test_a_question_that_is_too_long_loses_old_observations_first_then_old_turns() -> None:
+def test_a_question_that_is_too_long_loses_old_observations_first_then_old_turns(hand: Hands) -> None:
     turns = [{"role": role, "content": f"{role} {i} " + "w" * 400} for i in range(4) for role in ("user", "assistant")]
-    run = Hand(
+    room = {"json": 1100, "tools": 800}[hand([final()]).started["config"]["protocol"]]
+    run = hand(
         [action(), action(), final()],
         act=[did("o" * 2000), did("p" * 40)],
         messages_json=turns,
         observation_max_len=0,
-        max_input_tokens=1100,
+        max_input_tokens=room,
         max_history_messages=0,
     )
     dropped, shortened, nothing = [asked.cut for asked in run.asked]
@@ -402,14 +413,14 @@ def test_a_question_that_is_too_long_loses_old_observations_first_then_old_turns
     assert run.asked[1].record()["cut"] == shortened
 
 
-def test_digests_are_chained_over_what_the_model_sees() -> None:
-    one, other = Hand([action(), final()], act=[did("a")]), Hand([action(), final()], act=[did("b")])
+def test_digests_are_chained_over_what_the_model_sees(hand: Hands) -> None:
+    one, other = hand([action(), final()], act=[did("a")]), hand([action(), final()], act=[did("b")])
     assert one.asked[0].digest == other.asked[0].digest
     assert one.asked[1].digest != other.asked[1].digest
 
 
-def test_usage_and_used_tools_add_up() -> None:
-    run = Hand([said(action(), tokens=3), said(action(), tokens=4), said(final(), tokens=5, cost=0.5)])
+def test_usage_and_used_tools_add_up(hand: Hands) -> None:
+    run = hand([said(action(), tokens=3), said(action(), tokens=4), said(final(), tokens=5, cost=0.5)])
     assert run.output["usage"] == {
         "input_tokens": 12,
         "output_tokens": 0,
@@ -423,9 +434,9 @@ def test_usage_and_used_tools_add_up() -> None:
     assert run.output["total_ms"] == 5000.0
 
 
-def test_what_a_nested_run_spends_its_parent_spends() -> None:
+def test_what_a_nested_run_spends_its_parent_spends(hand: Hands) -> None:
     usage = {"input_tokens": 90, "output_tokens": 5, "requests": 4, "tool_calls": 3, "cost": 0.2, "estimated": True}
-    run = Hand([action(), final()], act=[did("answer", usage=usage)])
+    run = hand([action(), final()], act=[did("answer", usage=usage)])
     assert run.output["usage"]["total_tokens"] == 10 + 10 + 95
     assert (run.output["usage"]["requests"], run.output["usage"]["tool_calls"]) == (6, 4)
     assert run.output["usage"]["estimated"]
@@ -453,30 +464,30 @@ def test_the_loop_never_takes_for_success_what_it_could_not_read(entry: dict[str
 # ── what a model may try ─────────────────────────────────────────────────────────────────────────
 
 
-def test_a_refusal_repeats_only_so_much_of_what_was_sent() -> None:
+def test_a_refusal_repeats_only_so_much_of_what_was_sent(hand: Hands) -> None:
     wrong = {f"k{i}" + "x" * 50: i for i in range(2000)}
     for reply in (action(q="x", **wrong), action("t" * 100_000)):
-        run = Hand([reply, final()])
+        run = hand([reply, final()])
         assert len(run.last_heard) < 6000
-        assert sum(len(message["content"]) for message in run.questions[-1]) < 20_000
+        assert sum(len(str(message)) for message in run.questions[-1]) < 20_000
         assert "more" in run.last_heard or "tttt" in run.last_heard
         assert run.output["trace"][0]["action"]
 
 
-def test_an_answer_may_be_what_a_refusal_echoed() -> None:
+def test_an_answer_may_be_what_a_refusal_echoed(hand: Hands) -> None:
     word = "this is a longer argument"
-    run = Hand([action(q=[word]), final(word)])
+    run = hand([action(q=[word]), final(word)])
     assert run.reason == "final"
 
 
-def test_the_question_survives_a_turn_that_is_longer_than_the_history() -> None:
+def test_the_question_survives_a_turn_that_is_longer_than_the_history(hand: Hands) -> None:
     turn = [{"role": "user", "content": "THE QUESTION"}]
     turn += [{"role": "assistant", "content": f"part {i}"} for i in range(60)]
-    run = Hand([final()], messages_json=turn, prompt=None, max_history_messages=50)
+    run = hand([final()], messages_json=turn, prompt=None, max_history_messages=50)
     assert "THE QUESTION" in str(run.questions[0])
 
 
-def test_equal_call_ids_of_two_turns_do_not_mix_their_answers() -> None:
+def test_equal_call_ids_of_two_turns_do_not_mix_their_answers(hand: Hands) -> None:
     def turn(word: str) -> list[dict[str, Any]]:
         call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"q":"x"}'}}
         return [
@@ -485,15 +496,15 @@ def test_equal_call_ids_of_two_turns_do_not_mix_their_answers() -> None:
             {"role": "tool", "tool_call_id": "call_1", "content": f"answer {word}"},
         ]
 
-    run = Hand([final()], messages_json=[*turn("one"), *turn("two")], prompt="Now?")
-    texts = [message["content"] for message in run.questions[0]]
-    assert "answer one" in texts[3]
-    assert "answer two" in texts[5]
+    run = hand([final()], messages_json=[*turn("one"), *turn("two")], prompt="Now?")
+    sent = str(run.questions[0])
+    places = [sent.index(text) for text in ("ask one", "answer one", "ask two", "answer two", "Now?")]
+    assert places == sorted(places)
 
 
-def test_an_effect_function_never_sees_a_call_that_is_refused() -> None:
+def test_an_effect_function_never_sees_a_call_that_is_refused(hand: Hands) -> None:
     tool = look(effect=lambda args: "read")
-    run = Hand([action(q=1), final()], tools=[tool], effects="nested")
+    run = hand([action(q=1), final()], tools=[tool], effects="nested")
     assert run.decided[0]["calls"][0]["effect"] == "write"
 
 
@@ -506,10 +517,10 @@ PROVENANCE: list[tuple[dict[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize(("schema", "value"), PROVENANCE, ids=["prefix", "boolean", "any", "many"])
-def test_no_schema_lets_untrusted_text_pass(schema: dict[str, Any], value: Any) -> None:
+def test_no_schema_lets_untrusted_text_pass(hand: Hands, schema: dict[str, Any], value: Any) -> None:
     tool = look(schema={"type": "object", "properties": {"q": schema}, "required": ["q"]})
     words = " ".join(f"word{i}" for i in range(900))
-    run = Hand(
+    run = hand(
         [action(q=value)],
         tools=[tool],
         allowed_tools=[{"tool": "look", "provenance": {"q": "trusted"}}],
