@@ -258,7 +258,8 @@ class Live:
             done = await self._first(waiting)
             waiting = [task for task in waiting if task not in done]
             for task in [task for task in tasks if task in done]:
-                broken = broken or task.exception()
+                error = task.exception()  # of each, so that none counts as forgotten
+                broken = broken or error
                 if broken is None and fork.more is not None:
                     started = [asyncio.create_task(self.run(branch)) for branch in fork.more(task.result())]
                     tasks += started

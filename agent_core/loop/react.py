@@ -17,6 +17,7 @@ from agent_core.loop.effects import (
     FinishReason,
     Json,
     Loop,
+    Result,
     Said,
     Stop,
     Suspended,
@@ -88,10 +89,24 @@ def _act(turn: Turn, reply: Said, actions: Sequence[Action]) -> Step:
         return _stopped(turn, reply, thought, runnable, settled)
     running = [call for call, verdict in settled if verdict.verdict == "run"]
     results = yield from _run(turn, running)
-    if stops := [result for result in results if isinstance(result, Stop)]:
-        return _stopped(turn, reply, thought, running, _stop_of(stops))
-    replies = {call.id: result for call, result in zip(running, results, strict=False)}
-    return turn.acted(reply, thought, [(call, replies.get(call.id, verdict)) for call, verdict in settled])
+    replies = {call.id: result for call, result in zip(running, results, strict=False) if isinstance(result, Result)}
+    came = [(call, replies.get(call.id, verdict)) for call, verdict in settled]
+    made = [(call, result) for call, result in came if not _is_open(result)]
+    outcome = turn.acted(reply, thought, made) if made else None
+    if len(made) == len(came):
+        return outcome
+    left = [call for call, result in came if _is_open(result)]
+    stops = [result for result in results if isinstance(result, Stop)]
+    if stops:
+        return _stopped(turn, reply, thought, left, _stop_of(stops))
+    limit = turn.limit(len(left)) or "max_tool_calls"
+    turn.not_run(reply, thought, left, f"not run: {limit}")
+    return turn.end(limit)
+
+
+def _is_open(result: Result | Verdict) -> bool:
+    """Whether a call that may be made was not, or has not ended."""
+    return isinstance(result, Verdict) and result.verdict == "run"
 
 
 def _judged(turn: Turn, actions: Sequence[Action]) -> Generator[Effect, Any, Judged]:
@@ -140,14 +155,14 @@ def _spoken(turn: Turn, call: ToolCall, verdict: Verdict, decision: Decision | N
 
 
 def _run(turn: Turn, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[ToolReply]]:
-    """Run the calls: side by side when all of them only read, else one after another, up to one that stops the run."""
+    """Run the calls: side by side when all only read, else in order, up to one that stops the run, or to a limit."""
     if len(calls) > 1 and all(call.effect == "read" for call in calls):
         replies = yield CallTools(tuple([turn.starting(call) for call in calls]))
         turn.spent(replies)
         return list(replies)
     done: list[ToolReply] = []
     for call in calls:
-        if done and (isinstance(done[-1], Stop) or turn.budget.exceeded()):
+        if done and (isinstance(done[-1], Stop) or turn.limit(1)):
             break
         replies = yield CallTools((turn.starting(call),))
         turn.spent(replies)

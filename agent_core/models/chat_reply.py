@@ -13,6 +13,10 @@ import orjson
 from agent_core.models.client import Completion
 
 PASSING = (408, 409, 429)
+OURS = ("id", "type", "function", "index", "name", "arguments")
+"""Keys of a call that are made anew when it is sent back; the rest, such as Gemini's extra_content, goes back as is."""
+WANTED_BACK = ("reasoning_content", "reasoning_details", "extra_content")
+"""Keys of a message with calls that DeepSeek, OpenRouter and Gemini want back in the questions that follow."""
 FINISH_REASONS = {"tool_calls": "stop", "function_call": "stop"}
 
 
@@ -61,11 +65,38 @@ def _completion(reply: Any, status: int) -> Completion | Refusal:
     choice = choices[0] if isinstance(choices[0], dict) else {}
     message = choice.get("message")
     content = _text(message.get("content")) if isinstance(message, dict) else None
-    if content is None:
+    calls = _calls(message) if isinstance(message, dict) else None
+    if content is None or calls is None:
         return Refusal(f"answered with a choice that holds no message: {_shown(orjson.dumps(choices[0]))}", status)
     usage = reply.get("usage")
     given, got = (_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
-    return Completion(content, _finish_reason(choice.get("finish_reason")), given, got)
+    finish_reason, echo = _finish_reason(choice.get("finish_reason")), _echo(message) if calls else None
+    return Completion(content, finish_reason, given, got, _cost(usage), calls=calls, echo=echo)
+
+
+def _calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
+    """The message's native calls, {name, arguments} and what else the vendor put there; None when one is none."""
+    calls = []
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            return None
+        arguments = function.get("arguments")
+        text = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
+        more = {name: value for name, value in call.items() if name not in OURS}
+        calls.append({"name": function["name"], "arguments": text, **more})
+    return tuple(calls)
+
+
+def _echo(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a vendor wants back with the message that made calls."""
+    return {name: message[name] for name in WANTED_BACK if message.get(name)} or None
+
+
+def _cost(usage: Any) -> float | None:
+    """What the reply cost, where the vendor itself says so (OpenRouter)."""
+    cost = usage.get("cost") if isinstance(usage, dict) else None
+    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
 
 
 def _text(content: Any) -> str | None:

@@ -5,6 +5,7 @@ Whatever happens, a run comes to its end, keeps its limits, verifies and replays
 
 import asyncio
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -30,6 +31,8 @@ EFFECTS: Mapping[str, Any] = {
     "again": "write",  # idempotent
     "dynamic": lambda args: "read" if args["q"] == "look" else "write",
 }
+OWN = re.compile(r"agent(/\d+\.\d+)?")
+"""The strands of an agent's own calls: its own, and one for each item of a batch."""
 UNREADABLE = ["", "no", "{", '{"type":"final"}', '{"type":"final","answer":1}{}', "[" * 99, '"\ud800"', '{"a":1,"a":2}']
 CHOICES: Mapping[str, list[Any]] = {
     "max_steps": [1, 3, 6, 9],
@@ -39,6 +42,8 @@ CHOICES: Mapping[str, list[Any]] = {
     "max_repairs": [0, 1, 3],
     "repair_scope": ["all", "unreadable"],
     "parsing": ["strict", "tolerant"],
+    "protocol": ["json", "tools"],
+    "fallback_models": [[], ["m2"]],
     "answer_schema": [None, None, {"type": "integer"}],
     "observation_max_len": [0, 9, 256],
     "trace_max_bytes": [0, 2, 300, 32768],
@@ -85,7 +90,8 @@ class World:
 
     async def complete(self, question: Question) -> Completion:
         place = question.strand, question.index
-        said = self.replies.get(place) or self.replies.setdefault(place, self.reply())
+        native = "tools" in question.options
+        said = self.replies.get(place) or self.replies.setdefault(place, self.natively() if native else self.reply())
         self.cancel()
         if self.one_in(40):
             await asyncio.sleep(9)
@@ -93,13 +99,31 @@ class World:
             raise ModelError("the vendor is down")
         return said
 
-    def reply(self) -> Completion:
-        """Any reply; each call has a number of its own."""
-        pick, n = self.chance.choice, len(self.replies)
+    def call(self, n: int) -> tuple[str, Any]:
+        """Any call; each has a number of its own."""
+        pick = self.chance.choice
         tool = pick([*EFFECTS, "agent_core", "write", "write"]) if not self.one_in(12) else "unknown"
         args: Any = {"prompt": f"do {n}"} if tool == "agent_core" else {"n": n, "q": pick(["look", "x" * 500])}
         if self.one_in(12):
             args = pick([{}, {"n": "1"}, {"n": n, "model": "x"}])
+        return tool, args
+
+    def natively(self) -> Completion:
+        """Any reply of a model that calls functions, several at once."""
+        pick, n = self.chance.choice, len(self.replies)
+        made = [self.call(10 * n + index) for index in range(self.chance.randrange(5))]
+        if self.one_in(3):
+            made = [("read" if tool != "unknown" else tool, args) for tool, args in made]
+        sent = [{"name": tool, "arguments": json.dumps(args)} for tool, args in made]
+        if sent and self.one_in(12):
+            sent[-1]["arguments"] = pick(["{", "[]", '{"n":1,"n":2}', '"\\ud800"', ""])
+        text = pick(["", "well", json.dumps(n), "<tool_call>", *UNREADABLE])
+        return Completion(text, pick(["length", "content_filter"]) if self.one_in(20) else "stop", calls=tuple(sent))
+
+    def reply(self) -> Completion:
+        """Any reply of a model that writes the protocol's JSON."""
+        pick, n = self.chance.choice, len(self.replies)
+        tool, args = self.call(10 * n)
         final = {"type": "final", "answer": pick(["done", n, "x" * 900])}
         action = {"type": "action", "tool": tool, "args": args, "thought": "well"}
         text = json.dumps(final if self.one_in(5) else action)
@@ -203,7 +227,8 @@ def check(config: Any, output: Any) -> None:
     assert not config["trace_max_bytes"] or len(orjson.dumps(output.trace)) <= config["trace_max_bytes"]
     tape = {path: [row.record() for row in rows] for path, rows in WORLD.journal.load("r").items()}
     calls = {record["id"] for each in tape.values() for record in each if record["kind"] == "asked" and "id" in record}
-    started = {record["id"]: record["tool"] for record in tape["agent"] if record["kind"] == "asked" and "id" in record}
+    own = [record for path, each in tape.items() if OWN.fullmatch(path) for record in each]
+    started = {record["id"]: record["tool"] for record in own if record["kind"] == "asked" and "id" in record}
     assert not config["max_tool_calls"] or len(calls) <= config["max_tool_calls"]
     for entry in config["allowed_tools"]:
         assert not entry["max_calls"] or list(started.values()).count(entry["tool"]) <= entry["max_calls"]
