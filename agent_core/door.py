@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -11,12 +12,14 @@ from typing import Any, TypeVar
 
 import orjson
 
+from agent_core.answer_stream import AnswerStream
 from agent_core.errors import DefinitionError
+from agent_core.events import Events
 from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.record import depth
 from agent_core.loop.effects import CallModel, Cancelled, Classify, Did, Doubt, Failed, Json, Said, ToolCall
 from agent_core.loop.tokens import estimate
-from agent_core.models.client import Completion, ModelError, Models, Question
+from agent_core.models.client import Completion, ModelClient, ModelError, Models, Question
 from agent_core.prepare import Prepare
 from agent_core.secrets import Secrets, filled
 from utools.errors import ToolError, UnknownTool
@@ -49,7 +52,7 @@ class Door:
     prepare: dict[str, Prepare]
     secrets: Secrets = field(default_factory=Secrets)
     redactor: Redactor = field(default_factory=lambda: Redactor({}))
-    progress: Callable[[str, int, str, float | None], None] | None = None
+    events: Events | None = None
 
     def begin(self, op: Begin) -> Json | Failed:
         """The `run_started` body of a run nested under a call; a bad config is the caller's mistake, told to it."""
@@ -68,17 +71,18 @@ class Door:
     async def act(self, op: Act) -> Reply:
         """Do it once, within its time, and say how it went. Only cancellation is raised."""
         if isinstance(op.effect, CallModel):
-            return await self._ask(op.effect, op.slot.path)
+            return await self._ask(op.effect, op.slot)
         return await self._call(op.effect, op)
 
     # ── models ────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ask(self, effect: CallModel, strand: str) -> Said | Failed:
+    async def _ask(self, effect: CallModel, slot: Slot) -> Said | Failed:
         start = perf_counter()
-        question = Question(effect.model, effect.messages, effect.options, strand, effect.question)
+        question = Question(effect.model, effect.messages, effect.options, slot.path, effect.question)
         try:
             client = self.models(effect.model, effect.options)
-            return self._said(effect, await _bounded(client.complete(question), effect.within), start)
+            reply = client.complete(question) if self.events is None else self._heard(client, question, slot)
+            return self._said(effect, await _bounded(reply, effect.within), start)
         except TooLate:
             told = f"the model gave no reply within {effect.within:g} seconds"
             return Failed("timeout", told, now(), max(perf_counter() - start, effect.within or 0.0), requests=1)
@@ -89,20 +93,40 @@ class Door:
             text = self.redactor.text(scrubbed(f"{type(error).__name__}: {error}", os.environ))
             return Failed("model_error", text, now(), perf_counter() - start)
 
+    async def _heard(self, client: ModelClient, question: Question, slot: Slot) -> Completion:
+        """The reply, its answer told while it is being written."""
+        tell = partial(self.events.delta, slot.path, slot.n - 1) if self.events else lambda text: None
+        native = question.options.get("protocol") == "tools"
+        answer = AnswerStream(self.redactor, native=native)
+        async with aclosing(client.stream(question)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    rest = None if native and piece.calls else answer.rest(self._clean(piece.content))
+                    tell(rest)
+                    return piece
+                if piece.anew:
+                    answer = AnswerStream(self.redactor, native=native)
+                    tell(None)
+                tell(answer.more(piece.text))
+        raise ModelError("the stream ended without a reply")
+
     def _said(self, effect: CallModel, completion: Completion, start: float) -> Said:
         """The reply as a journal can hold it: without secrets, and a lone surrogate as the JSON escape that it is."""
-        content = self.redactor.json_text(completion.content.encode("utf-8", "backslashreplace").decode())
+        content = self._clean(completion.content)
         usage, seconds = _usage(effect, completion), perf_counter() - start
         calls, echo = [self._sound(call) for call in completion.calls], self._sound(completion.echo)
         return Said(
             content, completion.finish_reason, usage, now(), seconds, completion.requests, effect.model, calls, echo
         )
 
+    def _clean(self, text: str) -> str:
+        return self.redactor.json_text(text.encode("utf-8", "backslashreplace").decode())
+
     def _sound(self, value: Any) -> Any:
         """A value of the reply, its texts treated as the reply's own is."""
         match value:
             case str():
-                return self.redactor.json_text(value.encode("utf-8", "backslashreplace").decode())
+                return self._clean(value)
             case dict():
                 return {self._sound(key): self._sound(each) for key, each in value.items()}
             case list() | tuple():
@@ -154,11 +178,11 @@ class Door:
             idempotency_key=op.key,
             secret=self.secrets,
         )
-        return context if self.progress is None else replace(context, progress=partial(self._progress, op.slot))
+        return context if self.events is None else replace(context, progress=partial(self._progress, op.slot))
 
     def _progress(self, slot: Slot, text: str, fraction: float | None = None) -> None:
-        if self.progress is not None:
-            self.progress(slot.path, slot.n - 1, self.redactor.text(text), fraction)
+        if self.events is not None:
+            self.events.progress(slot.path, slot.n - 1, self.redactor.text(text), fraction)
 
 
 def _usage(effect: CallModel, completion: Completion) -> Json:

@@ -11,8 +11,8 @@ from agent_core.loop.effects import Json
 
 log = logging.getLogger("agent_core")
 Event = dict[str, Any]
-"""{"event", "strand", "n", "node", …}; the event is one of step_started, thought, action, tool_progress, observation,
-repair, waiting, finished."""
+"""{"event", "strand", "n", "node", …}; the event is one of step_started, answer_delta, answer_discarded, thought,
+action, tool_progress, observation, repair, waiting, finished."""
 
 
 def events_of(record: Json) -> Iterator[Event]:
@@ -58,9 +58,13 @@ class Events:
     tell: Callable[[Event], None]
     limits: dict[str, int | None] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
+    shown: set[str] = field(default_factory=set)
+    """Strands of whose last reply a piece of the answer was told."""
 
     def __call__(self, row: Row) -> None:
         record = row.record()
+        if row.path in self.shown:
+            self._settle(row, record)
         if record["kind"] == "asked":
             self.asked[row.path] = record["ask"]
         if record["kind"] == "answered" and self.asked.get(row.path) == "model":
@@ -76,6 +80,23 @@ class Events:
     def progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:
         """What a tool tells of itself while it runs, from its own thread if it has one; it stands in no record."""
         self._tell(strand, n, {"event": "tool_progress", "text": text, "fraction": fraction})
+
+    def delta(self, strand: str, n: int, text: str | None) -> None:
+        """A piece of an answer that is still being written, provisional until the reply has been read. None: what was
+        told of it is void."""
+        if text:
+            self.shown.add(strand)
+            self._tell(strand, n, {"event": "answer_delta", "text": text})
+        elif text is None and strand in self.shown:
+            self.shown.remove(strand)
+            self._tell(strand, n, {"event": "answer_discarded"})
+
+    def _settle(self, row: Row, record: Json) -> None:
+        """A provisional answer stands when the reply is decided to be the final, and is void when anything else is."""
+        if record["kind"] == "decided" and record.get("final"):
+            self.shown.remove(row.path)
+        elif not (record["kind"] == "answered" and record.get("reply") == "said"):
+            self.delta(row.path, row.n, None)
 
     def _tell(self, strand: str, n: int, event: Event) -> None:
         try:

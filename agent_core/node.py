@@ -83,7 +83,7 @@ async def run_agent(
     models: Models = providers if model is None else lambda *_: model
     prepare = _prepared(run, config, checked(run, journal.load(run)), registry, redactor)
     listener = Events(on_event) if on_event else None
-    door = Door(run, registry, models, {CODE: prepare}, allowed, redactor, listener.progress if listener else None)
+    door = Door(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
     if decisions:
         decide(journal, run, decisions, by="caller", redactor=redactor)
     spec = Spec(CODE, dict_of(config))

@@ -164,7 +164,7 @@ def _format(config: AgentConfig, tools: Json) -> Json:
 def _functions(config: AgentConfig, tools: Json) -> Json:
     """The tools as functions, in OpenAI's shape; DefinitionError when two of them would have one name."""
     if not tools:
-        return {}
+        return {"protocol": "tools"}
     names = names_of(tools)
     if taken := [code for code in tools if names[function_name(code)] != code]:
         name = function_name(taken[0])
@@ -172,7 +172,7 @@ def _functions(config: AgentConfig, tools: Json) -> Json:
         raise DefinitionError(told, where="allowed_tools", value=taken[0])
     functions = [_function(code, tool) for code, tool in tools.items()]
     choice = {} if config.tool_choice == "auto" else {"tool_choice": config.tool_choice}
-    return {"tools": functions, **choice}
+    return {"protocol": "tools", "tools": functions, **choice}
 
 
 def _function(code: str, tool: Json) -> Json:

@@ -77,7 +77,8 @@ def _completion(reply: Any, status: int) -> Completion | Refusal:
 def _calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
     """The message's native calls, {name, arguments} and what else the vendor put there; None when one is none."""
     calls = []
-    for call in message.get("tool_calls") or ():
+    made = message.get("tool_calls")
+    for call in made if isinstance(made, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             return None

@@ -1,6 +1,6 @@
 """ModelClient: the seam to language models."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -73,7 +73,7 @@ class ModelClient(Protocol):
         """The reply; raises ModelError. The caller sets the deadline by cancelling."""
         ...
 
-    def stream(self, question: Question) -> AsyncIterator[Delta | Completion]:
+    def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
         """The reply's text as it is written, and last the whole reply, the same as `complete` gives."""
         ...
 

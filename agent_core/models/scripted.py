@@ -1,7 +1,7 @@
 """ScriptedModel: recorded replies instead of a model; for tests, demos and offline runs."""
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class ScriptedModel:
         finish_reason, calls = reply.get("finish_reason", "stop"), tuple(map(_call, reply.get("calls", ())))
         return Completion(reply["content"] or "", finish_reason, given, got, usage.get("cost"), calls=calls)
 
-    async def stream(self, question: Question) -> AsyncIterator[Delta | Completion]:
+    async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
         """The reply in pieces of a few characters."""
         completion = await self.complete(question)
         for start in range(0, len(completion.content), PIECE):

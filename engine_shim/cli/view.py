@@ -31,6 +31,7 @@ class View:
         self._width = self._console.width if self._console.is_terminal else WIDTH
         self._status: Status | None = None
         self._agent: list[str] = []
+        self._answer = ""
         self._cut = self._said = False
 
     def __enter__(self) -> "View":
@@ -80,7 +81,14 @@ class View:
     def _tell_of_agent(self, names: list[str], event: Event) -> None:
         match event:
             case {"event": "step_started", "step": step, "model": model}:
+                self._answer = ""
                 self._wait(f"{names[-1]}: step {step}, asking {model}")
+            case {"event": "answer_delta", "text": text}:
+                self._answer += text
+                self._wait(f"{names[-1]}: {self._tail()}")
+            case {"event": "answer_discarded"}:
+                self._answer = ""
+                self._under(names, Text("  what was written of an answer is void", "dim"))
             case {"event": "thought", "text": text}:
                 self._under(names, Text(f"  {text}", "dim italic"))
             case {"event": "action", "step": step, "tool": tool}:
@@ -94,6 +102,12 @@ class View:
                 self._under(names, Text.assemble((f"? {reason} ", "yellow"), f"{tool} {_json(event['args'])}"))
             case {"event": "finished", "finish_reason": reason}:
                 self._finished(names, reason, event.get("error"))
+
+    def _tail(self) -> str:
+        """The end of the answer as far as it is written, as long as a line has room for."""
+        flat = " ".join(self._answer[-2 * self._width :].split())
+        room = self._width // 2
+        return flat if len(flat) <= room else f"…{flat[-room:]}"
 
     def _observation(self, names: list[str], event: Event) -> None:
         shown, whole = len(event["text"]), event["characters"]

@@ -267,9 +267,8 @@ class Engine:
         self, run: str, spec: Spec, base: Path, reins: Reins, on_event: Callable[[Event], None] | None
     ) -> RunResult:
         listener = Events(on_event) if on_event else None
-        progress = listener.progress if listener else None
         prepare = Preparer(self.registry, self._secrets, base).by_tool()
-        door = Door(run, self.registry, self._models(base), prepare, self._secrets, self._secrets.redactor(), progress)
+        door = Door(run, self.registry, self._models(base), prepare, self._secrets, self._secrets.redactor(), listener)
         ended = await drive(
             run,
             ROOT,

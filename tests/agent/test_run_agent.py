@@ -1,7 +1,7 @@
 """run_agent: the loop with a journal, a model and real tools."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from agent_core import (
 from agent_core.journal.decide import decided
 from agent_core.journal.operations import Slot
 from agent_core.journal.record import genesis
-from agent_core.models import Completion, ModelError, ModelInfo, Question, ScriptedModel
+from agent_core.models import Completion, Delta, ModelError, ModelInfo, Question, ScriptedModel
 from agent_core.secrets import Secrets
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
 
@@ -388,6 +388,9 @@ class Client:
         value = self.answer(question)
         return await value if asyncio.iscoroutine(value) else value
 
+    async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
+        yield await self.complete(question)
+
     def info(self) -> ModelInfo:
         return ModelInfo("client")
 
@@ -502,7 +505,16 @@ async def test_events_tell_what_happens_as_it_happens() -> None:
     replies = ["no", action(), final()]
     await run_agent(CONFIG, registry=Calls().registry, model=ScriptedModel(replies), on_event=events.append)
     names = [event["event"] for event in events]
-    assert names == ["step_started", "repair", "step_started", "action", "observation", "step_started", "finished"]
+    assert names == [
+        "step_started",
+        "repair",
+        "step_started",
+        "action",
+        "observation",
+        "step_started",
+        "answer_delta",
+        "finished",
+    ]
     assert all({"strand", "n", "node"} <= event.keys() for event in events)
 
 

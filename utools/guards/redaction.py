@@ -33,6 +33,11 @@ class Redactor:
         return f"Redactor({', '.join(self._names)})"
 
     @property
+    def longest(self) -> int:
+        """The characters of the longest form that is replaced; 0 without secrets."""
+        return max(map(len, self._forms), default=0)
+
+    @property
     def rules(self) -> list[dict[str, str]]:
         """What is replaced, for the journal: names only."""
         return [{"secret": name, "replacement": f"[redacted:{name}]"} for name in self._names]
