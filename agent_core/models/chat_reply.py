@@ -71,7 +71,8 @@ def _completion(reply: Any, status: int) -> Completion | Refusal:
     usage = reply.get("usage")
     given, got = (_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
     finish_reason, echo = _finish_reason(choice.get("finish_reason")), _echo(message) if calls else None
-    return Completion(content, finish_reason, given, got, _cost(usage), calls=calls, echo=echo)
+    cost, cached = _cost(usage), _cached(usage)
+    return Completion(content, finish_reason, given, got, cost, calls=calls, echo=echo, cached_tokens=cached)
 
 
 def _calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
@@ -92,6 +93,12 @@ def _calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
 def _echo(message: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a vendor wants back with the message that made calls."""
     return {name: message[name] for name in WANTED_BACK if message.get(name)} or None
+
+
+def _cached(usage: Any) -> int:
+    """The input tokens that came from the vendor's cache, in OpenAI's words or in DeepSeek's."""
+    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    return _count(details, "cached_tokens") or _count(usage, "prompt_cache_hit_tokens") or 0
 
 
 def _cost(usage: Any) -> float | None:

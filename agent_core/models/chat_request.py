@@ -1,5 +1,6 @@
 """What an endpoint for chat completions is sent, and what is given up when it refuses a part of that. Pure."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,17 +12,36 @@ from agent_core.models.client import Question
 SAMPLING = ("temperature", "top_p", "seed", "stop")
 MILDER = {"json_schema": "json_object", "json_object": "text"}
 REFUSED_FORMAT = (400, 404, 422, 501)
-NOT_THE_FORMAT = ("content_filter", "context_length_exceeded", "model_not_found")
-UNSUPPORTED = ("unsupported_parameter", "unsupported_value")
+NOT_THE_FORMAT = ("content_filter", "context_length_exceeded", "model_not_found", "invalid_api_key")
+OTHER_FAULT = re.compile(
+    r"context (length|window)|too long|input length|token count|api key|credit balance|quota"
+    r"|model\b.*\b(not found|does not exist)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What a refusal is about when no other response format would help; Gemini answers 400 to a wrong key, too."""
+UNSUPPORTED = re.compile(r"unsupported|unknown|unrecognized|not (be )?(supported|permitted|allowed)|deprecated", re.I)
+NAMED = re.compile(r"""(?:["'`.]|: )(temperature|top_p|seed|stop)["'`:]""")
+"""A sampling option as vendors name it: quoted, or before a colon."""
+BOTH = re.compile(r"temperature.*top_p.*cannot both be specified", re.DOTALL)
+UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
+THINKING = re.compile(r"enable_thinking must be set to false")
 
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What an endpoint takes, as far as it has told: `format` is the strictest response format."""
+    """What an endpoint takes, as far as it has told: `format` is the strictest response format.
+
+    `strict`: its JSON Schemas carry "strict": true. `choices` are values of tool_choice that it refuses, `keywords`
+    words of JSON Schema that it does not know. `thinks`: a model that thinks may do so in a reply that is no stream.
+    """
 
     format: str = "json_schema"
     tokens: str = "max_tokens"
+    strict: bool = False
+    thinks: bool = True
     left_out: frozenset[str] = frozenset()
+    choices: frozenset[str] = frozenset()
+    keywords: frozenset[str] = frozenset()
 
 
 def request_body(model: str, question: Question, habits: Habits) -> bytes:
@@ -33,20 +53,46 @@ def request_body(model: str, question: Question, habits: Habits) -> bytes:
 
 
 def toned_down(habits: Habits, question: Question, refusal: Refusal) -> Habits | None:
-    """Habits under which the refused question may be taken after all; None when there is nothing to give up."""
+    """Habits under which the refused question may be taken after all; None when there is nothing to give up.
+
+    Each step gives up something that was sent, so there is an end to it.
+    """
     sent = _options(question.options, habits)
-    if refusal.status == 400 and habits.tokens in sent and _wants_completion_tokens(habits, refusal):
-        return replace(habits, tokens="max_completion_tokens")
-    if refusal.status == 400 and refusal.code in UNSUPPORTED and refusal.param in SAMPLING and refusal.param in sent:
-        return replace(habits, left_out=habits.left_out | {refusal.param})
+    if refusal.status == 400 and (less := _less(habits, sent, refusal)):
+        return less
     milder = MILDER.get(_format(question.options, habits))
-    if not milder or question.options.get("response_format") != "auto" or refusal.code in NOT_THE_FORMAT:
+    if not milder or question.options.get("response_format") != "auto" or _other_fault(refusal):
         return None
     return replace(habits, format=milder) if refusal.status in REFUSED_FORMAT else None
 
 
-def _wants_completion_tokens(habits: Habits, refusal: Refusal) -> bool:
-    return habits.tokens == "max_tokens" and "max_completion_tokens" in refusal.message
+def _less(habits: Habits, sent: dict[str, Any], refusal: Refusal) -> Habits | None:
+    """Habits without the part that the refusal names."""
+    told = refusal.message
+    if habits.tokens == "max_tokens" and "max_tokens" in sent and "max_completion_tokens" in told:
+        return replace(habits, tokens="max_completion_tokens")
+    if unwanted := _unwanted(refusal) & sent.keys():
+        return replace(habits, left_out=habits.left_out | unwanted)
+    if "tool_choice" in sent and re.search(r"tool[ _]choice", f"{refusal.param} {told}"):
+        return replace(habits, choices=habits.choices | {sent["tool_choice"]})
+    if words := frozenset(UNKNOWN_KEYWORD.findall(told)) - habits.keywords:
+        return replace(habits, keywords=habits.keywords | words)
+    if habits.thinks and THINKING.search(told):
+        return replace(habits, thinks=False)
+    return None
+
+
+def _unwanted(refusal: Refusal) -> set[str]:
+    """The sampling options that the endpoint says it does not take, whatever their value."""
+    if BOTH.search(refusal.message):
+        return {"top_p"}
+    if not UNSUPPORTED.search(f"{refusal.code} {refusal.message}"):
+        return set()
+    return {refusal.param} & set(SAMPLING) or set(NAMED.findall(refusal.message))
+
+
+def _other_fault(refusal: Refusal) -> bool:
+    return refusal.code in NOT_THE_FORMAT or bool(OTHER_FAULT.search(refusal.message))
 
 
 def _options(options: dict[str, Any], habits: Habits) -> dict[str, Any]:
@@ -54,12 +100,19 @@ def _options(options: dict[str, Any], habits: Habits) -> dict[str, Any]:
     sent = {name: options[name] for name in SAMPLING if name not in habits.left_out and _is_set(options.get(name))}
     if limit := options.get("max_output_tokens"):
         sent[habits.tokens] = limit
+    if not habits.thinks:
+        sent["enable_thinking"] = False
+    if tools := options.get("tools"):
+        sent["tools"] = without_keywords(tools, habits.keywords)
+        choice = options.get("tool_choice")
+        return {**sent, "tool_choice": choice} if choice and choice not in habits.choices else sent
     match _format(options, habits):
         case "json_object":
             sent["response_format"] = {"type": "json_object"}
         case "json_schema":
-            schema = {"name": "step", "schema": options["step_schema"]}
-            sent["response_format"] = {"type": "json_schema", "json_schema": schema}
+            schema = {"name": "step", "schema": without_keywords(options["step_schema"], habits.keywords)}
+            strict = {"strict": True} if habits.strict else {}
+            sent["response_format"] = {"type": "json_schema", "json_schema": {**schema, **strict}}
     return sent
 
 
@@ -68,7 +121,26 @@ def _is_set(value: Any) -> bool:
 
 
 def _format(options: dict[str, Any], habits: Habits) -> str:
-    """The response format to ask for. Without a schema the strictest is any JSON object."""
+    """The response format to ask for. Without a schema the strictest is any JSON object; with tools there is none."""
+    if options.get("tools"):
+        return "text"
     asked: str = options.get("response_format", "text")
     form = habits.format if asked == "auto" else asked
     return "json_object" if form == "json_schema" and "step_schema" not in options else form
+
+
+def without_keywords(schema: Any, keywords: frozenset[str]) -> Any:
+    """JSON Schemas without words that an endpoint does not know; a property of such a name is no keyword."""
+    if not keywords:
+        return schema
+    if isinstance(schema, list):
+        return [without_keywords(item, keywords) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _value(key, value, keywords) for key, value in schema.items() if key not in keywords}
+
+
+def _value(key: str, value: Any, keywords: frozenset[str]) -> Any:
+    if key in ("properties", "$defs") and isinstance(value, dict):
+        return {name: without_keywords(item, keywords) for name, item in value.items()}
+    return value if key in ("enum", "const", "default", "examples") else without_keywords(value, keywords)

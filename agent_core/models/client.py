@@ -24,6 +24,7 @@ class Question:
 class Completion:
     """A reply. Token counts are None where the vendor gave none; `requests` counts every attempt.
 
+    `cached_tokens` are the input tokens that the vendor had in its cache, `cost` is in USD, None where it is unknown.
     `calls` are native function calls, {"name", "arguments"} each, the arguments as the text that came; what else
     stands in a call, and all of `echo`, the vendor wants back with the message in the questions that follow.
     """
@@ -36,6 +37,7 @@ class Completion:
     requests: int = 1
     calls: tuple[dict[str, Any], ...] = ()
     echo: dict[str, Any] | None = None
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,199 @@
+"""What an endpoint is sent, and what is given up as it refuses one thing after another, in each vendor's words."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from agent_core.models import Question
+from agent_core.models.chat_reply import Refusal
+from agent_core.models.chat_request import Habits, request_body, toned_down, without_keywords
+from agent_core.models.vendors import VENDORS
+
+SCHEMA = {"type": "object", "properties": {"const": {"const": 1}}, "additionalProperties": False}
+TOOL = {"type": "function", "function": {"name": "look_up", "description": "Look it up.", "parameters": SCHEMA}}
+EVERYTHING = {"temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["END"], "max_output_tokens": 9}
+
+
+def question(**options: Any) -> Question:
+    return Question("m", (b'{"role":"user","content":"hi"}',), options, "agent", 0)
+
+
+def sent(habits: Habits = Habits(), **options: Any) -> Any:
+    return orjson.loads(request_body("m", question(**options), habits))
+
+
+AUTO = {"response_format": "auto", "step_schema": SCHEMA}
+STARTS = {"openai": "json_object", "gemini": "json_schema", "anthropic": None, "qwen": "json_object"}
+STARTS |= {"deepseek": "json_object", "openrouter": "json_schema", "ollama": "json_schema", "vllm": "json_schema"}
+
+
+@pytest.mark.parametrize("name", VENDORS)
+def test_a_vendor_is_first_asked_for_the_strictest_format_that_it_takes(name: str) -> None:
+    assert sent(VENDORS[name].habits, **AUTO).get("response_format", {}).get("type") == STARTS[name]
+
+
+def test_where_only_strict_schemas_are_taken_one_that_is_named_says_so() -> None:
+    body = sent(VENDORS["anthropic"].habits, response_format="json_schema", step_schema=SCHEMA)
+    assert body["response_format"]["json_schema"] == {"name": "step", "schema": SCHEMA, "strict": True}
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_tools_go_as_they_are_and_without_a_response_format() -> None:
+    body = sent(tools=[TOOL], tool_choice="required", **AUTO)
+    assert (body["tools"], body["tool_choice"]) == ([TOOL], "required")
+    assert "response_format" not in body
+
+
+def test_tools_without_a_choice_leave_it_to_the_vendor() -> None:
+    assert "tool_choice" not in sent(tools=[TOOL])
+
+
+@pytest.mark.parametrize("tools", [[], None])
+def test_a_choice_without_tools_is_not_sent(tools: Any) -> None:
+    body = sent(tools=tools, tool_choice="none")
+    assert not {"tools", "tool_choice"} & body.keys()
+
+
+CHOICE_REFUSED = {
+    "vllm": '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+    "deepseek": "Thinking mode does not support this tool_choice",
+    "qwen": "<400> InternalError.Algo.InvalidParameter: The tool_choice parameter does not support being set to "
+    "required or object in thinking mode",
+}
+
+
+@pytest.mark.parametrize("told", CHOICE_REFUSED.values(), ids=CHOICE_REFUSED)
+def test_a_refused_choice_is_given_up_and_others_are_not(told: str) -> None:
+    asked = question(tools=[TOOL], tool_choice="required")
+    habits = toned_down(Habits(), asked, Refusal(f"answered 400: {told}", 400))
+    assert habits is not None
+    assert "tool_choice" not in sent(habits, tools=[TOOL], tool_choice="required")
+    assert sent(habits, tools=[TOOL], tool_choice="none")["tool_choice"] == "none"
+    assert toned_down(habits, asked, Refusal(f"answered 400: {told}", 400)) is None
+
+
+GEMINI_UNKNOWN = (
+    'answered 400: Invalid JSON payload received. Unknown name "additionalProperties" at '
+    "'tools[0].function_declarations[0].parameters': Cannot find field.\nInvalid JSON payload received. "
+    "Unknown name \"const\" at 'tools[0].function_declarations[0].parameters.properties[0].value': Cannot find field."
+)
+
+
+def test_words_of_a_schema_that_an_endpoint_does_not_know_are_left_out_at_once() -> None:
+    habits = toned_down(Habits(), question(tools=[TOOL]), Refusal(GEMINI_UNKNOWN, 400))
+    assert habits is not None
+    parameters = sent(habits, tools=[TOOL])["tools"][0]["function"]["parameters"]
+    assert parameters == {"type": "object", "properties": {"const": {}}}
+    assert toned_down(habits, question(tools=[TOOL]), Refusal(GEMINI_UNKNOWN, 400)) is None
+
+
+def test_leaving_words_out_spares_names_and_data() -> None:
+    schema = {
+        "properties": {"title": {"title": "T", "enum": [{"title": 1}]}},
+        "anyOf": [{"title": "A", "type": "object"}],
+        "default": {"title": "x"},
+    }
+    assert without_keywords(schema, frozenset({"title"})) == {
+        "properties": {"title": {"enum": [{"title": 1}]}},
+        "anyOf": [{"type": "object"}],
+        "default": {"title": "x"},
+    }
+
+
+# ── formats ───────────────────────────────────────────────────────────────────────────────────────────
+
+FORMAT_REFUSED = {
+    "openai": "Invalid schema for response_format 'step': schema must be a JSON Schema of 'type: \"object\"', got "
+    "'type: \"None\"'.",
+    "deepseek": "This response_format type is unavailable now",
+    "deepseek before": "Failed to deserialize the JSON body into the target type: response_format: "
+    "response_format.type `json_schema` is unavailable now at line 1 column 12440",
+    "anthropic": "response_format: Extra inputs are not permitted",
+    "qwen": "<400> InternalError.Algo.InvalidParameter: 'messages' must contain the word 'json' in some form, to use "
+    "'response_format' of type 'json_object'.",
+    "qwen that thinks": "Json mode response is not supported when enable_thinking is true",
+    "llama.cpp": "Failed to initialize samplers: failed to parse grammar",
+    "vllm": "The provided JSON schema contains features not supported by xgrammar.",
+}
+
+
+@pytest.mark.parametrize("told", FORMAT_REFUSED.values(), ids=FORMAT_REFUSED)
+def test_a_refused_format_gives_way_to_milder_ones_and_then_there_is_an_end(told: str) -> None:
+    habits: Habits | None = Habits()
+    types = []
+    while habits is not None:
+        types.append(sent(habits, **AUTO).get("response_format", {}).get("type"))
+        habits = toned_down(habits, question(**AUTO), Refusal(f"answered 400: {told}", 400))
+    assert types == ["json_schema", "json_object", None]
+
+
+NO_FORMAT_HELPS = {
+    "gemini's wrong key": Refusal("API key not valid. Please pass a valid API key.", 400),
+    "openai's window": Refusal("too many tokens", 400, code="context_length_exceeded"),
+    "vllm's window": Refusal("This model's maximum context length is 4096 tokens.", 400),
+    "anthropic's window": Refusal("prompt is too long: 210000 tokens > 200000 maximum", 400),
+    "qwen's window": Refusal("Range of input length should be [1, 98304]", 400),
+    "gemini's window": Refusal("The input token count (1100000) exceeds the maximum number of tokens allowed", 400),
+    "anthropic's purse": Refusal("Your credit balance is too low to access the Anthropic API.", 400),
+    "ollama's model": Refusal('model "qwen9" not found, try pulling it first', 404),
+    "vllm's model": Refusal("The model `qwen9` does not exist.", 404),
+}
+
+
+@pytest.mark.parametrize("refusal", NO_FORMAT_HELPS.values(), ids=NO_FORMAT_HELPS)
+def test_what_no_format_would_mend_is_not_asked_again(refusal: Refusal) -> None:
+    assert toned_down(Habits(), question(**AUTO), refusal) is None
+
+
+# ── sampling ──────────────────────────────────────────────────────────────────────────────────────────
+
+UNWANTED = {
+    "openai": (
+        Refusal("Unsupported value: 'temperature' does not support 0.5 with this model.", 400, "unsupported_value"),
+        "temperature",
+    ),
+    "openai, by its field": (Refusal("no", 400, "unsupported_parameter", "stop"), "stop"),
+    "anthropic": (Refusal("`temperature` is deprecated for this model.", 400), "temperature"),
+    "anthropic, both": (
+        Refusal("`temperature` and `top_p` cannot both be specified for this model. Please use only one.", 400),
+        "top_p",
+    ),
+    "gemini": (Refusal('Invalid JSON payload received. Unknown name "seed": Cannot find field.', 400), "seed"),
+    "a strict one": (Refusal("seed: Extra inputs are not permitted", 400), "seed"),
+}
+
+
+@pytest.mark.parametrize(("refusal", "name"), UNWANTED.values(), ids=UNWANTED)
+def test_a_sampling_option_that_is_not_taken_is_left_out_alone(refusal: Refusal, name: str) -> None:
+    refusal = replace(refusal, message=f"answered 400: {refusal.message}")
+    habits = toned_down(Habits(), question(**EVERYTHING), refusal)
+    assert habits is not None
+    assert set(sent(**EVERYTHING)) - set(sent(habits, **EVERYTHING)) == {name}
+    assert toned_down(habits, question(**EVERYTHING), refusal) is None
+
+
+@pytest.mark.parametrize(
+    "told", ["temperature: range: 0..1", "'seed' must be an integer", "stop sequences must be four at the most"]
+)
+def test_a_wrong_value_is_told_and_not_left_out(told: str) -> None:
+    assert toned_down(Habits(), question(**EVERYTHING), Refusal(f"answered 400: {told}", 400)) is None
+
+
+def test_a_model_that_may_only_think_in_streams_is_asked_not_to() -> None:
+    told = "parameter.enable_thinking must be set to false for non-streaming calls"
+    habits = toned_down(VENDORS["qwen"].habits, question(), Refusal(told, 400))
+    assert habits is not None
+    assert sent(habits)["enable_thinking"] is False
+    assert "enable_thinking" not in sent()
+    assert toned_down(habits, question(), Refusal(told, 400)) is None
+
+
+def test_the_bytes_before_the_options_are_the_messages_as_they_came() -> None:
+    body = request_body("m", question(tools=[TOOL], temperature=0), Habits())
+    assert body.startswith(b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0')
+    assert json.loads(body)
