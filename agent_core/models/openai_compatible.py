@@ -14,6 +14,8 @@ from agent_core.errors import DefinitionError
 from agent_core.models.chat_reply import Refusal, read
 from agent_core.models.chat_request import Habits, request_body, toned_down
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
+from agent_core.models.prices import cost
+from agent_core.models.vendors import Vendor, info_of
 
 if TYPE_CHECKING:
     from agent_core.models.wire import Wire
@@ -32,11 +34,20 @@ class OpenAICompatible:
     seconds unless the endpoint names another. Raises DefinitionError for a `base_url` or `api_key` that cannot be one.
     """
 
-    def __init__(self, model: str, *, base_url: str, api_key: str | None, backoff: float = 0.5) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str,
+        api_key: str | None,
+        backoff: float = 0.5,
+        vendor: Vendor | None = None,
+    ) -> None:
         self._model, self._base_url, self._backoff = model, base_url, backoff
         self._endpoint = _endpoint(base_url)
         self._key = _header_value(api_key.strip()) if api_key else None
-        self._habits = Habits()
+        self._vendor = vendor
+        self._habits = vendor.habits if vendor else Habits()
         self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = WeakKeyDictionary()
 
     async def complete(self, question: Question) -> Completion:
@@ -47,7 +58,7 @@ class OpenAICompatible:
             outcome = await self._ask(request_body(self._model, question, habits))
             if isinstance(outcome, Completion):
                 self._remember(habits)
-                return outcome if requests == 1 else replace(outcome, requests=requests)
+                return replace(outcome, requests=requests, cost=self._cost(outcome))
             if milder := toned_down(habits, question, outcome):
                 habits = milder
                 continue
@@ -63,8 +74,8 @@ class OpenAICompatible:
         yield completion
 
     def info(self) -> ModelInfo:
-        refuses = self._habits.format != "json_schema"
-        return ModelInfo(self._model, json_schema=False if refuses else None)
+        known = info_of(self._vendor, self._model)
+        return known if self._habits.format == "json_schema" else replace(known, json_schema=False)
 
     async def close(self) -> None:
         """Let go of this event loop's connections. A later question opens new ones."""
@@ -84,6 +95,12 @@ class OpenAICompatible:
 
             wire = self._wires[loop] = Wire(self._base_url, self._key)
         return wire
+
+    def _cost(self, reply: Completion) -> float | None:
+        """In USD: by the vendor's own word, else by the price list."""
+        if reply.cost is not None or self._vendor is None:
+            return reply.cost
+        return cost(self._vendor.prices, self._model, reply.input_tokens, reply.cached_tokens, reply.output_tokens)
 
     def _remember(self, habits: Habits) -> None:
         if habits != self._habits:

@@ -1,38 +1,68 @@
-"""Which client answers for a model's name: `scripted:FILE`, or any endpoint that speaks OpenAI's chat completions."""
+"""Which client answers for a model's name: a vendor's endpoint, a script, a recorded run, a model on this machine."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import DefinitionError
-from agent_core.models.client import ModelClient
+from agent_core.models.client import ModelClient, ModelInfo
 from agent_core.models.scripted import ScriptedModel
+from agent_core.models.vendors import VENDORS, Vendor, info_of, is_own, own_url, plain
 
-OPENAI = "https://api.openai.com/v1"
+if TYPE_CHECKING:
+    from agent_core.journal.record import Tape
+
+OFFLINE = {"scripted": "FILE.json", "replay": "RUN", "local": "FILE.gguf"}
+"""The providers that are no endpoint, and what is named after their colon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Providers:
-    """The clients of one host, each made once. `base` is where the paths of scripts start.
+    """The clients of one host, each made once. `base` is where the paths of scripts and models start.
 
     `base_urls` pairs an endpoint with the environment variable of its key, as the operator allows it: a key is
-    sent to its own vendor, or to an endpoint paired with it, and nowhere else.
+    sent to its own vendor, or to an endpoint paired with it, and nowhere else. `tape_of` gives a recorded run of the
+    host's store, an empty tape where it has none.
     """
 
     base: Path = field(default_factory=Path)
     base_urls: Mapping[str, str] = field(default_factory=dict)
     default_provider: str = "openai"
     clients: dict[tuple[str, ...], ModelClient] = field(default_factory=dict)
+    tape_of: "Callable[[str], Tape] | None" = None
 
     def __call__(self, model: str, options: Mapping[str, Any]) -> ModelClient:
-        """The client for `provider:name`; DefinitionError for a provider that there is not, or a missing key."""
+        """The client for `provider:name`; DefinitionError for what `check` finds, or a missing key."""
         provider, name = self._split(model)
         key = (provider, name, options.get("base_url") or "", options.get("api_key_env") or "")
         if key not in self.clients:
-            self.clients[key] = self._make(provider, name, key[2], key[3])
+            self.clients[key] = self._make(*key)
         return self.clients[key]
+
+    def check(self, model: str, options: Mapping[str, Any]) -> None:
+        """DefinitionError for an unknown provider, a missing file, or a base_url or key that is not allowed.
+
+        No key is looked at, so it holds on a machine that has none.
+        """
+        provider, name = self._split(model)
+        if provider == "local":
+            self._file(name)
+        elif provider in OFFLINE:
+            self._offline(provider, name)
+        else:
+            from agent_core.models.openai_compatible import OpenAICompatible
+
+            url, _ = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
+            OpenAICompatible(name, base_url=url, api_key=None)
+
+    def info(self, model: str) -> ModelInfo:
+        """What is known of a model without asking it, and without a key."""
+        provider, name = self._split(model)
+        if provider in OFFLINE:
+            return self._offline(provider, name).info()
+        return info_of(VENDORS[provider], name)
 
     async def close(self) -> None:
         """Let go of all clients' connections in this event loop; a later question opens new ones."""
@@ -41,31 +71,62 @@ class Providers:
 
     def _split(self, model: str) -> tuple[str, str]:
         provider, colon, name = model.partition(":")
-        return (provider, name) if colon else (self.default_provider, model)
+        if not colon:
+            provider, name = self.default_provider, model
+        if provider not in VENDORS and provider not in OFFLINE:
+            raise DefinitionError(_no_such(provider), where="model", value=model)
+        return provider, name
 
     def _make(self, provider: str, name: str, base_url: str, api_key_env: str) -> ModelClient:
-        if provider == "scripted":
-            return ScriptedModel.from_file(self.base / name)
-        if provider != "openai":
-            told = "no such provider; there are openai (any endpoint by base_url) and scripted"
-            raise DefinitionError(told, where="model", value=f"{provider}:{name}")
+        if provider in OFFLINE:
+            return self._offline(provider, name)
         from agent_core.models.openai_compatible import OpenAICompatible
 
-        url = base_url or _own_url()
-        return OpenAICompatible(name, base_url=url, api_key=self._key(url, api_key_env))
+        url, names = self._endpoint(provider, base_url, api_key_env)
+        key = next(filter(None, map(os.environ.get, names)), None)
+        vendor = VENDORS[provider]
+        if key is None and vendor.needs_key and plain(url) in vendor.urls:
+            raise DefinitionError(f"the model needs a key: set {' or '.join(names)}", where="model")
+        return OpenAICompatible(name, base_url=url, api_key=key, vendor=_vendor_at(provider, url))
 
-    def _key(self, url: str, api_key_env: str) -> str | None:
-        """The key that may be sent to `url`; None for an endpoint that none is paired with."""
-        paired = {_plain(endpoint): variable for endpoint, variable in self.base_urls.items()}
-        own = "OPENAI_API_KEY" if _plain(url) in (OPENAI, _plain(_own_url())) else None
-        name = paired.get(_plain(url), own)
-        if api_key_env and api_key_env != name:
+    def _offline(self, provider: str, name: str) -> ModelClient:
+        path = self.base / name
+        if provider == "scripted":
+            return ScriptedModel.from_file(path)
+        if provider == "local":
+            from agent_core.models.local import local_model
+
+            return local_model(self._file(name))
+        from agent_core.models.recorded import RecordedModel
+
+        if path.is_file():
+            return RecordedModel.from_file(path)
+        tape = self.tape_of(name) if self.tape_of else {}
+        if not tape:
+            told = "there is no such recorded run; name a run of the store, or the file of a journal"
+            raise DefinitionError(told, where="model", value=f"replay:{name}")
+        return RecordedModel(tape, name=f"replay:{name}")
+
+    def _file(self, name: str) -> Path:
+        path = self.base / name
+        if not path.is_file():
+            raise DefinitionError("there is no such model file", where="model", value=f"local:{name}")
+        return path
+
+    def _endpoint(self, provider: str, base_url: str, api_key_env: str) -> tuple[str, Sequence[str]]:
+        """Where the model is, and the variables of the keys that may be sent there: the first that is set."""
+        vendor = VENDORS[provider]
+        url = base_url or own_url(vendor, os.environ)
+        paired = {plain(endpoint): variable for endpoint, variable in self.base_urls.items()}
+        names: Sequence[str] = vendor.keys if is_own(vendor, url, os.environ) else ()
+        if plain(url) in paired:
+            names = (paired[plain(url)],)
+        if not api_key_env:
+            return url, names
+        if api_key_env not in names:
             told = "this key may not be sent to this base_url; the operator pairs them in base_urls"
             raise DefinitionError(told, where="api_key_env", value=api_key_env)
-        key = os.environ.get(name) if name else None
-        if not key and _plain(url) == OPENAI:
-            raise DefinitionError(f"the model needs a key: set {name}", where="model")
-        return key
+        return url, (api_key_env,)
 
 
 def create_model(model: str, *, base_url: str | None = None, api_key: str | None = None) -> ModelClient:
@@ -74,12 +135,20 @@ def create_model(model: str, *, base_url: str | None = None, api_key: str | None
         return Providers()(model, {"base_url": base_url})
     from agent_core.models.openai_compatible import OpenAICompatible
 
-    return OpenAICompatible(model.removeprefix("openai:"), base_url=base_url or OPENAI, api_key=api_key)
+    provider, colon, name = model.partition(":")
+    if not colon or provider not in VENDORS:
+        provider, name = "openai", model
+    url = base_url or VENDORS[provider].urls[0]
+    return OpenAICompatible(name, base_url=url, api_key=api_key, vendor=_vendor_at(provider, url))
 
 
-def _own_url() -> str:
-    return os.environ.get("OPENAI_BASE_URL") or OPENAI
+def _vendor_at(provider: str, url: str) -> Vendor | None:
+    """The vendor whose habits an endpoint has. openai is also the name for whatever else speaks its words."""
+    vendor = VENDORS[provider]
+    return None if provider == "openai" and plain(url) not in vendor.urls else vendor
 
 
-def _plain(url: str) -> str:
-    return url.rstrip("/")
+def _no_such(provider: str) -> str:
+    names = [*VENDORS, *(f"{name}:{what}" for name, what in OFFLINE.items())]
+    told = f"no such provider: {provider}; there are {', '.join(names)}"
+    return f"{told}. For any other endpoint write openai:NAME with its base_url; a bare name must hold no colon"

@@ -21,8 +21,8 @@ def question(**options: Any) -> Question:
     return Question("m", (b'{"role":"user","content":"hi"}',), options, "agent", 0)
 
 
-def sent(habits: Habits = Habits(), **options: Any) -> Any:
-    return orjson.loads(request_body("m", question(**options), habits))
+def sent(habits: Habits | None = None, **options: Any) -> Any:
+    return orjson.loads(request_body("m", question(**options), habits or Habits()))
 
 
 AUTO = {"response_format": "auto", "step_schema": SCHEMA}

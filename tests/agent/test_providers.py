@@ -10,12 +10,18 @@ from agent_core.errors import DefinitionError
 from agent_core.models import ModelClient, Question, ScriptedModel, create_model
 from agent_core.models.openai_compatible import OpenAICompatible
 from agent_core.models.providers import Providers
+from agent_core.models.vendors import VENDORS, own_url
+
+KEYLESS = [name for name, vendor in VENDORS.items() if not vendor.needs_key]
+KEYED = [name for name, vendor in VENDORS.items() if vendor.needs_key]
 
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OTHER_KEY"):
-        monkeypatch.delenv(name, raising=False)
+    for vendor in VENDORS.values():
+        for name in (*vendor.keys, vendor.url_env):
+            monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("OTHER_KEY", raising=False)
 
 
 async def ask(client: ModelClient, server: Loopback) -> tuple[str, str | None]:
@@ -74,9 +80,158 @@ def test_openai_without_a_key_says_which_to_set(base_url: str | None) -> None:
         create_model("openai:gpt-4o", base_url=base_url)
 
 
-def test_an_unknown_provider_is_refused_by_name() -> None:
-    with pytest.raises(DefinitionError, match="antropic:c"):
+# ── vendors ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", VENDORS)
+async def test_a_vendors_key_goes_where_the_operator_says_the_vendor_is(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vendor = VENDORS[name]
+    async with serving(chat("ok")) as server:
+        monkeypatch.setenv(vendor.url_env, server.url.removesuffix("/v1"))
+        monkeypatch.setenv(vendor.keys[0], "own-key")
+        assert await ask(Providers()(f"{name}:m", {}), server) == ("m", "Bearer own-key")
+    assert server.requests[-1].target == f"{vendor.path}/chat/completions"
+
+
+@pytest.mark.parametrize("name", VENDORS)
+async def test_no_vendors_key_goes_to_a_base_url_that_an_author_names(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for vendor in VENDORS.values():
+        for key in vendor.keys:
+            monkeypatch.setenv(key, "own-key")
+    async with serving(chat("ok")) as server:
+        assert await ask(Providers()(f"{name}:m", {"base_url": server.url}), server) == ("m", None)
+
+
+@pytest.mark.parametrize("name", VENDORS)
+def test_an_author_cannot_name_a_vendors_key_for_a_base_url(name: str) -> None:
+    options = {"base_url": "https://evil.example/v1", "api_key_env": VENDORS[name].keys[0]}
+    with pytest.raises(DefinitionError, match="api_key_env"):
+        Providers().check(f"{name}:m", options)
+
+
+LOOKALIKES = [
+    "http://api.openai.com/v1",
+    "https://api.openai.com:444/v1",
+    "https://api.openai.com/v1/../evil",
+    "https://api.openai.com.evil.example/v1",
+    "https://api.openai.com/v1/x",
+]
+
+
+@pytest.mark.parametrize("url", LOOKALIKES)
+def test_what_only_looks_like_the_vendor_gets_no_key(url: str) -> None:
+    with pytest.raises(DefinitionError, match="api_key_env"):
+        Providers().check("openai:m", {"base_url": url, "api_key_env": "OPENAI_API_KEY"})
+
+
+def test_a_region_of_the_vendor_is_the_vendor() -> None:
+    for url in VENDORS["qwen"].urls:
+        Providers().check("qwen:qwen-plus", {"base_url": url + "/", "api_key_env": "DASHSCOPE_API_KEY"})
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_a_vendor_without_a_key_says_which_to_set(name: str) -> None:
+    with pytest.raises(DefinitionError, match=" or ".join(VENDORS[name].keys)):
+        create_model(f"{name}:m")
+
+
+@pytest.mark.parametrize("name", KEYLESS)
+def test_a_server_on_this_machine_needs_no_key(name: str) -> None:
+    assert isinstance(create_model(f"{name}:m"), OpenAICompatible)
+
+
+async def test_the_second_name_of_a_key_is_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_API_KEY", "second")
+    async with serving(chat("ok")) as server:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
+        assert await ask(Providers()("gemini:g", {}), server) == ("g", "Bearer second")
+        monkeypatch.setenv("GEMINI_API_KEY", "first")
+        assert await ask(Providers()("gemini:g", {}), server) == ("g", "Bearer first")
+        options = {"api_key_env": "GOOGLE_API_KEY"}
+        assert await ask(Providers()("gemini:g", options), server) == ("g", "Bearer second")
+
+
+NAMES = {
+    "ollama:qwen2.5:0.5b": "qwen2.5:0.5b",
+    "openrouter:meta-llama/llama-3-8b:free": "meta-llama/llama-3-8b:free",
+    "vllm:Qwen/Qwen2.5-0.5B": "Qwen/Qwen2.5-0.5B",
+}
+
+
+@pytest.mark.parametrize("model", NAMES)
+async def test_a_models_name_may_hold_colons_and_slashes(model: str) -> None:
+    async with serving(chat("ok")) as server:
+        assert await ask(Providers()(model, {"base_url": server.url}), server) == (NAMES[model], None)
+
+
+OLLAMA = {
+    "": "http://127.0.0.1:11434/v1",
+    "gpu1": "http://gpu1:11434/v1",
+    "0.0.0.0": "http://127.0.0.1:11434/v1",
+    "0.0.0.0:8080": "http://127.0.0.1:8080/v1",
+    "https://gpu1/": "https://gpu1/v1",
+    "http://gpu1:8080/v1": "http://gpu1:8080/v1",
+}
+
+
+@pytest.mark.parametrize("told", OLLAMA)
+def test_where_ollama_is_may_be_told_as_ollama_takes_it(told: str) -> None:
+    assert own_url(VENDORS["ollama"], {"OLLAMA_HOST": told}) == OLLAMA[told]
+
+
+def test_an_unknown_provider_is_told_which_there_are() -> None:
+    with pytest.raises(DefinitionError, match="antropic:c") as caught:
         create_model("antropic:c")
+    assert all(name in str(caught.value) for name in (*VENDORS, "scripted:FILE", "replay:RUN", "base_url"))
+
+
+def test_a_default_provider_that_there_is_not_is_told() -> None:
+    with pytest.raises(DefinitionError, match="no such provider: antropic"):
+        Providers(default_provider="antropic").check("m", {})
+
+
+# ── what is known without a key ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", VENDORS)
+def test_a_check_needs_no_key(name: str) -> None:
+    Providers().check(f"{name}:m", {})
+
+
+FAULTS: dict[str, tuple[str, dict[str, str]]] = {
+    "no such provider": ("antropic:c", {}),
+    "no such script": ("scripted:nowhere.json", {}),
+    "no such recorded run": ("replay:nowhere", {}),
+    "no such model file": ("local:nowhere.gguf", {}),
+    "base_url": ("openai:m", {"base_url": "localhost:11434"}),
+    "api_key_env": ("openai:m", {"api_key_env": "OTHER_KEY"}),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_check_finds_what_needs_no_key_to_be_wrong(name: str, tmp_path: Path) -> None:
+    model, options = FAULTS[name]
+    with pytest.raises(DefinitionError, match=name.replace("no such script", "the script")):
+        Providers(tmp_path).check(model, options)
+
+
+def test_what_is_known_of_a_model_needs_no_key() -> None:
+    known = Providers().info("ollama:qwen2.5:0.5b")
+    assert (known.name, known.json_schema, known.streaming, known.function_calling) == (
+        "qwen2.5:0.5b",
+        True,
+        True,
+        None,
+    )
+    assert Providers().info("deepseek:deepseek-chat").json_schema is False
+    assert Providers().info("gpt-4o").function_calling is True
+
+
+# ── clients ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_bare_name_belongs_to_the_default_provider(tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+"""What a reply costs: by the vendor's word, by the price list, or nobody knows."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import chat, serving
+
+from agent_core.models import Question
+from agent_core.models.openai_compatible import OpenAICompatible
+from agent_core.models.prices import context_window, cost
+from agent_core.models.vendors import VENDORS, Vendor
+
+genai_prices = pytest.importorskip("genai_prices")
+
+PRICED = {
+    "plain rates": ("openai", "gpt-4o-mini", 1000, 0, 100),
+    "some of it cached": ("openai", "gpt-4o-mini", 1000, 400, 100),
+    "no rate for the cache": ("openai", "gpt-4", 1000, 400, 100),
+    "below a tier": ("google", "gemini-2.5-pro", 1000, 400, 100),
+    "above a tier": ("google", "gemini-2.5-pro", 300_000, 1000, 100),
+    "rates that changed": ("deepseek", "deepseek-chat", 1000, 400, 100),
+    "nothing read": ("anthropic", "claude-sonnet-4-5", 0, 0, 0),
+    "through a router": ("openrouter", "meta-llama/llama-3-8b-instruct", 1000, 0, 100),
+}
+
+
+@pytest.mark.parametrize(("vendor", "model", "given", "cached", "got"), PRICED.values(), ids=PRICED)
+def test_a_cost_is_what_the_price_list_says(vendor: str, model: str, given: int, cached: int, got: int) -> None:
+    usage = genai_prices.Usage(input_tokens=given, cache_read_tokens=cached, output_tokens=got)
+    listed = genai_prices.calc_price(usage, model, provider_id=vendor).total_price
+    assert cost(vendor, model, given, cached, got) == pytest.approx(float(listed))
+
+
+UNKNOWN: dict[str, tuple[str, str, int | None, int, int | None]] = {
+    "a vendor that is not listed": ("", "qwen-plus", 1, 0, 1),
+    "a vendor that the list does not know": ("nobody", "m", 1, 0, 1),
+    "a model that is not listed": ("openai", "no-such-model", 1, 0, 1),
+    "no count of what was read": ("openai", "gpt-4o-mini", None, 0, 1),
+    "no count of what was written": ("openai", "gpt-4o-mini", 1, 0, None),
+}
+
+
+@pytest.mark.parametrize(("vendor", "model", "given", "cached", "got"), UNKNOWN.values(), ids=UNKNOWN)
+def test_what_is_not_known_has_no_cost(
+    vendor: str, model: str, given: int | None, cached: int, got: int | None
+) -> None:
+    assert cost(vendor, model, given, cached, got) is None
+
+
+def test_more_cached_than_read_costs_no_less_than_nothing() -> None:
+    assert (cost("openai", "gpt-4o-mini", 10, 1000, 0) or 0.0) > 0
+
+
+def test_the_context_window_is_told_where_it_is_known() -> None:
+    assert context_window("openai", "gpt-4o-mini") == 128_000
+    assert context_window("google", "models/gemini-2.5-flash") == 1_048_576
+    assert context_window("openai", "no-such-model") is None
+
+
+def test_every_vendor_that_names_its_list_is_in_it() -> None:
+    listed = {provider.id for provider in genai_prices.data_snapshot.get_snapshot().providers}
+    assert {vendor.prices for vendor in VENDORS.values()} - {""} <= listed
+
+
+def test_prices_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a price was looked up on the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    assert cost("openai", "gpt-4o", 1000, 0, 100)
+
+
+def test_without_the_price_list_nothing_has_a_cost() -> None:
+    code = (
+        "import sys; sys.modules['genai_prices'] = None\n"
+        "from agent_core.models.prices import context_window, cost\n"
+        "print(cost('openai', 'gpt-4o-mini', 1, 0, 1), context_window('openai', 'gpt-4o-mini'))"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "None None"
+
+
+async def priced(vendor: Vendor | None, usage: dict[str, Any]) -> float | None:
+    async with serving(chat("ok", usage=usage)) as server:
+        model = OpenAICompatible("gpt-4o-mini", base_url=server.url, api_key=None, vendor=vendor)
+        try:
+            return (await model.complete(Question("m", (), {}, "agent", 0))).cost
+        finally:
+            await model.close()
+
+
+async def test_a_reply_has_the_cost_of_its_tokens() -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 400}}
+    assert await priced(VENDORS["openai"], usage) == pytest.approx(cost("openai", "gpt-4o-mini", 1000, 400, 100))
+    assert await priced(None, usage) is None
+
+
+async def test_the_vendors_own_word_wins() -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "cost": 0.25}
+    assert await priced(VENDORS["openai"], usage) == 0.25
