@@ -54,14 +54,18 @@ def said(
 def spoken(reply: Any, protocol: str) -> Any:
     """A reply that a test wrote as the protocol's JSON, as a model says it in this dialect.
 
-    What is no step in the JSON dialect becomes a call whose arguments cannot be read.
+    A text that is no step becomes a call whose arguments cannot be read; what stands in a `Said` and is none, or
+    begins with a space, is said as it is.
     """
     whole = said(reply) if isinstance(reply, str) else reply
-    if protocol == "json" or not isinstance(whole, Said) or whole.calls or whole.finish_reason == "content_filter":
+    if protocol == "json" or not isinstance(whole, Said) or whole.calls or whole.content.startswith(" "):
         return whole
     try:
         step = orjson.loads(whole.content)
-    except orjson.JSONDecodeError:
+        step["type"]
+    except (orjson.JSONDecodeError, TypeError, KeyError):
+        if not isinstance(reply, str):
+            return whole
         step = {"type": "action", "tool": "look", "args": whole.content}
     if step["type"] == "final":
         answer = step["answer"]

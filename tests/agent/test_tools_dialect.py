@@ -1,0 +1,413 @@
+"""Native function calling: what goes over the wire, what is read of it, and calls side by side."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from by_hand import AT, Hand, Q, action, broke, calls, did, final, look, said, spoken
+
+from agent_core import Approve, DefinitionError, Deny, Edit, MemoryJournal, Skip, replay, run_agent, verify
+from agent_core.loop.effects import Cancelled, Failed, Suspended
+from agent_core.loop.tools_dialect import function_name
+from agent_core.models import ScriptedModel
+from utools import Tool, ToolContext, ToolRegistry
+
+NATIVE: dict[str, Any] = {"protocol": "tools"}
+
+
+def native(replies: list[Any], **config: Any) -> Hand:
+    """A run in this dialect; a text is said as it is."""
+    return Hand([said(reply) if isinstance(reply, str) else reply for reply in replies], **NATIVE, **config)
+
+
+def one(arguments: str, name: str = "look") -> Any:
+    """A reply with one call, its arguments as they came."""
+    return replace(said(""), calls=[{"name": name, "arguments": arguments}])
+
+
+# ── the wire ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_call_and_its_answer_travel_in_the_vendors_own_fields() -> None:
+    run = native([calls(("look", {"q": "x"}), thought="I look."), "Seen."], act=[did({"n": 1})])
+    own, heard = run.questions[1][-2:]
+    (call,) = own.pop("tool_calls")
+    assert own == {"role": "assistant", "content": "I look."}
+    assert call["function"] == {"name": "look", "arguments": '{"q":"x"}'}
+    assert heard == {"role": "tool", "content": '{"n":1}', "tool_call_id": call["id"]}
+    assert run.output["trace"][0]["thought"] == "I look."
+    assert run.output["final_answer"] == "Seen."
+
+
+def test_a_call_without_words_has_no_content() -> None:
+    run = native([calls(("look", {"q": "x"})), "Seen."])
+    assert run.questions[1][-2]["content"] is None
+
+
+def test_the_tools_go_as_functions_with_all_that_a_model_may_know() -> None:
+    schema = {**Q, "properties": {**Q["properties"], "root": {"type": "string", "x-author": True}}}
+    run = native([final()], tools=[look("mcp.files.read", schema=schema)])
+    (function,) = run.asked[0].options["tools"]
+    assert function["function"]["name"] == "mcp__files__read"
+    assert function["function"]["description"] == "Does mcp.files.read."
+    assert list(function["function"]["parameters"]["properties"]) == ["q"]
+    assert "step_schema" not in run.asked[0].options
+    assert "look(" not in run.questions[0][0]["content"]
+
+
+def test_without_tools_no_functions_are_sent() -> None:
+    assert "tools" not in native(["Hi."], allowed_tools=[]).asked[0].options
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [("look", "look"), ("mcp.files.read", "mcp__files__read"), ("a:b", "a--b"), ("x" * 64, "x" * 64)],
+)
+def test_a_code_becomes_a_name_that_every_vendor_takes(code: str, name: str) -> None:
+    assert function_name(code) == name
+
+
+def test_a_long_code_has_a_name_of_its_own() -> None:
+    names = {function_name("x" * 100 + end) for end in "abc"}
+    assert len(names) == 3
+    assert all(len(name) == 64 for name in names)
+
+
+def test_two_codes_with_one_name_are_a_definition_error() -> None:
+    with pytest.raises(DefinitionError, match=r"'a__b' in function calling.*'a\.b'"):
+        native([final()], tools=[look("a.b"), look("a__b")])
+    assert Hand([final()], tools=[look("a.b"), look("a__b")]).reason == "final"
+
+
+def test_what_a_vendor_puts_into_its_calls_goes_back_to_it_and_to_nobody_else() -> None:
+    signed = [{"name": "look", "arguments": '{"q":"x"}', "extra_content": {"google": {"thought_signature": "s1"}}}]
+    reply = replace(said(""), calls=signed, echo={"reasoning_content": "Hm."})
+    run = native([reply, "Seen."])
+    own = run.questions[1][-2]
+    assert own["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s1"}}
+    assert own["reasoning_content"] == "Hm."
+    assert "s1" not in str(run.output)
+    assert "Hm." not in str(run.output)
+
+
+def test_a_history_of_calls_is_sent_as_calls_each_with_its_answer() -> None:
+    made = [
+        {"id": f"c{i}", "type": "function", "function": {"name": "a.b", "arguments": f'{{"q":"{i}"}}'}}
+        for i in range(2)
+    ]
+    history = [
+        {"role": "user", "content": "First?"},
+        {"role": "assistant", "content": "", "tool_calls": made},
+        {"role": "tool", "tool_call_id": "c1", "name": "a.b", "content": "one"},
+        {"role": "tool", "tool_call_id": "gone", "name": "old", "content": "orphan"},
+        {"role": "assistant", "content": "There."},
+    ]
+    sent = native(["Hi."], messages_json=history, prompt="And?").questions[0][1:]
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool", "user", "assistant", "user"]
+    assert [call["function"]["name"] for call in sent[1]["tool_calls"]] == ["a__b", "a__b"]
+    answers = {message["tool_call_id"]: message["content"] for message in sent[2:4]}
+    assert answers == {"c0": "no answer was recorded", "c1": "one"}
+    assert "orphan" in sent[4]["content"]
+
+
+# ── which replies are read ────────────────────────────────────────────────────────────────────────
+
+UNREADABLE: dict[str, tuple[Any, str]] = {
+    "not_json": (one("{q:"), "not_json"),
+    "two_values": (one('{"q":"x"}{"q":"y"}'), "multiple_values"),
+    "duplicate_key": (one('{"q":"x","q":"y"}'), "duplicate_key"),
+    "number_range": (one('{"q":1e999}'), "number_range"),
+    "too_deep": (one("[" * 200 + "]" * 200), "too_deep"),
+    "lone_surrogate": (one('{"q":"\\ud800"}'), "lone_surrogate"),
+    "no_object": (one('["x"]'), "wrong_type"),
+    "empty": (said("  \n"), "empty"),
+    "cut_off": (replace(one('{"q":"x"}'), finish_reason="length"), "truncated"),
+    "too_large": (one('{"q":"' + "x" * 2**20 + '"}'), "too_large"),
+    "call_as_text": (said('<tool_call>\n{"name":"look","arguments":{"q":"x"}}\n</tool_call>'), "unknown_type"),
+    "call_as_our_json": (said(" " + action()), "unknown_type"),
+    "one_of_two": (
+        replace(said(""), calls=[{"name": "look", "arguments": '{"q":"x"}'}, {"name": "look", "arguments": "{"}]),
+        "not_json",
+    ),
+}
+
+
+@pytest.mark.parametrize(("reply", "kind"), UNREADABLE.values(), ids=UNREADABLE)
+def test_what_cannot_be_read_is_told_and_nothing_is_run(reply: Any, kind: str) -> None:
+    run = native([reply, "Right."])
+    assert run.decided[0]["unreadable"]["kind"] == kind
+    assert (run.batches, run.output["final_answer"]) == ([], "Right.")
+    asked = [call["id"] for message in run.questions[1] for call in message.get("tool_calls") or ()]
+    answered = [message["tool_call_id"] for message in run.questions[1] if message["role"] == "tool"]
+    assert asked == answered
+    assert len(asked) == len(reply.calls)
+    orjson.loads(
+        (run.questions[1][-2].get("tool_calls") or [{"function": {"arguments": "{}"}}])[0]["function"]["arguments"]
+    )
+    assert native([reply], max_repairs=0).reason == "protocol_error"
+
+
+@pytest.mark.parametrize("arguments", ["", " ", "{}"])
+def test_no_arguments_are_an_empty_object(arguments: str) -> None:
+    run = native([one(arguments), "Hi."], tools=[look(schema={"type": "object"})])
+    assert run.batches[0].calls[0].args == {}
+
+
+def test_an_answer_may_hold_any_text() -> None:
+    for text in ('{"type":"final","answer":"x"}', 'Use {"a": 1}.', "```json\n{}\n```", "<b>bold</b>"):
+        assert native([text if text[0] != "{" else said(text)]).output["final_answer"] in (text, "x")
+
+
+def test_an_answer_schema_is_told_and_held() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    run = native([said("n is 1"), said('{"n":"1"}'), said('{"n":1}')], answer_schema=schema, max_repairs=2)
+    assert run.output["final_answer"] == {"n": 1}
+    assert orjson.dumps(schema).decode() in run.questions[0][0]["content"]
+    assert [each["unreadable"]["kind"] for each in run.decided[:2]] == ["not_json", "wrong_type"]
+
+
+def test_tolerant_parsing_takes_a_think_block_off_an_answer() -> None:
+    text = "<think>Is it so? It is.</think>\n\nYes."
+    assert native([said(text)]).output["final_answer"] == text
+    assert native([said(text)], parsing="tolerant").output["final_answer"] == "Yes."
+
+
+# ── which tool may be chosen ──────────────────────────────────────────────────────────────────────
+
+
+def choices(**config: Any) -> list[Any]:
+    run = native([spoken(action(), "tools"), spoken(action(), "tools"), "Done."], **config)
+    return [asked.options.get("tool_choice") for asked in run.asked]
+
+
+def test_the_choice_of_tools_is_the_models_until_it_must_answer() -> None:
+    assert choices() == [None, None, None]
+    assert choices(max_steps=3) == [None, None, "none"]
+    assert choices(max_tool_calls=2) == [None, None, "none"]
+    assert choices(tool_choice="none") == ["none", "none", "none"]
+
+
+def test_a_required_call_is_required_until_one_was_made() -> None:
+    assert choices(tool_choice="required") == ["required", None, None]
+
+
+def test_in_the_last_step_the_schema_allows_only_an_answer() -> None:
+    run = Hand([action(), final()], max_steps=2)
+    usual, last = [asked.options["step_schema"]["anyOf"] for asked in run.asked]
+    assert (len(usual), len(last)) == (2, 1)
+    assert last[0]["properties"]["type"] == {"const": "final"}
+
+
+# ── calls side by side ────────────────────────────────────────────────────────────────────────────
+
+READ, WRITE = look("read"), look("write", effect="write")
+BOTH: dict[str, Any] = {"tools": [READ, WRITE]}
+
+
+def test_reads_run_side_by_side_and_each_has_its_entry_under_one_step() -> None:
+    run = native([calls(("read", {"q": "a"}), ("read", {"q": "b"})), "Seen."], act=[did("A"), did("B")], **BOTH)
+    assert [[call.args["q"] for call in batch.calls] for batch in run.batches] == [["a", "b"]]
+    assert [(step["step"], step["observation"]) for step in run.output["trace"][:2]] == [(1, "A"), (1, "B")]
+    assert [message["content"] for message in run.questions[1][-2:]] == ["A", "B"]
+    assert run.output["usage"]["tool_calls"] == 2
+    kept = run.output["messages_json"]
+    assert [call["id"] for call in kept[1]["tool_calls"]] == [message["tool_call_id"] for message in kept[2:4]]
+
+
+def test_a_batch_with_a_write_runs_in_order() -> None:
+    run = native([calls(("read", {"q": "a"}), ("write", {"q": "b"}), ("read", {"q": "c"})), "Done."], **BOTH)
+    assert [[call.tool for call in batch.calls] for batch in run.batches] == [["read"], ["write"], ["read"]]
+
+
+def test_of_a_batch_what_may_run_runs_and_each_hears_its_own() -> None:
+    run = native([calls(("read", {"q": 1}), ("hack", {}), ("read", {"q": "c"})), "Done."], act=[did("C")], **BOTH)
+    heard = [message["content"] for message in run.questions[1][-3:]]
+    assert "/q: expected a string" in heard[0]
+    assert "not allowed" in heard[1]
+    assert heard[2] == "C"
+    assert [each["verdict"] for each in run.decided[0]["calls"]] == ["refuse", "refuse", "run"]
+
+
+def test_a_batch_that_partly_failed_counts_as_one_repair() -> None:
+    failing = calls(("write", {"q": "a"}), ("write", {"q": "b"}))
+    acts = [broke(), broke(), broke(), did()]
+    assert native([failing, failing, "Done."], act=acts, **BOTH).reason == "tool_error"
+    assert native([failing, "Done."], act=acts, **BOTH).reason == "final"
+
+
+def test_max_calls_counts_within_a_batch() -> None:
+    allowed = [{"tool": "read", "max_calls": 2}]
+    run = native([calls(*[("read", {"q": str(i)}) for i in range(3)]), "Done."], allowed_tools=allowed, **BOTH)
+    assert [each["verdict"] for each in run.decided[0]["calls"]] == ["run", "run", "refuse"]
+    assert len(run.batches[0].calls) == 2
+
+
+def test_a_batch_beyond_the_limit_ends_the_run_before_any_of_it() -> None:
+    run = native([calls(*[("read", {"q": str(i)}) for i in range(3)])], max_tool_calls=2, **BOTH)
+    assert (run.reason, run.batches) == ("max_tool_calls", [])
+    assert len(run.output["trace"]) == 3
+
+
+def test_what_a_nested_run_spends_may_end_the_batch_midway() -> None:
+    usage = {"input_tokens": 90, "output_tokens": 5, "requests": 1, "tool_calls": 1, "cost": None, "estimated": False}
+    batch = calls(("write", {"q": "a"}), ("write", {"q": "b"}))
+    for limit, reason in (({"max_tool_calls": 2}, "max_tool_calls"), ({"total_token_budget": 100}, "token_budget")):
+        run = native([batch], act=[did("A", usage=usage)], **limit, **BOTH)
+        assert (run.reason, len(run.batches)) == (reason, 1)
+        assert [step["error"] for step in run.output["trace"]] == [None, f"not run: {reason}"]
+        answered = [message["tool_call_id"] for message in run.output["messages_json"] if message["role"] == "tool"]
+        assert [call["id"] for call in run.output["messages_json"][1]["tool_calls"]] == answered
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [(Cancelled(AT), "cancelled"), (Suspended("in_doubt", ({"strand": "agent"},)), "in_doubt")],
+    ids=["cancelled", "in_doubt"],
+)
+def test_what_was_done_before_a_batch_stopped_is_told(stop: Any, reason: str) -> None:
+    run = native([calls(("read", {"q": "a"}), ("write", {"q": "b"}))], act=[did("A"), stop], **BOTH)
+    assert run.reason == reason
+    assert [step["observation"] for step in run.output["trace"]] == ["A", None]
+    assert run.output["trace"][1]["error"] == reason
+
+
+def test_everything_that_waits_in_a_batch_is_told() -> None:
+    both = [Suspended("in_doubt", ({"n": n},)) for n in range(2)]
+    run = native([calls(("read", {"q": "a"}), ("read", {"q": "b"}))], act=both, **BOTH)
+    assert run.output["waiting"] == [{"n": 0}, {"n": 1}]
+
+
+def test_a_person_decides_on_each_call_of_a_batch() -> None:
+    batch = calls(("write", {"q": "a"}), ("read", {"q": "b"}), ("write", {"q": "c"}), ("write", {"q": "d"}))
+    words = [[Approve(), Deny("not this one"), Edit({"q": "better"})]]
+    run = native([batch, "Done."], approval="on_write", decisions=words, **BOTH)
+    assert [call.args["q"] for each in run.batches for call in each.calls] == ["a", "b", "better"]
+    assert "not this one" in run.questions[1][-2]["content"]
+
+
+# ── models that stand in ──────────────────────────────────────────────────────────────────────────
+
+DOWN = Failed("model_error", "down", AT, 1.0, requests=3)
+
+
+@pytest.mark.parametrize("protocol", ["json", "tools"])
+def test_models_are_asked_in_turn_and_the_one_that_answers_is_kept(protocol: str) -> None:
+    late = Failed("timeout", "late", AT, 30.0, requests=1)
+    config = {"fallback_models": ["second", "third"], "base_url": "http://127.0.0.1:9/v1", "protocol": protocol}
+    run = Hand([DOWN, late, action(), final()], **config)
+    assert [asked.model for asked in run.asked] == ["m", "second", "third", "third"]
+    assert [asked.question for asked in run.asked] == [0, 0, 0, 1]
+    assert ["base_url" in asked.options for asked in run.asked] == [True, False, False, False]
+    assert (run.reason, run.output["usage"]["requests"]) == ("final", 6)
+
+
+@pytest.mark.parametrize(
+    ("replies", "reason"),
+    [
+        ([DOWN, DOWN], "model_error"),
+        ([Failed("content_filter", "no", AT, 1.0)], "content_filter"),
+        ([Failed("timeout", "late", AT, 120.0)], "timeout"),
+    ],
+    ids=["all_down", "filtered", "no_time_left"],
+)
+def test_no_other_model_is_asked_when_none_is_left_or_it_would_not_help(replies: list[Any], reason: str) -> None:
+    assert Hand(replies, fallback_models=["second"]).reason == reason
+
+
+# ── with a journal and real tools ─────────────────────────────────────────────────────────────────
+
+
+def scripted(*replies: Any) -> ScriptedModel:
+    return ScriptedModel([{"content": reply.content, "calls": reply.calls} for reply in map(_said, replies)])
+
+
+def _said(reply: Any) -> Any:
+    return said(reply) if isinstance(reply, str) else reply
+
+
+def proven(journal: MemoryJournal, output: Any) -> bool:
+    told = verify(journal, run_id=output.run_id, head=output.journal["head"], count=output.journal["count"])
+    return told.ok and replay(journal, run_id=output.run_id).identical
+
+
+CONFIG: dict[str, Any] = {"model": "m", "max_steps": 5, "allowed_tools": ["*"], "prompt": "Go.", **NATIVE}
+
+
+async def test_reads_of_a_batch_are_under_way_at_the_same_time() -> None:
+    meeting = asyncio.Barrier(3)
+
+    async def meet(args: dict[str, Any], context: ToolContext) -> str:
+        await meeting.wait()
+        return f"met as {args['q']}"
+
+    registry, journal = ToolRegistry([Tool("meet", "Meets.", Q, meet, effect="read")]), MemoryJournal()
+    model = scripted(calls(*[("meet", {"q": name}) for name in "abc"]), "All met.")
+    output = await run_agent(CONFIG, registry=registry, model=model, journal=journal)
+    assert [step["observation"] for step in output.trace[:3]] == ["met as a", "met as b", "met as c"]
+    assert proven(journal, output)
+
+
+async def test_writes_of_a_batch_happen_in_order_and_a_doubt_stops_what_comes_behind() -> None:
+    made: list[str] = []
+
+    async def write(args: dict[str, Any], context: ToolContext) -> str:
+        made.append(args["q"])
+        if args["q"] == "b":
+            await asyncio.Event().wait()
+        return f"wrote {args['q']}"
+
+    registry, journal = ToolRegistry([Tool("write", "Writes.", Q, write)]), MemoryJournal()
+    batch = calls(*[("write", {"q": name}) for name in "abc"])
+    how: dict[str, Any] = {"registry": registry, "model": scripted(batch, "Done."), "journal": journal, "run_id": "r"}
+    config = {**CONFIG, "single_call_timeout": 0.05}
+    output = await run_agent(config, **how)
+    assert (output.finish_reason, made) == ("in_doubt", ["a", "b"])
+    assert [step["observation"] for step in output.trace] == ["wrote a", None, None]
+    assert proven(journal, output)
+    (entry,) = output.waiting
+    output = await run_agent(config, decisions={(entry["strand"], entry["n"]): Skip()}, **how)
+    assert (output.finish_reason, made) == ("final", ["a", "b", "c"])
+    assert proven(journal, output)
+
+
+async def test_waiting_calls_of_a_batch_may_be_decided_one_after_another() -> None:
+    made: list[str] = []
+    tools = ToolRegistry([Tool("write", "Writes.", Q, lambda args, context: made.append(args["q"]) or "done")])
+    journal, model = MemoryJournal(), scripted(calls(("write", {"q": "a"}), ("write", {"q": "b"})), "Done.")
+    how: dict[str, Any] = {"registry": tools, "model": model, "journal": journal, "run_id": "r"}
+    config = {**CONFIG, "approval": "always"}
+    output = await run_agent(config, **how)
+    first, second = [(entry["strand"], entry["n"]) for entry in output.waiting]
+    output = await run_agent(config, decisions={second: Deny("no")}, **how)
+    assert (output.finish_reason, made) == ("awaiting_approval", [])
+    assert [(entry["strand"], entry["n"]) for entry in output.waiting] == [first]
+    output = await run_agent(config, decisions={first: Approve()}, **how)
+    assert (output.finish_reason, made) == ("final", ["a"])
+    assert proven(journal, output)
+
+
+async def test_another_policy_is_tried_on_each_call_of_a_batch() -> None:
+    tools = ToolRegistry([Tool(code, code, Q, lambda args, context: "done", effect="read") for code in ("a", "b")])
+    journal = MemoryJournal()
+    model = scripted(calls(("a", {"q": "x"}), ("b", {"q": "y"})), "Done.")
+    output = await run_agent(CONFIG, registry=tools, model=model, journal=journal)
+    found = replay(journal, run_id=output.run_id, policy={"deny_tools": ["b"]})
+    assert [(each["tool"], each["now"]) for each in found.decisions] == [("a", "run"), ("b", "refuse")]
+
+
+async def test_both_models_of_a_run_are_in_its_journal() -> None:
+    class Down(ScriptedModel):
+        async def complete(self, question: Any) -> Any:
+            if question.model == "first":
+                raise ConnectionError("nobody is there")
+            return await super().complete(question)
+
+    journal = MemoryJournal()
+    config = {**CONFIG, "model": "first", "fallback_models": ["second"], "allowed_tools": []}
+    output = await run_agent(config, registry=ToolRegistry(), model=Down(["Hi."]), journal=journal)
+    asked = [row.record() for row in journal.load(output.run_id)["agent"]]
+    assert [each["model"] for each in asked if each["kind"] == "asked"] == ["first", "second"]
+    assert output.final_answer == "Hi."
+    assert proven(journal, output)
