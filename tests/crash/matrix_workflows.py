@@ -8,6 +8,7 @@ import orjson
 from matrix_world import Scripts
 
 from agent_core.loop.effects import Approve, Decision, Deny, Edit, Json
+from agent_core.models import Completion
 
 
 def _approve(args: Json) -> Decision:
@@ -65,6 +66,11 @@ def _final(answer: str = "done") -> str:
     return orjson.dumps({"type": "final", "answer": answer}).decode()
 
 
+def _calls(*made: tuple[str, Json]) -> Completion:
+    """A reply with native calls side by side."""
+    return Completion("", calls=tuple({"name": tool, "arguments": orjson.dumps(args).decode()} for tool, args in made))
+
+
 def _spoken(args: Json) -> Decision:
     """Approve 1, deny 2, make 3 a 4."""
     return {1: Approve(), 2: Deny("Too much."), 3: Edit({"amount": 4})}[args["amount"]]
@@ -85,6 +91,28 @@ CASES: Mapping[str, Case] = {
     "agent": Case(
         _flow([_agent("asks", "look", "post", "pay"), _after("after", "asks.final_answer")]),
         {".*": [_action("look", q=1), _action("post", q=2), _action("pay", q=3), _final("seen")]},
+        doubtful=True,
+    ),
+    "batch": Case(
+        _flow([_agent("asks", "look", "post", "pay", protocol="tools"), _after("after", "asks.final_answer")]),
+        {
+            ".*": [
+                _calls(("look", {"q": 1}), ("look", {"q": 2}), ("look", {"q": 3})),
+                _calls(("look", {"q": 4}), ("post", {"q": 5}), ("pay", {"q": 6}), ("pay", {"q": 7})),
+                Completion("seen"),
+            ]
+        },
+        doubtful=True,
+    ),
+    "batch_approval": Case(
+        _flow([_agent("asks", "look", _ON_WRITE, protocol="tools")]),
+        {
+            ".*": [
+                _calls(("pay", {"amount": 1}), ("look", {"q": 1}), ("pay", {"amount": 2}), ("pay", {"amount": 3})),
+                Completion("paid"),
+            ]
+        },
+        approval=_spoken,
         doubtful=True,
     ),
     "repair": Case(

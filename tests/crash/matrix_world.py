@@ -103,7 +103,7 @@ def deed(tool: str, args: Any) -> str:
 
 
 Answer = Callable[[Json, Any], Any]
-Scripts = Mapping[str, Sequence[str | None]]
+Scripts = Mapping[str, Sequence[str | Completion | None]]
 """A model's replies by strand, a pattern: the first that fits. None is a failure of the model."""
 
 
@@ -148,7 +148,7 @@ class Model:
         reply = replies[question.index]
         if reply is None:
             raise ModelError("overloaded", requests=1)
-        return Completion(reply)
+        return reply if isinstance(reply, Completion) else Completion(reply)
 
     def info(self) -> ModelInfo:
         return ModelInfo("killable")

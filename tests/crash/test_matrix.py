@@ -37,7 +37,15 @@ def test_workflow_killed_at_any_point_ends_as_if_undisturbed(name: str) -> None:
     assert (found["in_doubt"] > 0) is CASES[name].doubtful
 
 
-@pytest.mark.parametrize(("name", "at"), [("chain", ("flow/b.1", "0")), ("agent", ("flow/asks.1", "6"))])
+FORKS = [
+    ("chain", ("flow/b.1", "0")),
+    ("agent", ("flow/asks.1", "6")),
+    ("batch", ("flow/asks.1/4.1", "0")),
+    ("batch", ("flow/asks.1", "12")),
+]
+
+
+@pytest.mark.parametrize(("name", "at"), FORKS)
 def test_fork_whose_process_is_killed_at_any_point_is_there_to_go_on_with_or_to_make_again(name: str, at: Any) -> None:
     undisturbed, *forks = told("forks.py", name, *at)
     assert len(forks) >= min(undisturbed["passed"], 14)
