@@ -54,6 +54,8 @@ class Host:
         return {"did": name}
 
     async def _pay(self, args: dict[str, Any], context: Any) -> Any:
+        if (name := f"pay {args['amount']}") in self.gates:
+            await self.gates[name].wait()
         self.did.append(f"paid {args['amount']}")
         return {"paid": args["amount"]}
 
