@@ -7,6 +7,10 @@ Schema = dict[str, Any]
 
 _SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 _DATA = ("const", "enum", "default", "examples")
+LONGEST_THOUGHT = 500
+"""Characters, so that a small model does not think for ever; llama.cpp takes bounds below 2000. Only a thought is
+bound: in an answer or an argument it would cut off what is right, and nobody could tell.
+"""
 
 
 def step_schema(
@@ -16,6 +20,8 @@ def step_schema(
 
     A schema without references stands in its place as given. One with local references is moved to the root's
     `$defs`, so that they still point into it. `final_only` is for the step in which the model must answer.
+    Its own part is made of `type`, `enum` and the like, which every vendor takes; it has the order in which a
+    grammar makes a model write: what it does first, and why, which it may leave out, last.
     """
     definitions: dict[str, Schema] = {}
     steps = [] if final_only else [_action(code, schema, definitions) for code, schema in tools]
@@ -26,16 +32,21 @@ def step_schema(
 
 def _action(code: str, schema: Schema, definitions: dict[str, Schema]) -> Schema:
     args = _placed(f"args.{code}", {"type": "object"} | schema, definitions)
-    return _step("action", {"tool": {"const": code}, "args": args})
+    return _step("action", {"tool": _word(code), "args": args})
 
 
 def _step(kind: str, fields: dict[str, Schema]) -> Schema:
+    thought = {"type": "string", "maxLength": LONGEST_THOUGHT}
     return {
         "type": "object",
-        "properties": {"type": {"const": kind}, **fields, "thought": {"type": "string"}},
+        "properties": {"type": _word(kind), **fields, "thought": thought},
         "required": ["type", *fields],
         "additionalProperties": False,
     }
+
+
+def _word(word: str) -> Schema:
+    return {"type": "string", "enum": [word]}
 
 
 def _placed(name: str, schema: Schema, definitions: dict[str, Schema]) -> Schema:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from typing import Any
 
 import pytest
@@ -102,8 +103,26 @@ def test_what_parse_refuses_the_schema_refuses(text: str) -> None:
 def test_schema_without_references_stands_as_given() -> None:
     action = step_schema([("search", SEARCH)])["anyOf"][0]
     assert action["properties"]["args"] == SEARCH
-    assert action["properties"]["tool"] == {"const": "search"}
+    assert action["properties"]["tool"] == {"type": "string", "enum": ["search"]}
     assert list(action["properties"]) == ["type", "tool", "args", "thought"]
+
+
+def test_only_a_thought_is_bound() -> None:
+    schema = step_schema(TOOLS)
+    assert allows(schema, json.loads(render(Final("x" * 100_000, "y" * 500))))
+    assert allows(schema, json.loads(render(Action("search", {"query": "x" * 100_000}))))
+    assert not allows(schema, json.loads(render(Final("x", "y" * 501))))
+
+
+def test_its_own_part_has_only_words_that_every_vendor_takes() -> None:
+    text = json.dumps(step_schema([("now", {"type": "object"})]))
+    words = set(re.findall(r'"([$\w]+)": ', text))
+    assert words <= {"anyOf", "type", "properties", "required", "additionalProperties", "enum", "maxLength"} | {
+        "tool",
+        "args",
+        "answer",
+        "thought",
+    }
 
 
 def test_references_only_lead_into_the_roots_definitions() -> None:

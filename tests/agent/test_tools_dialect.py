@@ -197,7 +197,7 @@ def test_in_the_last_step_the_schema_allows_only_an_answer() -> None:
     run = Hand([action(), final()], max_steps=2)
     usual, last = [asked.options["step_schema"]["anyOf"] for asked in run.asked]
     assert (len(usual), len(last)) == (2, 1)
-    assert last[0]["properties"]["type"] == {"const": "final"}
+    assert last[0]["properties"]["type"]["enum"] == ["final"]
 
 
 # ── calls side by side ────────────────────────────────────────────────────────────────────────────
