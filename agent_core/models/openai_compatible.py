@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from base64 import b64encode
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from random import random
@@ -11,27 +13,33 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from agent_core.errors import DefinitionError
-from agent_core.models.chat_reply import Refusal, read
+from agent_core.models.chat_reply import Answer, Refusal
 from agent_core.models.chat_request import Habits, request_body, toned_down
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
+from agent_core.models.incoming_reply import WholeReply, incoming
 from agent_core.models.prices import cost
+from agent_core.models.stream_request import Streaming, less_streamed, streamed
 from agent_core.models.vendors import Vendor, info_of
 
 if TYPE_CHECKING:
-    from agent_core.models.wire import Wire
+    from agent_core.models.connections import Transport
+    from agent_core.models.wire import Part, Wire
 
 log = logging.getLogger("agent_core")
 ATTEMPTS = 3
 LONGEST_WAIT = 60.0
 LONGEST_MESSAGE = 500
 SHORTEST_SECRET = 8
+SHORTEST_TAIL = 4
+DRAIN_SECONDS = 0.1
 
 
 class OpenAICompatible:
     """A model behind an endpoint. Event loops may share it: each gets connections of its own, at its first question.
 
     What may pass (408, 409, 429, 5xx, a lost connection) is tried 3 times, the first wait being about `backoff`
-    seconds unless the endpoint names another. Raises DefinitionError for a `base_url` or `api_key` that cannot be one.
+    seconds unless the endpoint names another. Without a `transport` it is aiohttp where that is installed, else httpx2.
+    Raises DefinitionError for a `base_url` or `api_key` that cannot be one.
     """
 
     def __init__(
@@ -41,41 +49,65 @@ class OpenAICompatible:
         base_url: str,
         api_key: str | None,
         backoff: float = 0.5,
+        transport: "Transport | None" = None,
         vendor: Vendor | None = None,
     ) -> None:
         self._model, self._base_url, self._backoff = model, base_url, backoff
         self._endpoint = _endpoint(base_url)
         self._key = _header_value(api_key.strip()) if api_key else None
+        self._transport = transport
         self._vendor = vendor
         self._habits = vendor.habits if vendor else Habits()
+        self._streaming: Streaming = "with usage"
         self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = WeakKeyDictionary()
 
     async def complete(self, question: Question) -> Completion:
         """The reply; every attempt counts as a request, those too that taught us what the endpoint does not take."""
-        habits, attempts, requests = self._habits, 1, 0
+        async with aclosing(self._replied(question, None)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    return piece
+        raise AssertionError
+
+    async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
+        """The reply as it is written, and last all of it; whoever stops before that must close the iterator."""
+        async with aclosing(self._replied(question, self._streaming)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _replied(self, question: Question, asked: Streaming | None) -> AsyncGenerator[Delta | Completion]:
+        """The one loop of attempts. The pieces since the reply last began anew are its whole text."""
+        habits, streaming, attempts, requests, told = self._habits, asked or "not", 1, 0, False
         while True:
             requests += 1
-            outcome = await self._ask(request_body(self._model, question, habits))
+            anew, outcome = told, None
+            body = streamed(request_body(self._model, question, habits), streaming)
+            async with aclosing(self._ask(body)) as parts:
+                async for part in parts:
+                    if not isinstance(part, str):
+                        outcome = part
+                    elif asked:
+                        yield Delta(part, anew=anew)
+                        told, anew = True, False
+            assert outcome is not None
             if isinstance(outcome, Completion):
-                self._remember(habits)
-                return replace(outcome, requests=requests, cost=self._cost(outcome))
-            if milder := toned_down(habits, question, outcome):
+                self._remember(habits, streaming if asked else self._streaming)
+                yield replace(outcome, requests=requests, cost=self._cost(outcome))
+                return
+            if less := less_streamed(streaming, outcome):
+                streaming = less
+            elif milder := toned_down(habits, question, outcome):
                 habits = milder
-                continue
-            if not outcome.transient or attempts == ATTEMPTS or (outcome.wait or 0) > LONGEST_WAIT:
+            elif not outcome.transient or attempts == ATTEMPTS or (outcome.wait or 0) > LONGEST_WAIT:
                 raise self._error(outcome, requests)
-            await asyncio.sleep(self._pause(outcome, attempts))
-            attempts += 1
-
-    async def stream(self, question: Question) -> AsyncIterator[Delta | Completion]:
-        """The reply in one piece."""
-        completion = await self.complete(question)
-        yield Delta(completion.content)
-        yield completion
+            else:
+                await asyncio.sleep(self._pause(outcome, attempts))
+                attempts += 1
 
     def info(self) -> ModelInfo:
         known = info_of(self._vendor, self._model)
-        return known if self._habits.format == "json_schema" else replace(known, json_schema=False)
+        schema = known.json_schema if self._habits.format == "json_schema" else False
+        return replace(known, json_schema=schema, streaming=False if self._streaming == "not" else known.streaming)
 
     async def close(self) -> None:
         """Let go of this event loop's connections. A later question opens new ones."""
@@ -83,9 +115,26 @@ class OpenAICompatible:
         if wire is not None:
             await wire.close()
 
-    async def _ask(self, body: bytes) -> Completion | Refusal:
-        answer = await self._wire().post(body)
-        return answer if isinstance(answer, Refusal) else read(answer, datetime.now(UTC))
+    async def _ask(self, body: bytes) -> AsyncGenerator[str | Completion | Refusal]:
+        """One attempt: the reply's text as it comes, and last what became of it."""
+        async with aclosing(self._wire().ask(body)) as parts:
+            async for part in parts:
+                match part:
+                    case Refusal():
+                        yield part
+                        return
+                    case Answer():
+                        reply = incoming(part)
+                    case bytes():
+                        for text in reply.feed(part):
+                            yield text
+                        if reply.done:
+                            await _drain(parts)
+                            break
+        outcome = reply.end(datetime.now(UTC))
+        if isinstance(reply, WholeReply) and isinstance(outcome, Completion) and outcome.content:
+            yield outcome.content
+        yield outcome
 
     def _wire(self) -> "Wire":
         loop = asyncio.get_running_loop()
@@ -93,7 +142,7 @@ class OpenAICompatible:
         if wire is None:
             from agent_core.models.wire import Wire
 
-            wire = self._wires[loop] = Wire(self._base_url, self._key)
+            wire = self._wires[loop] = Wire(self._base_url, self._key, self._transport)
         return wire
 
     def _cost(self, reply: Completion) -> float | None:
@@ -102,10 +151,11 @@ class OpenAICompatible:
             return reply.cost
         return cost(self._vendor.prices, self._model, reply.input_tokens, reply.cached_tokens, reply.output_tokens)
 
-    def _remember(self, habits: Habits) -> None:
-        if habits != self._habits:
-            log.info("model %s at %s: from now on asked with %s", self._model, self._endpoint, habits)
-            self._habits = habits
+    def _remember(self, habits: Habits, streaming: Streaming) -> None:
+        if (habits, streaming) != (self._habits, self._streaming):
+            told = "model %s at %s: from now on asked with %s, streaming %s"
+            log.info(told, self._model, self._endpoint, habits, streaming)
+            self._habits, self._streaming = habits, streaming
 
     def _pause(self, refusal: Refusal, attempt: int) -> float:
         backoff = self._backoff * 2 ** (attempt - 1) * (0.75 + random() / 2)
@@ -114,13 +164,30 @@ class OpenAICompatible:
     def _error(self, refusal: Refusal, requests: int) -> ModelError:
         told = " ".join(f"{self._endpoint} {refusal.message}".split())
         if self._key and len(self._key) >= SHORTEST_SECRET:
-            told = told.replace(self._key, "***")
+            told = _without(self._key, _without(b64encode(self._key.encode()).decode(), told))
         if len(told) > LONGEST_MESSAGE:
             told = told[:LONGEST_MESSAGE] + " …"
         if (refusal.wait or 0) > LONGEST_WAIT:
             told += f" (it asks to wait {refusal.wait:g} seconds, longer than we do)"
         kind = "content_filter" if refusal.code == "content_filter" else "model_error"
         return ModelError(told, kind=kind, requests=requests)
+
+
+async def _drain(parts: "AsyncIterator[Part]") -> None:
+    """Read to the end of an answer whose reply is whole, so that its connection can be used again."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in parts:
+                pass
+
+
+def _without(secret: str, text: str) -> str:
+    """The text without a secret, nor the beginning of one at which it was cut off."""
+    text = text.replace(secret, "***")
+    for size in range(len(secret), SHORTEST_TAIL - 1, -1):
+        if text.endswith(secret[:size]):
+            return text[:-size] + "***"
+    return text
 
 
 def _endpoint(base_url: str) -> str:

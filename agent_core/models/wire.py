@@ -1,8 +1,9 @@
-"""The one module that talks to the openai SDK: a request's bytes out, the endpoint's answer in."""
+"""The wire to an endpoint: what the openai SDK would send, with the bytes of a request, and the answer in bytes."""
 
+import asyncio
 import os
 import ssl
-from functools import lru_cache
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import anyio
@@ -11,76 +12,80 @@ import openai
 
 from agent_core.errors import DefinitionError
 from agent_core.models.chat_reply import Answer, Refusal
+from agent_core.models.connections import Connections, Transport
 
 LARGEST = 16 * 2**20
 """Bytes of a reply, decompressed, past which it is not read on."""
-CONNECTIONS = 1000
-KEPT_ALIVE = 100
-"""Connections that may be idle. The pool polls each of them at every request, so more are slower, not faster."""
-CONNECT_SECONDS = 10.0
-KEEPALIVE_SECONDS = 30.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 OWN_VENDOR = "api.openai.com"
+Part = Answer | bytes | Refusal
 
 
 class Wire:
     """The connections to one endpoint, in one event loop."""
 
-    def __init__(self, base_url: str, api_key: str | None) -> None:
+    def __init__(self, base_url: str, api_key: str | None, transport: Transport | None = None) -> None:
         host = _host(base_url)
-        timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
-        http = httpx2.AsyncClient(
-            verify=_ssl_context(),
-            timeout=timeout,
-            limits=httpx2.Limits(
-                max_connections=CONNECTIONS,
-                max_keepalive_connections=KEPT_ALIVE,
-                keepalive_expiry=KEEPALIVE_SECONDS,
-            ),
-            follow_redirects=False,
-            trust_env=host not in LOOPBACK,  # elsewhere the proxies of the environment are honoured
-            event_hooks={"response": [_read_refusal]},
-        )
-        sdk = openai.AsyncOpenAI if host == OWN_VENDOR else _Stranger
-        self._sdk = sdk(api_key=api_key or "none", base_url=base_url, http_client=http, max_retries=0)
-        self._url = base_url.rstrip("/") + "/chat/completions"
-        # what is said here the SDK need not make up at each call: its defaults are deep-copied, its keys random
-        self._options: Any = {
-            "security": {"bearer_auth": True},
-            "headers": {} if api_key else {"Authorization": openai.Omit()},
-            "max_retries": 0,
-            "timeout": timeout,
-            "idempotency_key": "unused",
-            "post_parser": openai.NOT_GIVEN,
-        }
+        self._base_url, self._api_key = base_url, api_key
+        # elsewhere the proxies of the environment are honoured
+        self._connections = Connections(transport, trust_env=host not in LOOPBACK)
+        self._sdk = openai.AsyncOpenAI if host == OWN_VENDOR else _Stranger
+        self._sent_by_sdk: httpx2.Request | None = None
+        self._asking_sdk = asyncio.Lock()
 
-    async def post(self, body: bytes) -> Answer | Refusal:
-        """Send one request and read its answer, whatever its status. Only cancellation is raised."""
+    async def ask(self, body: bytes) -> AsyncGenerator[Part]:
+        """Send one request; its answer, whatever the status: first the head, then the body in pieces as they come.
+
+        A Refusal is the last: there is no more, or no whole answer. Only cancellation is raised; closing the iterator
+        lets go of the connection.
+        """
         try:
-            response = await self._sdk.post(
-                self._url,
-                content=body,
-                cast_to=httpx2.Response,
-                options=self._options,
-                stream=True,
-                stream_cls=openai.AsyncStream[Any],
-            )
-            assert isinstance(response, httpx2.Response)
-            try:
-                return await _answer(response)
-            finally:
-                await response.aclose()
-        except _Refused as refused:
-            return refused.answer
-        except _TooLarge:
-            return Refusal(f"sent more than {LARGEST >> 20} MiB; the rest was not read")
+            request = await self._request(body)
+            async with self._connections.one() as http:
+                response = await http.send(request, stream=True)
+                try:
+                    yield Answer(response.status_code, response.headers, b"")
+                    size = 0
+                    async for piece in response.aiter_bytes():
+                        size += len(piece)
+                        if size > LARGEST:
+                            yield Refusal(f"sent more than {LARGEST >> 20} MiB; the rest was not read")
+                            return
+                        yield piece
+                finally:
+                    await response.aclose()
         except (openai.OpenAIError, httpx2.HTTPError, ssl.SSLError, anyio.EndOfStream, OSError) as error:
-            return _unreached(error)
-        except Exception as error:  # five faults are known to leave the SDK undressed; others must not end a run either
-            return Refusal(f"could not be asked: {type(error).__name__}: {error}")
+            yield _unreached(error)
+        except Exception as error:  # some faults leave a transport undressed; they must not end a run either
+            odd = Refusal(f"could not be asked: {type(error).__name__}: {error}")
+            yield _unreached(error) if _by_aiohttp(error) else odd
 
     async def close(self) -> None:
-        await self._sdk.close()
+        await self._connections.close()
+
+    async def _request(self, body: bytes) -> httpx2.Request:
+        """What the SDK sends, with this body. The SDK is asked once: its walk takes longer than all else."""
+        if self._sent_by_sdk is None:
+            async with self._asking_sdk:
+                self._sent_by_sdk = self._sent_by_sdk or await self._by_sdk()
+        sent = self._sent_by_sdk
+        return httpx2.Request(sent.method, sent.url, headers=sent.headers, content=body)
+
+    async def _by_sdk(self) -> httpx2.Request:
+        """The request that the SDK sends to the endpoint, caught on its way: URL, key and headers are its business."""
+        caught: list[httpx2.Request] = []
+
+        def nowhere(request: httpx2.Request) -> httpx2.Response:
+            caught.append(request)
+            return httpx2.Response(200)
+
+        http = httpx2.AsyncClient(transport=httpx2.MockTransport(nowhere), timeout=None, trust_env=False)
+        headers: Any = {} if self._api_key else {"Authorization": openai.Omit()}
+        async with self._sdk(api_key=self._api_key or "none", base_url=self._base_url, http_client=http) as sdk:
+            await sdk.post("/chat/completions", content=b"", cast_to=httpx2.Response, options={"headers": headers})
+        request = caught[0]
+        del request.headers["content-length"]
+        return request
 
 
 class _Stranger(openai.AsyncOpenAI):
@@ -91,31 +96,9 @@ class _Stranger(openai.AsyncOpenAI):
         return {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": self.user_agent}
 
 
-class _Refused(Exception):
-    """Carries an answer past the SDK, which would read the body of an error however long it is."""
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.status)
-        self.answer = answer
-
-
-class _TooLarge(Exception):
-    pass
-
-
-async def _read_refusal(response: httpx2.Response) -> None:
-    if not response.is_success:
-        raise _Refused(await _answer(response))
-
-
-async def _answer(response: httpx2.Response) -> Answer:
-    chunks, size = [], 0
-    async for chunk in response.aiter_bytes():
-        size += len(chunk)
-        if size > LARGEST:
-            raise _TooLarge
-        chunks.append(chunk)
-    return Answer(response.status_code, response.headers, b"".join(chunks))
+def _by_aiohttp(error: BaseException) -> bool:
+    """Whether it is one of aiohttp's own faults, which not all become httpx2's."""
+    return any(each.__module__.startswith("aiohttp.") for each in type(error).__mro__)
 
 
 def _unreached(error: BaseException) -> Refusal:
@@ -140,9 +123,3 @@ def _host(base_url: str) -> str:
         return httpx2.URL(base_url).host
     except httpx2.InvalidURL as error:
         raise DefinitionError(f"not a URL: {error}", where="base_url", value=base_url) from None
-
-
-@lru_cache(maxsize=1)
-def _ssl_context() -> ssl.SSLContext:
-    """One for the process: reading the certificates takes longer than many a request."""
-    return httpx2.create_ssl_context()

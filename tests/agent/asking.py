@@ -8,8 +8,11 @@ import pytest
 from loopback import Loopback, Reply, serving
 
 from agent_core.models import Completion, ModelError, Question
+from agent_core.models.connections import Transport
 from agent_core.models.openai_compatible import OpenAICompatible
 
+transport: Transport | None = None
+"""With which the endpoints are asked; see the fixture `each_transport`."""
 KEY = "sk-secret-0123456789"
 MESSAGES = (b'{"role":"system","content":"Sei kurz."}', '{"role":"user","content":"Grüß dich"}'.encode())
 SCHEMA = {"type": "object"}
@@ -19,10 +22,14 @@ def question(**options: Any) -> Question:
     return Question("openai:m1", MESSAGES, options, "agent", 0)
 
 
+def client(base_url: str, api_key: str | None = KEY) -> OpenAICompatible:
+    return OpenAICompatible("m1", base_url=base_url, api_key=api_key, backoff=0.001, transport=transport)
+
+
 @asynccontextmanager
 async def endpoint(*replies: Reply, api_key: str | None = KEY) -> AsyncIterator[tuple[OpenAICompatible, Loopback]]:
     async with serving(*replies) as server:
-        model = OpenAICompatible("m1", base_url=server.url, api_key=api_key, backoff=0.001)
+        model = client(server.url, api_key)
         try:
             yield model, server
         finally:

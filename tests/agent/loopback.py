@@ -92,7 +92,7 @@ async def serving(*replies: Reply, port: int = 0) -> AsyncIterator[Loopback]:
 def http(status: int = 200, body: Any = b"", **headers: str) -> bytes:
     """An HTTP response. A body that is not bytes is sent as JSON; `_` in a header's name stands for `-`."""
     data = body if isinstance(body, bytes) else orjson.dumps(body)
-    fields = {"content-type": "application/json", "content-length": str(len(data)), **headers}
+    fields = {"content_type": "application/json", "content_length": str(len(data)), **headers}
     head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
     return f"HTTP/1.1 {status} Told\r\n{head}\r\n".encode() + data
 
@@ -103,6 +103,39 @@ def chat(content: Any, *, finish_reason: Any = "stop", **more: Any) -> bytes:
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     usage = {"prompt_tokens": 12, "completion_tokens": 3}
     return http(200, {"object": "chat.completion", "choices": [choice], "usage": usage, **more})
+
+
+def events(*chunks: Any, done: bool = True, **headers: str) -> bytes:
+    """Server-sent events: a chunk that is not bytes is sent as JSON. `done` says whether the stream says that it is."""
+    data = [chunk if isinstance(chunk, bytes) else orjson.dumps(chunk) for chunk in chunks]
+    body = b"".join(b"data: %b\n\n" % each for each in [*data, *[b"[DONE]"] * done])
+    return http(200, body, content_type="text/event-stream", **headers)
+
+
+def piece(content: Any = None, *, finish_reason: Any = None, **delta: Any) -> dict[str, Any]:
+    """A piece of a streamed reply, in the shape of OpenAI's."""
+    delta = delta if content is None else {**delta, "content": content}
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    return {"object": "chat.completion.chunk", "choices": [choice]}
+
+
+USAGE = {"object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}}
+
+
+def streamed(*texts: str, finish_reason: str = "stop") -> bytes:
+    """A reply in pieces, with its token counts."""
+    return events(piece("", role="assistant"), *map(piece, texts), piece(finish_reason=finish_reason), USAGE)
+
+
+def then(head: bytes, after: Stream) -> Stream:
+    """Write so much, then do that."""
+
+    async def write(writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        await writer.drain()
+        await after(writer)
+
+    return write
 
 
 async def silence(writer: asyncio.StreamWriter) -> None:

@@ -10,6 +10,8 @@ from loopback import chat, http
 
 from agent_core.models import Completion
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 # ── what is read ──────────────────────────────────────────────────────────────────────────────────────
 
 PARTS = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 import pytest
-from asking import KEY, MESSAGES, SCHEMA, endpoint, failed, question
+from asking import KEY, MESSAGES, SCHEMA, client, endpoint, failed, question
 from loopback import Reply, chat, half, hang_up, http, serving, silence
 
 from agent_core import MemoryJournal, run_agent
@@ -21,6 +21,7 @@ from agent_core.models import Completion, ModelError
 from agent_core.models.openai_compatible import OpenAICompatible
 from utools import ToolRegistry, tool
 
+pytestmark = pytest.mark.usefixtures("each_transport")
 REFUSED = {"error": {"message": "response_format json_schema is not supported", "code": None}}
 
 
@@ -70,6 +71,19 @@ async def test_nothing_of_the_environment_reaches_a_strangers_endpoint(monkeypat
     headers = server.requests[0].headers
     assert "authorization" not in headers
     assert "ambient-value" not in str(headers)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "model.example"])
+async def test_the_proxy_of_the_environment_is_taken_except_for_loopback(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(chat("by proxy")) as proxy, serving(chat("direct")) as server:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        model = client(f"http://{host}:{server.port}/v1")
+        completion = await model.complete(question())
+        await model.close()
+    assert completion.content == ("direct" if host == "127.0.0.1" else "by proxy")
+    assert not proxy.requests or proxy.requests[0].target == f"http://{host}:{server.port}/v1/chat/completions"
 
 
 # ── what an endpoint does not take ────────────────────────────────────────────────────────────────────
@@ -194,7 +208,7 @@ async def test_a_wait_past_a_minute_is_an_error_that_says_so(after: str) -> None
 async def test_an_endpoint_that_is_not_there_is_named_without_the_key() -> None:
     async with serving() as server:
         port = server.port
-    model = OpenAICompatible("m1", base_url=f"http://127.0.0.1:{port}/v1", api_key=KEY, backoff=0.001)
+    model = client(f"http://127.0.0.1:{port}/v1")
     with pytest.raises(ModelError) as caught:
         await model.complete(question())
     await model.close()
@@ -282,7 +296,7 @@ async def test_a_closed_client_may_be_closed_and_asked_again() -> None:
 def test_a_client_serves_one_event_loop_after_another() -> None:
     async def served(port: int) -> int:
         async with serving(chat("ok"), port=port) as server:
-            model = models.setdefault("m1", OpenAICompatible("m1", base_url=server.url, api_key=None))
+            model = models.setdefault("m1", client(server.url))
             assert (await model.complete(question())).content == "ok"
             await model.close()
         return server.port
@@ -306,7 +320,7 @@ def test_making_a_client_imports_neither_sdk_nor_http() -> None:
     code = (
         "import sys; from agent_core.models.openai_compatible import OpenAICompatible as C;"
         "C('m', base_url='https://h/v1', api_key='k');"
-        "print(sorted({'openai', 'httpx2', 'anyio'} & set(sys.modules)))"
+        "print(sorted({'openai', 'httpx2', 'anyio', 'aiohttp'} & set(sys.modules)))"
     )
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)

@@ -1,0 +1,69 @@
+"""Connections to one endpoint, by aiohttp where it is installed (the extra `fast`), else by httpx2."""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Literal
+
+import httpx2
+import openai
+
+Transport = Literal["aiohttp", "httpx2"]
+CONNECT_SECONDS = 10.0
+KEEPALIVE_SECONDS = 30.0
+
+
+class Connections:
+    """As many as there are requests at once, kept for the next ones; for one event loop."""
+
+    def __init__(self, transport: Transport | None, *, trust_env: bool) -> None:
+        self._transport, self._trust_env = transport or installed(), trust_env
+        self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[httpx2.AsyncClient]:
+        """A client with a connection to spare. All share the one of aiohttp; httpx2 searches all of a pool's
+        connections at each request, so a client of its has one connection and is used by one at a time."""
+        if self._transport == "aiohttp":
+            if not self._idle:
+                self._idle.append((0.0, self._client()))
+            yield self._idle[0][1]
+            return
+        client = self._idle.pop()[1] if self._idle else self._client()
+        try:
+            yield client
+        finally:
+            now = asyncio.get_running_loop().time()
+            self._idle.append((now, client))
+            while self._idle[0][0] < now - KEEPALIVE_SECONDS:
+                await self._idle.popleft()[1].aclose()
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop()[1].aclose()
+
+    def _client(self) -> httpx2.AsyncClient:
+        aiohttp = self._transport == "aiohttp"
+        return (openai.DefaultAioHttpClient if aiohttp else httpx2.AsyncClient)(
+            verify=_ssl_context(),
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            limits=httpx2.Limits(max_connections=0 if aiohttp else 1, keepalive_expiry=KEEPALIVE_SECONDS),
+            follow_redirects=False,
+            trust_env=self._trust_env,
+        )
+
+
+@lru_cache(maxsize=1)
+def installed() -> Transport:
+    """The faster of the transports that are installed."""
+    return "aiohttp" if find_spec("aiohttp") else "httpx2"
+
+
+@lru_cache(maxsize=1)
+def _ssl_context() -> ssl.SSLContext:
+    """One for the process: reading the certificates takes longer than many a request."""
+    return httpx2.create_ssl_context()

@@ -1,0 +1,15 @@
+"""What the tests of models share."""
+
+from collections.abc import Iterator
+
+import asking
+import pytest
+
+
+@pytest.fixture(params=["aiohttp", "httpx2"])
+def each_transport(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A test that uses this runs once with each transport; without aiohttp its half is skipped."""
+    pytest.importorskip(request.param)
+    asking.transport = request.param
+    yield request.param
+    asking.transport = None
