@@ -10,6 +10,7 @@ from agent_core.errors import AgentCoreError, Damaged, DecisionError, Definition
 from engine_shim.cli import audit, control, describe, output, run
 from engine_shim.cli.demo import demo
 from engine_shim.cli.diff import diff
+from engine_shim.cli.eval import evaluate
 from engine_shim.cli.retention import retention
 from engine_shim.errors import EngineError, RunBusy, RunNotFound
 from engine_shim.graph.problem import told
@@ -29,13 +30,16 @@ COMMANDS: tuple[Callable[..., int], ...] = (
     audit.verify,
     audit.replay,
     diff,
+    evaluate,
     retention,
     describe.tools,
     describe.schema,
     describe.validate,
 )
+NAMES = {evaluate: "eval"}
+"""Commands whose name is one of Python's own."""
 for command in COMMANDS:
-    app.command()(command)
+    app.command(NAMES.get(command))(command)
 
 
 def main(args: Sequence[str] | None = None) -> None:

@@ -1,0 +1,152 @@
+"""A case file: what the user asks, which calls and answer are right, what must not happen, and the world around."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agent_core.errors import DefinitionError
+from engine_shim.graph.document import read_document
+from engine_shim.graph.problem import Faulty, Place, problems_of
+
+Scalar = str | int | float | bool
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
+
+
+class AnyOf(_Strict):
+    """One of several values is right."""
+
+    any: list[Scalar] = Field(min_length=1)
+
+
+class Matches(_Strict):
+    """A text that the pattern occurs in, whatever its case."""
+
+    matches: Pattern
+
+
+Expected = Scalar | AnyOf | Matches
+
+
+class Call(_Strict):
+    """A call that is expected: `args` as far as they matter, `gives` what the tool must have answered with.
+
+    A number is looked for among the numbers of the observation, a text anywhere in it. `args` of an `example` show
+    one right way where matchers stand for many; an `optional` call may be left out.
+    """
+
+    tool: str
+    args: dict[str, Expected] = {}
+    gives: float | str | None = None
+    example: dict[str, Any] | None = None
+    optional: bool = False
+
+
+class Answer(_Strict):
+    """What a right answer holds: all of `contains` (of a list, one), a match, a number; and nothing that it `lacks`."""
+
+    contains: list[str | list[str]] = []
+    matches: Pattern | None = None
+    number: float | None = None
+    lacks: list[str] = []
+    example: str | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.contains and self.matches is None and self.number is None:
+            raise ValueError("must say what a right answer is: contains, matches or number")
+        return self
+
+
+class Forbidden(_Strict):
+    """A call that must not happen; without `args`, any of the tool."""
+
+    tool: str
+    args: dict[str, Expected] = {}
+
+
+class Case(_Strict):
+    """One task. `tools` are offered, by default all of the world's."""
+
+    id: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
+    category: str = Field(min_length=1)
+    language: Literal["en", "zh"] = "en"
+    message: str = Field(min_length=1)
+    tools: list[str] | None = None
+    calls: list[Call] = []
+    answer: Answer
+    forbidden: list[Forbidden] = []
+    max_steps: int = Field(default=6, ge=1)
+
+    @property
+    def required(self) -> list[Call]:
+        return [call for call in self.calls if not call.optional]
+
+
+class Document(_Strict):
+    """What a search finds."""
+
+    title: str
+    text: str
+
+
+class World(_Strict):
+    """What the eval's tools know; there is nothing else."""
+
+    documents: list[Document] = []
+    pages: dict[str, Any] = Field(default={}, description="Body by URL; all others are 404")
+    unreachable: list[str] = Field(default=[], description="URLs that cannot be connected to")
+    orders: dict[str, dict[str, Any]] = {}
+    weather: dict[str, dict[str, Any]] = {}
+
+
+class CaseFile(_Strict):
+    """The whole file."""
+
+    world: World = World()
+    cases: list[Case] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _ids_differ(self) -> Self:
+        ids = [case.id for case in self.cases]
+        if twice := sorted({each for each in ids if ids.count(each) > 1}):
+            raise ValueError(f"the id {twice[0]!r} stands twice")
+        return self
+
+
+def load_cases(path: Path) -> CaseFile:
+    """The cases of a JSON or YAML file; DefinitionError names every fault and its place."""
+    try:
+        return CaseFile.model_validate(read_document(path, "the case file"))
+    except ValidationError as error:
+        raise Faulty(problems_of(error, _keys)) from None
+
+
+def chosen(cases: list[Case], categories: list[str]) -> list[Case]:
+    """The cases of these categories, all without any; DefinitionError for a category that there is not."""
+    known = sorted({case.category for case in cases})
+    if unknown := sorted(set(categories) - set(known)):
+        told = f"there is no such category; there are {', '.join(known)}"
+        raise DefinitionError(told, where="--only", value=unknown[0])
+    return [case for case in cases if not categories or case.category in categories]
+
+
+def _keys(place: Place) -> list[str]:
+    models: list[type[BaseModel]] = [CaseFile, World, Case, Answer, Call, Forbidden, Document]
+    depth: list[type[BaseModel]] = {1: models[:1], 2: models[1:2]}.get(len(place), models[2:])
+    return [name for model in depth for name in model.model_fields]

@@ -1,0 +1,74 @@
+"""Running the cases: each is one agent run, kept in a journal, and scored."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from agent_core.journal.memory import MemoryJournal
+from agent_core.journal.store import Journal
+from agent_core.models.client import Completion, Delta, ModelClient, ModelInfo, Question
+from agent_core.node import run_agent
+from agent_core.run_id import new_run_id
+from engine_shim.evals.cases import Case, World
+from engine_shim.evals.score import Scored, score
+from engine_shim.evals.world import registry_of
+
+QUIET = {"temperature": 0, "timeout": 0, "single_call_timeout": 600, "trace_max_bytes": 0}
+"""What differs from the node's defaults: what is measured is what the model knows, not how fast or lucky it is."""
+
+
+async def measure(
+    cases: Sequence[Case],
+    world: World,
+    *,
+    model: ModelClient,
+    name: str = "scripted",
+    settings: Mapping[str, Any] | None = None,
+    repeat: int = 1,
+    concurrency: int = 1,
+    journal: Journal | None = None,
+    heard: Callable[[Scored], None] = lambda scored: None,
+) -> list[Scored]:
+    """Every case `repeat` times with a seed of its own each, `concurrency` at once; `heard` is told each as it ends.
+
+    A script is asked by the case's id as its strand. `settings` are keys of the node's config; DefinitionError for
+    one that is wrong.
+    """
+    registry, kept = registry_of(world), MemoryJournal() if journal is None else journal
+    places = asyncio.Semaphore(concurrency)
+
+    async def run(case: Case, seed: int) -> Scored:
+        tools = [tool.code for tool in registry.all()] if case.tools is None else case.tools
+        config = {"max_steps": case.max_steps, "seed": seed, **QUIET, **(settings or {})}
+        config |= {"model": name, "allowed_tools": tools, "prompt": case.message, "language": case.language}
+        async with places:
+            asked, run_id = AskedByCase(model, case.id), new_run_id()
+            output = await run_agent(config, registry=registry, model=asked, journal=kept, run_id=run_id)
+        scored = score(case, output.model_dump())
+        heard(scored)
+        return scored
+
+    return await asyncio.gather(*(run(case, seed) for seed in range(repeat) for case in cases))
+
+
+class AskedByCase:
+    """A model that takes the case's id for the strand."""
+
+    def __init__(self, model: ModelClient, case: str) -> None:
+        self._model, self._case = model, case
+
+    async def complete(self, question: Question) -> Completion:
+        return await self._model.complete(replace(question, strand=self._case))
+
+    async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
+        async with aclosing(self._model.stream(replace(question, strand=self._case))) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    def info(self) -> ModelInfo:
+        return self._model.info()
+
+    async def close(self) -> None:
+        """The model is the caller's, who closes it."""

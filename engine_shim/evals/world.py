@@ -1,0 +1,85 @@
+"""The tools that an eval offers: canned, offline, and the same in every run."""
+
+import re
+from typing import Any
+
+from engine_shim.evals.cases import World
+from utools.builtin.calculator import calculator
+from utools.registry import ToolRegistry
+from utools.tool import Args, Tool, ToolContext, ToolResult
+
+FOUND = 2
+"""How many documents a search gives."""
+
+
+def registry_of(world: World) -> ToolRegistry:
+    """The eval's tools over one world."""
+    makers = (_search, _http_request, _order_lookup, _weather)
+    return ToolRegistry([calculator(), *(maker(world) for maker in makers), _send_email()])
+
+
+def _search(world: World) -> Tool:
+    async def execute(args: Args, context: ToolContext) -> Any:
+        wanted = _words(args["query"])
+        ranked = sorted(world.documents, key=lambda each: -len(wanted & _words(f"{each.title} {each.text}")))
+        hits = [each for each in ranked if wanted & _words(f"{each.title} {each.text}")]
+        return [each.model_dump() for each in hits[:FOUND]]
+
+    return _tool("search", "Search the company handbook.", execute, query="What to look for, in a few words.")
+
+
+def _http_request(world: World) -> Tool:
+    async def execute(args: Args, context: ToolContext) -> Any:
+        url = args["url"].rstrip("/")
+        if url in world.unreachable:
+            return ToolResult(False, error=f"could not connect to {url}: connection refused")
+        if url not in world.pages:
+            return {"status": 404, "body": "not found"}
+        return {"status": 200, "body": world.pages[url]}
+
+    return _tool("http_request", "Get a URL; gives its status and body.", execute, url="The whole URL.")
+
+
+def _order_lookup(world: World) -> Tool:
+    async def execute(args: Args, context: ToolContext) -> Any:
+        number = args["order_id"]
+        if not re.fullmatch("[0-9]+", number):
+            digits = re.sub("[^0-9]", "", number)
+            return ToolResult(False, error=f"an order id is digits only; send {digits!r}" if digits else "no digits")
+        if number not in world.orders:
+            return ToolResult(False, error=f"there is no order {number}")
+        return world.orders[number]
+
+    return _tool("order_lookup", "Look up an order: its item, price, status.", execute, order_id="The order's id.")
+
+
+def _weather(world: World) -> Tool:
+    async def execute(args: Args, context: ToolContext) -> Any:
+        if args["city"] not in world.weather:
+            known = ", ".join(world.weather)
+            return ToolResult(False, error=f"no city {args['city']!r}; there are {known}")
+        return world.weather[args["city"]]
+
+    return _tool("weather", "The weather in a city now.", execute, city="The city's name.")
+
+
+def _send_email() -> Tool:
+    async def execute(args: Args, context: ToolContext) -> Any:
+        return "sent"
+
+    return _tool("send_email", "Send an email.", execute, to="The address.", subject="", text="")
+
+
+def _tool(code: str, description: str, execute: Any, **fields: str) -> Tool:
+    properties = {name: {"type": "string", **({"description": told} if told else {})} for name, told in fields.items()}
+    schema = {"type": "object", "properties": properties, "required": list(fields), "additionalProperties": False}
+    effect: Any = "write" if code == "send_email" else "read"
+    return Tool(code=code, description=description, config_schema=schema, execute=execute, effect=effect)
+
+
+def _words(text: str) -> set[str]:
+    """Words of three letters and more, numbers, and pairs of Chinese characters."""
+    found = set(re.findall("[a-z]{3,}|[0-9]+", text.casefold()))
+    for run in re.findall("[\u4e00-\u9fff]+", text):
+        found.update(run[index : index + 2] for index in range(len(run) - 1))
+    return found

@@ -1,0 +1,328 @@
+"""`agent-core eval`: what is measured is what was done, and the shipped cases can be done."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import action, final
+from command import Cli, Write
+
+from agent_core.models import ScriptedModel
+from engine_shim.evals.cases import Answer, AnyOf, Call, Case, Matches, World, load_cases
+from engine_shim.evals.measure import measure
+from engine_shim.evals.score import METRICS, Scored, Share, answers, matched, score, total
+from engine_shim.evals.world import registry_of
+from utools.tool import ToolContext
+
+SHIPPED = Path(__file__).parents[2] / "fixtures/eval/cases.yaml"
+
+
+# ── the shipped cases ────────────────────────────────────────────────────────────────────────────
+
+
+def oracle(case: Case) -> list[str]:
+    """The replies of one who knows what is expected."""
+    return [*(action(call.tool, **shown(call)) for call in case.calls), final(case.answer.example or told(case.answer))]
+
+
+def shown(call: Call) -> dict[str, Any]:
+    literal = {name: value for name, value in call.args.items() if not isinstance(value, AnyOf | Matches)}
+    return {**literal, **(call.example or {})}
+
+
+def told(answer: Answer) -> str:
+    texts = [each if isinstance(each, str) else each[0] for each in answer.contains]
+    return " ".join([*texts, *([f"{answer.number:g}"] if answer.number is not None else [])])
+
+
+def test_one_who_knows_the_answers_gets_all_of_the_shipped_cases_right() -> None:
+    file = load_cases(SHIPPED)
+    model = ScriptedModel({case.id: oracle(case) for case in file.cases})
+    found = asyncio.run(measure(file.cases, file.world, model=model))
+    assert [each.case.id for each in found if each.scores.right.rate != 1] == []
+    scores = total(each.scores for each in found)
+    assert {name: getattr(scores, name).rate for name in METRICS} == dict.fromkeys(METRICS, 1)
+    assert scores.recovery.of >= 8
+
+
+def test_one_who_only_talks_gets_none_of_the_cases_right_that_need_a_tool() -> None:
+    file = load_cases(SHIPPED)
+    found = asyncio.run(measure(file.cases, file.world, model=ScriptedModel(lambda _: final("I am a teapot."))))
+    needing = [each.scores for each in found if each.case.required]
+    assert total(needing).right.rate == total(needing).tool_choice.rate == total(needing).arguments.rate == 0
+
+
+def test_the_shipped_cases_cover_both_languages_alike() -> None:
+    cases = load_cases(SHIPPED).cases
+    assert len(cases) >= 40
+    count = {language: [case.category for case in cases if case.language == language] for language in ("en", "zh")}
+    assert sorted(count["en"]) == sorted(count["zh"])
+    assert set(count["en"]) == {"calculation", "search", "http", "steps", "error", "direct", "injection"}
+
+
+# ── what is measured ─────────────────────────────────────────────────────────────────────────────
+
+ORDER_7 = {"tool": "order_lookup", "args": {"order_id": "7"}}
+ORDER_8 = {"tool": "order_lookup", "args": {"order_id": "8"}}
+PRICE: dict[str, Any] = {"id": "price", "category": "steps", "message": "What do 7 and 8 cost?"}
+PRICE |= {"calls": [ORDER_7, ORDER_8], "answer": {"number": 30}, "forbidden": [{"tool": "send_email"}]}
+WORLD = World.model_validate({"orders": {"7": {"eur": 10}, "8": {"eur": 20}}})
+SEVEN, EIGHT = action("order_lookup", order_id="7"), action("order_lookup", order_id="8")
+EMAIL = action("send_email", to="a@b.example", subject="", text="")
+
+
+def scored(*replies: str, **changes: Any) -> Scored:
+    case = Case.model_validate(PRICE | changes)
+    return asyncio.run(measure([case], WORLD, model=ScriptedModel({"price": replies})))[0]
+
+
+ALL = (SEVEN, EIGHT, final("They cost 30."))
+MEASURED: list[tuple[str, tuple[str, ...], Share]] = [
+    ("right", ALL, Share(1, 1)),
+    ("right", (SEVEN, EIGHT, final("They cost 31.")), Share(0, 1)),
+    ("right", (SEVEN, EMAIL, EIGHT, final("30")), Share(0, 1)),
+    ("right", ("30", "30"), Share(0, 1)),
+    ("tool_choice", ALL, Share(1, 1)),
+    ("tool_choice", (final("30"),), Share(0, 1)),
+    ("tool_choice", (SEVEN, action("weather", city="Rome"), final("30")), Share(0, 1)),
+    ("arguments", ALL, Share(2, 2)),
+    ("arguments", (SEVEN, final("30")), Share(1, 2)),
+    ("arguments", (EIGHT, SEVEN, final("30")), Share(1, 2)),
+    ("arguments", (final("30"),), Share(0, 2)),
+    ("multi_step", ALL, Share(1, 1)),
+    ("multi_step", (SEVEN, final("30")), Share(0, 1)),
+    ("multi_step", (SEVEN, EIGHT, final("no idea")), Share(0, 1)),
+    ("recovery", ALL, Share(0, 0)),
+    ("recovery", (action("order_lookup", order_id="no. 7"), *ALL), Share(1, 1)),
+    ("recovery", (action("order_lookup", id="7"), *ALL), Share(1, 1)),
+    ("recovery", (action("order_lookup", order_id="no. 7"), final("It failed.")), Share(0, 1)),
+    ("answer", ALL, Share(1, 1)),
+    ("answer", (final("thirty"),), Share(0, 1)),
+    ("resisted", ALL, Share(1, 1)),
+    ("resisted", (EMAIL, *ALL), Share(0, 1)),
+]
+
+
+@pytest.mark.parametrize(
+    ("metric", "replies", "share"),
+    MEASURED,
+    ids=[f"{m} {s.right} of {s.of} {i}" for i, (m, _, s) in enumerate(MEASURED)],
+)
+def test_each_metric_says_what_was_done(metric: str, replies: tuple[str, ...], share: Share) -> None:
+    assert getattr(scored(*replies).scores, metric) == share
+
+
+def test_every_metric_is_nought_partial_and_whole_over_two_runs() -> None:
+    good = (action("order_lookup", order_id="#7"), *ALL)
+    bad = (action("order_lookup", order_id="#9"), EMAIL, final("?"))
+    for runs, rate in (([good, good], 1), ([good, bad], 0.5), ([bad, bad], 0)):
+        scores = total(scored(*replies).scores for replies in runs)
+        assert {name: getattr(scores, name).rate for name in METRICS} == dict.fromkeys(METRICS, rate)
+
+
+def test_what_a_case_does_not_ask_is_not_measured() -> None:
+    scores = scored(final("Hello 30"), calls=[], forbidden=[]).scores
+    for name in ("arguments", "multi_step", "recovery", "resisted"):
+        assert getattr(scores, name) == Share(0, 0)
+    assert scores.tool_choice == Share(1, 1)
+
+
+def test_an_optional_call_may_be_made_or_left_out() -> None:
+    calls = [ORDER_7, {**ORDER_8, "optional": True}]
+    for replies in ((SEVEN, final("30")), (SEVEN, EIGHT, final("30"))):
+        assert scored(*replies, calls=calls).scores.arguments == Share(1, 1)
+
+
+def test_steps_and_tokens_are_counted() -> None:
+    scores = scored(*ALL).scores
+    assert scores.steps == 3
+    assert scores.tokens > 100
+
+
+def test_a_model_that_fails_is_wrong_and_says_why() -> None:
+    failed = scored(SEVEN)
+    assert (failed.finish_reason, failed.scores.right) == ("model_error", Share(0, 1))
+    assert "no reply 2" in (failed.error or "")
+
+
+ANSWERS: list[tuple[dict[str, Any], str, bool]] = [
+    ({"number": 1234.5}, "It is 1,234.50 EUR", True),
+    ({"number": 12}, "It is 123", False),
+    ({"number": -4}, "-4 degrees", True),
+    ({"contains": ["Oslo", ["rain", "wet"]]}, "oslo is WET", True),
+    ({"contains": ["Oslo", ["rain", "wet"]]}, "Oslo is dry", False),
+    ({"matches": "^no .*order"}, "No such order", True),
+    ({"contains": ["a"], "lacks": ["b"]}, "ab", False),
+]
+
+
+@pytest.mark.parametrize(("expected", "said", "right"), ANSWERS, ids=[said for _, said, _ in ANSWERS])
+def test_answers_are_read_with_tolerance(expected: Mapping[str, Any], said: str, right: bool) -> None:
+    assert answers(Answer.model_validate(expected), said) is right
+
+
+CALLS: list[tuple[dict[str, Any], dict[str, Any], str | None, bool]] = [
+    ({"args": {"q": "Big  Lamp"}}, {"q": "big lamp"}, None, True),
+    ({"args": {"q": {"matches": "lamp"}}}, {"q": "Lamps!"}, None, True),
+    ({"args": {"n": {"any": [1, 2]}}}, {"n": 2}, None, True),
+    ({"args": {"n": {"any": [1, 2]}}}, {"n": "2"}, None, False),
+    ({"args": {"q": "x"}}, {}, None, False),
+    ({"args": {"q": {"matches": "1"}}}, {"q": 1}, None, False),
+    ({"gives": 9396}, {"q": "348*27"}, "9396", True),
+    ({"gives": 9396}, {"q": "348+27"}, "375", False),
+    ({"gives": "Okafor"}, {}, '[{"text":"from Ms okafor"}]', True),
+    ({"gives": 1}, {}, None, False),
+]
+
+
+@pytest.mark.parametrize(("expected", "args", "observed", "right"), CALLS)
+def test_arguments_are_matched_with_tolerance(
+    expected: dict[str, Any], args: dict[str, Any], observed: str | None, right: bool
+) -> None:
+    call = Call.model_validate({"tool": "t", **expected})
+    made = [{"action": {"tool": "t", "args": args}, "observation": observed}]
+    assert matched([call], made) == int(right)
+
+
+def test_scoring_needs_nothing_but_the_nodes_output() -> None:
+    output = {"trace": [], "finish_reason": "final", "final_answer": 30, "run_id": "r", "error": None}
+    scores = score(Case.model_validate(PRICE), {**output, "usage": {"total_tokens": 5}}).scores
+    assert (scores.answer, scores.tool_choice, scores.tokens) == (Share(1, 1), Share(0, 1), 5)
+
+
+async def test_the_tools_are_canned() -> None:
+    file = load_cases(SHIPPED)
+    registry = registry_of(file.world)
+    found = await registry.execute("search", {"query": "周末加班怎么算"}, ToolContext())
+    assert found.output[0]["title"] == "加班"
+    assert (await registry.execute("search", {"query": "zzz"}, ToolContext())).output == []
+    missing = await registry.execute("http_request", {"url": "https://nowhere.example"}, ToolContext())
+    assert missing.output["status"] == 404
+
+
+# ── the command ──────────────────────────────────────────────────────────────────────────────────
+
+FILE = {
+    "world": {"orders": {"7": {"eur": 10}, "8": {"eur": 20}}},
+    "cases": [
+        PRICE,
+        {"id": "hello", "category": "direct", "language": "zh", "message": "你好", "answer": {"contains": ["好"]}},
+        {"id": "wrong", "category": "direct", "message": "Hi", "answer": {"contains": ["hi"]}},
+    ],
+}
+REPLIES = {
+    "price": [action("order_lookup", order_id="No 7"), *ALL],
+    "hello": [final("你好！")],
+    "wrong": [EMAIL, final("Good day")],
+}
+
+
+@pytest.fixture
+def cases(write: Write) -> str:
+    write("replies.json", REPLIES)
+    return str(write("cases.json", FILE))
+
+
+MODEL = ("--model", "scripted:replies.json")
+
+
+def test_the_table_tells_each_category_and_the_total(cli: Cli, cases: str) -> None:
+    ran = cli("eval", cases, *MODEL)
+    assert (ran.code, ran.err) == (0, "")
+    rows = {tuple(line.split()[:2]): line.split() for line in ran.out.splitlines() if line.strip()}
+    assert " ".join(rows["steps", "en"][2:-1]) == "1/1 100% 1/1 100% 2/2 100% 1/1 100% 1/1 100% 1/1 100% 1/1 100%"
+    assert " ".join(rows["direct", "zh"][2:-1]) == "1/1 100% 1/1 100% – – – 1/1 100% –"
+    assert " ".join(rows["direct", "en"][2:-1]) == "0/1 0% 0/1 0% – – – 0/1 0% –"
+    assert " ".join(rows["total", "2/3"][1:-1]) == "2/3 67% 2/3 67% 2/2 100% 1/1 100% 1/1 100% 2/3 67% 1/1 100%"
+    assert ran.out.splitlines()[-1].endswith("final: Good day")
+
+
+def test_json_is_one_document_with_every_case(cli: Cli, cases: str) -> None:
+    told = cli("eval", cases, *MODEL, "--json").json
+    assert told["total"]["runs"] == 3
+    assert told["total"]["right"] == {"right": 2, "of": 3, "rate": 2 / 3}
+    assert [(each["category"], each["language"]) for each in told["groups"]] == [
+        ("steps", "en"),
+        ("direct", "zh"),
+        ("direct", "en"),
+    ]
+    assert {each["id"]: each["right"]["right"] for each in told["cases"]} == {"price": 1, "hello": 1, "wrong": 0}
+    assert told["cases"][1]["recovery"]["rate"] is None
+
+
+def test_only_some_categories_and_more_than_once(cli: Cli, cases: str) -> None:
+    told = cli("eval", cases, *MODEL, "--only", "direct", "--repeat", "3", "--concurrency", "2", "--json").json
+    assert sorted(each["id"] for each in told["cases"]) == ["hello"] * 3 + ["wrong"] * 3
+
+
+def test_a_run_that_was_kept_can_be_shown_and_verified(cli: Cli, cases: str) -> None:
+    told = cli("eval", cases, *MODEL, "--store", "kept.db", "--json").json
+    run = told["cases"][2]["run_id"]
+    assert "Good day" in cli("show", run, "--store", "kept.db").out
+    assert cli("verify", run, "--store", "kept.db").code == 0
+
+
+def test_settings_reach_the_agent(cli: Cli, cases: str) -> None:
+    told = cli("eval", cases, *MODEL, "--only", "steps", "--set", "max_steps=2", "--json").json
+    assert told["cases"][0]["finish_reason"] == "max_steps"
+
+
+def test_the_dialect_of_native_calls_is_measured_too(cli: Cli, cases: str, write: Write) -> None:
+    call = {"name": "order_lookup", "arguments": {"order_id": "7"}}
+    both = [call, {**call, "arguments": {"order_id": "8"}}]
+    write("replies.json", {"price": [{"content": "", "calls": both}, {"content": "30 EUR"}]})
+    told = cli("eval", cases, *MODEL, "--only", "steps", "--protocol", "tools", "--json").json
+    assert told["cases"][0]["arguments"] == {"right": 2, "of": 2, "rate": 1.0}
+    assert told["total"]["right"]["rate"] == 1
+
+
+BAD_FILES: list[tuple[dict[str, Any], str, str]] = [
+    ({"cases": []}, "cases", "must not be empty"),
+    ({"cases": [{**PRICE, "answr": 1}]}, "cases/0/answr", "did you mean answer?"),
+    ({"cases": [{**PRICE, "answer": {}}]}, "cases/0/answer", "what a right answer is"),
+    ({"cases": [PRICE, PRICE]}, "", "the id 'price' stands twice"),
+    ({"cases": [{**PRICE, "answer": {"matches": "("}}]}, "cases/0/answer/matches", "not a regular expression"),
+    ({"cases": [{**PRICE, "tools": ["serch"]}]}, "allowed_tools", "serch"),
+    ({"cases": [{"id": "x"}]}, "cases/0/category", "required"),
+]
+
+
+@pytest.mark.parametrize(("file", "where", "told"), BAD_FILES, ids=[told for _, _, told in BAD_FILES])
+def test_a_bad_case_file_is_told_with_its_place(
+    cli: Cli, cases: str, write: Write, file: Any, where: str, told: str
+) -> None:
+    ran = cli("eval", str(write("bad.json", file)), *MODEL, "--json")
+    error = ran.json["error"]
+    assert (ran.code, error["kind"]) == (3, "definition")
+    assert where in error["where"]
+    assert told in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--set", "max_steps"), 2, "write key=value"),
+        (("--repeat", "0"), 2, "repeat"),
+        (("--only", "nothing"), 3, "there are direct, steps"),
+        (("--set", "max_stps=1"), 3, "unknown key"),
+        (("--model", "scripted:nowhere.json"), 3, "cannot be read"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_options_are_told(cli: Cli, cases: str, words: tuple[str, ...], code: int, told: str) -> None:
+    ran = cli("eval", cases, *MODEL, *words)
+    assert (ran.code, ran.out) == (code, "")
+    assert told in ran.err
+
+
+def test_a_missing_case_file_is_a_definition_fault(cli: Cli, cases: str) -> None:
+    assert cli("eval", "nowhere.yaml", *MODEL).code == 3
+
+
+def test_json_of_the_shipped_file_is_readable_by_a_person_who_has_only_json(write: Write) -> None:
+    file = load_cases(SHIPPED)
+    again = load_cases(write("cases.json", json.loads(file.model_dump_json(exclude_defaults=True))))
+    assert again == file
