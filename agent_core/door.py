@@ -95,8 +95,8 @@ class Door:
 
     async def _heard(self, client: ModelClient, question: Question, slot: Slot) -> Completion:
         """The reply, its answer told while it is being written."""
-        tell = partial(self.events.delta, slot.path, slot.n - 1) if self.events else lambda text: None
-        native = question.options.get("protocol") == "tools"
+        assert self.events is not None
+        tell, native = partial(self.events.delta, slot.path, slot.n - 1), question.options.get("protocol") == "tools"
         answer = AnswerStream(self.redactor, native=native)
         async with aclosing(client.stream(question)) as pieces:
             async for piece in pieces:

@@ -22,7 +22,7 @@ from agent_core.journal.seal import keys_of_host
 from agent_core.journal.store import Journal
 from agent_core.loop.effects import Json
 from agent_core.loop.outcome import AgentOutcome
-from agent_core.models.client import ModelClient, Models
+from agent_core.models.client import ModelClient, ModelInfo, Models
 from agent_core.models.providers import Providers
 from agent_core.own_loop import in_own_loop
 from agent_core.prepare import Prepare, journalable, prepare_agent
@@ -81,7 +81,9 @@ async def run_agent(
     redactor = allowed.redactor()
     providers = Providers()
     models: Models = providers if model is None else lambda *_: model
-    prepare = _prepared(run, config, checked(run, journal.load(run)), registry, redactor)
+    info = providers.info if model is None else lambda _: model.info()
+    start = agent_preparer(registry, redactor, info=info)
+    prepare = _prepared(run, config, checked(run, journal.load(run)), registry, redactor, start)
     listener = Events(on_event) if on_event else None
     door = Door(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
     if decisions:
@@ -101,11 +103,18 @@ def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> A
     return in_own_loop(lambda: run_agent(config, **options))
 
 
-def agent_preparer(registry: ToolRegistry, redactor: Redactor, base: Path | None = None) -> Prepare:
-    """How an agent's run is started on this host."""
+def agent_preparer(
+    registry: ToolRegistry,
+    redactor: Redactor,
+    base: Path | None = None,
+    info: Callable[[str], ModelInfo] | None = None,
+) -> Prepare:
+    """How an agent's run is started on this host. `info` knows of models."""
 
     def prepare(run: str, path: str, config: Any, inherited: Json) -> Json:
-        return prepare_agent(run, path, config, inherited, registry=registry, at=now(), redactor=redactor, base=base)
+        return prepare_agent(
+            run, path, config, inherited, registry=registry, at=now(), redactor=redactor, base=base, info=info
+        )
 
     return prepare
 
@@ -152,9 +161,10 @@ def _run_id(run_id: str | None, journal: Journal) -> str:
     return checked_run_id(run_id)
 
 
-def _prepared(run: str, config: Any, tape: Tape, registry: ToolRegistry, redactor: Redactor) -> Prepare:
+def _prepared(
+    run: str, config: Any, tape: Tape, registry: ToolRegistry, redactor: Redactor, prepare: Prepare
+) -> Prepare:
     """How the runs of this call are started. A bad config, or another than the run began with, is told here."""
-    prepare = agent_preparer(registry, redactor)
     if tape and ROOT not in tape:
         raise DefinitionError(f"run {run!r} is not an agent's own; choose another id", where="run_id")
     if ROOT not in tape:

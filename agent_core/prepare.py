@@ -18,6 +18,7 @@ from agent_core.loop.effects import Json
 from agent_core.loop.messages import last_turns, read_messages
 from agent_core.loop.step_schema import step_schema
 from agent_core.loop.tools_dialect import function_name, names_of
+from agent_core.models.client import ModelInfo
 from agent_core.policy import tool_policies
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
@@ -26,6 +27,8 @@ from utools.jsonvalue import NotJson, as_json
 from utools.registry import ToolRegistry
 from utools.schema import ConfigSchema
 
+LONGEST_REPLY = 8192
+"""Tokens that are left for a reply in a model's window, where nothing says how many."""
 Prepare = Callable[[str, str, Any, Json], Json]
 """(run, strand, config, what the parent hands down) -> the body of `run_started`."""
 
@@ -40,6 +43,7 @@ def prepare_agent(
     at: str,
     redactor: Redactor | None = None,
     base: Path | None = None,
+    info: Callable[[str], ModelInfo] | None = None,
 ) -> Json:
     """Everything that the loop needs, so that a replay needs nothing else. DefinitionError for a bad config."""
     read = read_config(journalable(config))
@@ -66,11 +70,22 @@ def prepare_agent(
         "redaction": clean.rules,
         "versions": {"agent_core": own_version()},
     }
+    if (window := _window(read, info)) is not None:
+        body["window"] = window
     _refuse_secret_presets(tools, clean)
     for key in ("config", "messages", "trusted", "tools", "texts", "options"):
         body[key] = clean.value(body[key])
     body["config"]["model"] = read.model
     return body
+
+
+def _window(config: AgentConfig, info: Callable[[str], ModelInfo] | None) -> int | None:
+    """The tokens that a question may have when the config does not say: what the model's window leaves for it."""
+    known = None if info is None or config.max_input_tokens is not None else info(config.model)
+    if known is None or known.context_window is None:
+        return None
+    reply = config.max_output_tokens or min(known.output_limit or LONGEST_REPLY, known.context_window // 4)
+    return max(1, known.context_window - reply)
 
 
 def _refuse_secret_presets(tools: Json, clean: Redactor) -> None:

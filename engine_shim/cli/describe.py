@@ -10,13 +10,13 @@ from agent_core.errors import DefinitionError
 from agent_core.node import CODE as AGENT
 from agent_core.prepare import prepare_agent
 from engine_shim.cli import output
-from engine_shim.cli.host import host_config, registry_of
+from engine_shim.cli.host import HostConfig, host_config, registry_of
 from engine_shim.cli.run import AsJson, Config, Flow
 from engine_shim.graph.definition import Definition, load_workflow
 from engine_shim.graph.problem import Problem, problems_in
 from engine_shim.graph.validate import known_config
 from engine_shim.graph.validate import validate as find_problems
-from utools.registry import ToolRegistry
+from engine_shim.runs.models import HostModels
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -51,7 +51,8 @@ def schema(
     config: Config = None,
     as_json: AsJson = False,
 ) -> int:
-    """Print the JSON Schema of definitions, or of the legal next step of FLOW's agent node."""
+    """Print the JSON Schema of definitions, or of the legal next step of FLOW's agent node; with `protocol: tools`,
+    the functions that it may call."""
     if file is None:
         output.document({"$schema": DIALECT, **Definition.model_json_schema(by_alias=True)})
         return output.OK
@@ -62,14 +63,14 @@ def schema(
         raise typer.BadParameter(f"choose an agent node of {file} by --node; there are {', '.join(agents) or 'none'}")
     probe = {**known_config(workflow.nodes[name]), "response_format": "json_schema"}
     registry = registry_of(*host_config(config))
-    body = prepare_agent("schema", "agent", probe, {}, registry=registry, at="", base=workflow.base)
-    output.document(body["options"]["step_schema"])
+    options = prepare_agent("schema", "agent", probe, {}, registry=registry, at="", base=workflow.base)["options"]
+    output.document(options["step_schema"] if "step_schema" in options else options.get("tools", []))
     return output.OK
 
 
 def validate(file: Flow, config: Config = None, as_json: AsJson = False) -> int:
     """Find what is wrong with a definition without running it."""
-    problems = _problems(file, registry_of(*host_config(config)))
+    problems = _problems(file, *host_config(config))
     if as_json:
         output.document({"ok": not problems, "problems": [{"where": p.where, "message": p.message} for p in problems]})
         return output.DEFINITION if problems else output.OK
@@ -79,8 +80,10 @@ def validate(file: Flow, config: Config = None, as_json: AsJson = False) -> int:
     return output.DEFINITION if problems else output.OK
 
 
-def _problems(file: Path, registry: ToolRegistry) -> Sequence[Problem]:
+def _problems(file: Path, host: HostConfig, base: Path) -> Sequence[Problem]:
+    models = HostModels(base_urls=host.base_urls, default_provider=host.default_provider)
     try:
-        return find_problems(load_workflow(file), registry)
+        workflow = load_workflow(file)
+        return [*find_problems(workflow, registry_of(host, base)), *models.problems(workflow)]
     except DefinitionError as error:
         return problems_in(error)

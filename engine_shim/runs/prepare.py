@@ -1,13 +1,14 @@
 """What runs start from on this host: the `run_started` bodies of workflows, those they invoke, and their agents."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from agent_core.door import now
 from agent_core.journal.record import FORMAT
 from agent_core.loop.effects import Json
-from agent_core.models.client import ModelClient
+from agent_core.models.client import ModelClient, ModelInfo
 from agent_core.node import CODE as AGENT
 from agent_core.node import agent_preparer, agent_tool
 from agent_core.policy import effect_as_data
@@ -30,8 +31,10 @@ SINGLE_CALL_TIMEOUT = 30.0
 class Preparer:
     """Prepares the runs of one host. `base` is the directory that a workflow's relative paths start from."""
 
-    def __init__(self, registry: ToolRegistry, secrets: Secrets, base: Path) -> None:
-        self._registry, self._secrets, self._base = registry, secrets, base
+    def __init__(
+        self, registry: ToolRegistry, secrets: Secrets, base: Path, info: Callable[[str], ModelInfo] | None = None
+    ) -> None:
+        self._registry, self._secrets, self._base, self._info = registry, secrets, base, info
         self._redactor = secrets.redactor()
 
     def by_tool(self) -> dict[str, Prepare]:
@@ -55,7 +58,8 @@ class Preparer:
         kind, colon, file = str(config.get("model")).partition(":")
         if below and kind == "scripted" and colon:
             config = {**config, "model": f"scripted:{Path(below) / file}"}
-        return agent_preparer(self._registry, self._redactor, self._base / below)(run, path, config, inherited)
+        prepare = agent_preparer(self._registry, self._redactor, self._base / below, self._info)
+        return prepare(run, path, config, inherited)
 
     def _flow(self, run: str, workflow: Workflow, external: Json, inherited: Json) -> Json:
         definition = workflow.definition

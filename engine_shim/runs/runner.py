@@ -16,9 +16,7 @@ from agent_core.journal.decide import Control, Decisions
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import chained, genesis
 from agent_core.journal.seal import keys_of_host
-from agent_core.models.client import ModelClient, Models
-from agent_core.models.providers import Providers
-from agent_core.node import CODE as AGENT
+from agent_core.models.client import ModelClient
 from agent_core.own_loop import in_own_loop
 from agent_core.replayer import AGENT_LOOPS
 from agent_core.run_id import checked_run_id, new_run_id
@@ -28,10 +26,10 @@ from engine_shim.graph.definition import Workflow, load_workflow
 from engine_shim.graph.flow import flow
 from engine_shim.graph.flow_outcome import FlowOutcome
 from engine_shim.graph.inputs import external_of
-from engine_shim.graph.problem import told
-from engine_shim.graph.validate import check, known_config
+from engine_shim.graph.validate import check
 from engine_shim.runs.claims import Wish
 from engine_shim.runs.held import ENDED, Held, check_tools
+from engine_shim.runs.models import HostModels
 from engine_shim.runs.places import Places
 from engine_shim.runs.prepare import ROOT, Preparer, with_runs
 from engine_shim.runs.result import RunResult
@@ -67,9 +65,10 @@ class Engine:
     ) -> None:
         self.registry = with_runs(registry or default_registry(), model)
         self.store = store or SqliteRunStore(default_store())
-        self._model, self._secrets = model, secrets or Secrets()
-        self._base_urls, self._default_provider = base_urls or {}, default_provider
-        self._providers: dict[Path, Providers] = {}
+        self._secrets = secrets or Secrets()
+        self._models = HostModels(
+            model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
+        )
         self._held = Held(self.store)
         self._places, self._steering = Places(max_running), Steering(self.store.claims)
 
@@ -89,11 +88,11 @@ class Engine:
         store holds already goes on, or, when it is finished, gives its result again; RunBusy while it is driven.
         """
         check(workflow, self.registry)
-        self._check_models(workflow)
+        self._models.check(workflow)
         given = external_of(workflow.definition, external or {})
         run = new_run_id() if run_id is None else checked_run_id(run_id)
         spec = Spec(ROOT, {"definition": workflow.as_json(), "external": given})
-        body = Preparer(self.registry, self._secrets, workflow.base).root(run, ROOT, spec.config, {})
+        body = self._preparer(workflow.base).root(run, ROOT, spec.config, {})
         with self._steering.driving(run) as reins:
             begun = self._held.begun(run, body)
             if not begun or self.store.entry(run) is None:
@@ -168,8 +167,7 @@ class Engine:
 
     async def close(self) -> None:
         """Let go of the models' connections and of the store; a later run opens them anew."""
-        for providers in self._providers.values():
-            await providers.close()
+        await self._models.close()
         self.store.close()
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────
@@ -267,8 +265,8 @@ class Engine:
         self, run: str, spec: Spec, base: Path, reins: Reins, on_event: Callable[[Event], None] | None
     ) -> RunResult:
         listener = Events(on_event) if on_event else None
-        prepare = Preparer(self.registry, self._secrets, base).by_tool()
-        door = Door(run, self.registry, self._models(base), prepare, self._secrets, self._secrets.redactor(), listener)
+        prepare, models = self._preparer(base).by_tool(), self._models.at(base)
+        door = Door(run, self.registry, models, prepare, self._secrets, self._secrets.redactor(), listener)
         ended = await drive(
             run,
             ROOT,
@@ -283,27 +281,5 @@ class Engine:
         assert isinstance(ended.outcome, FlowOutcome)
         return RunResult(**ended.outcome.output, journal={k: ended.journal[k] for k in ("head", "count")})
 
-    # ── models ────────────────────────────────────────────────────────────────────────────────────
-
-    def _models(self, base: Path) -> Models:
-        model = self._model
-        if model is not None:
-            return lambda *_: model
-        if base not in self._providers:
-            self._providers[base] = Providers(base, self._base_urls, self._default_provider)
-        return self._providers[base]
-
-    def _check_models(self, workflow: Workflow) -> None:
-        """A model that cannot be asked at all is the definition's fault: told before anything starts."""
-        models, definition = self._models(workflow.base), workflow.definition
-        configs = [
-            (i, node.config, known_config(node)) for i, node in enumerate(definition.nodes) if node.tool == AGENT
-        ]
-        known = [(f"nodes/{i}/config/model", read) for i, own, read in configs if read["model"] == own.get("model")]
-        if any(edge.ask for edge in definition.edges or ()):
-            known.append(("model", {"model": definition.model}))
-        for where, config in known:
-            try:
-                models(config["model"], config)
-            except DefinitionError as error:
-                raise DefinitionError(told(error), where=where) from None
+    def _preparer(self, base: Path) -> Preparer:
+        return Preparer(self.registry, self._secrets, base, self._models.info(base))

@@ -1,0 +1,83 @@
+"""The models of one host: who answers for a name, what is known of it, and whether a workflow's can be asked at all."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agent_core.journal.record import Tape
+from agent_core.models.client import ModelClient, ModelInfo, Models
+from agent_core.models.providers import Providers
+from agent_core.node import CODE as AGENT
+from engine_shim.errors import DefinitionError
+from engine_shim.graph.definition import Workflow
+from engine_shim.graph.problem import Problem, told
+from engine_shim.graph.validate import known_config
+
+
+class HostModels:
+    """`model` answers for every name, else each provider does; paths start from the directory of the definition."""
+
+    def __init__(
+        self,
+        model: ModelClient | None = None,
+        *,
+        base_urls: Mapping[str, str] | None = None,
+        default_provider: str = "openai",
+        tape_of: Callable[[str], Tape] | None = None,
+    ) -> None:
+        self._model, self._base_urls, self._default = model, base_urls or {}, default_provider
+        self._tape_of = tape_of
+        self._providers: dict[Path, Providers] = {}
+
+    def at(self, base: Path) -> Models:
+        """The clients, for a workflow that stands in this directory."""
+        model = self._model
+        return self._at(base) if model is None else lambda *_: model
+
+    def info(self, base: Path) -> Callable[[str], ModelInfo]:
+        """What is known of a model, without a key."""
+        model = self._model
+        return self._at(base).info if model is None else lambda _: model.info()
+
+    def check(self, workflow: Workflow) -> None:
+        """DefinitionError for the first model that cannot be asked, for want of a key too."""
+        models = self.at(workflow.base)
+        for where, name, options in _asked(workflow):
+            try:
+                models(name, options)
+            except DefinitionError as error:
+                raise DefinitionError(told(error), where=where) from None
+
+    def problems(self, workflow: Workflow) -> Iterator[Problem]:
+        """What is wrong with the models that a workflow names, on a host that may lack their keys."""
+        for where, name, options in _asked(workflow):
+            try:
+                self._at(workflow.base).check(name, options)
+            except DefinitionError as error:
+                yield Problem(where, told(error))
+
+    async def close(self) -> None:
+        """Let go of all connections in this event loop."""
+        for providers in self._providers.values():
+            await providers.close()
+
+    def _at(self, base: Path) -> Providers:
+        if base not in self._providers:
+            self._providers[base] = Providers(base, self._base_urls, self._default, tape_of=self._tape_of)
+        return self._providers[base]
+
+
+def _asked(workflow: Workflow) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each model that a definition names for sure: where, its name, and the options it is reached by."""
+    for index, node in enumerate(workflow.definition.nodes):
+        if node.tool != AGENT:
+            continue
+        where, config = f"nodes/{index}/config", known_config(node)
+        if config["model"] == node.config.get("model"):
+            yield f"{where}/model", config["model"], config
+        fallbacks = config.get("fallback_models") or ()
+        for place, name in enumerate(fallbacks if fallbacks == node.config.get("fallback_models") else ()):
+            yield f"{where}/fallback_models/{place}", name, {}
+    model = workflow.definition.model
+    if model is not None and any(edge.ask for edge in workflow.definition.edges or ()):
+        yield "model", model, {}
