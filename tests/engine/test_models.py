@@ -1,0 +1,96 @@
+"""The models that a workflow names: checked without keys, bounded by their windows, or a recorded run in their place."""
+
+import json
+from typing import Any
+
+import pytest
+from by_hand import action, final
+from command import Cli, Write
+
+from agent_core import MemoryJournal, run_agent
+from agent_core.models import ModelInfo, ScriptedModel
+from utools import ToolRegistry
+
+KEYS = ("OPENAI_API_KEY", "GEMINI_API_KEY", "ANTHROPIC_API_KEY")
+
+
+def agent(**config: Any) -> dict[str, Any]:
+    usual = {"model": "openai:gpt-4o-mini", "max_steps": 3, "allowed_tools": ["echo"], "prompt": "Go."}
+    return {"id": "w", "nodes": [{"tool": "agent_core", "config": {**usual, **config}}]}
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "gpt-4o-mini", "gemini:gemini-3-flash", "ollama:qwen2.5:0.5b"])
+def test_a_model_needs_no_key_to_be_found_valid(cli: Cli, write: Write, model: str) -> None:
+    ran = cli("validate", str(write("flow.json", agent(model=model))), "--json")
+    assert (ran.code, ran.json) == (0, {"ok": True, "problems": []})
+
+
+MODEL, FALLBACK = "nodes/0/config/model", "nodes/0/config/fallback_models/1"
+FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "provider": ({"model": "opnai:gpt-4o"}, MODEL, "no such provider: opnai; there are openai, gemini"),
+    "script": ({"model": "scripted:nowhere.json"}, MODEL, "the script cannot be read"),
+    "gguf": ({"model": "local:nowhere.gguf"}, MODEL, "there is no such model file"),
+    "recorded_run": ({"model": "replay:nowhere"}, MODEL, "there is no such recorded run"),
+    "base_url": ({"base_url": "ftp://host/v1"}, MODEL, "must be http(s)://host"),
+    "key": ({"base_url": "https://x.example/v1", "api_key_env": "OPENAI_API_KEY"}, MODEL, "may not be sent"),
+    "fallback": ({"fallback_models": ["openai:gpt-4o", "nobody:m"]}, FALLBACK, "no such provider: nobody"),
+}
+
+
+@pytest.mark.parametrize(("config", "where", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_model_that_cannot_be_asked_is_found_before_anything_runs(
+    cli: Cli, write: Write, config: dict[str, Any], where: str, message: str
+) -> None:
+    flow = str(write("flow.json", agent(**config)))
+    (problem,) = cli("validate", flow, "--json").json["problems"]
+    assert problem["where"] == where
+    assert message in problem["message"]
+
+
+def test_a_run_without_the_key_says_which_to_set(cli: Cli, write: Write) -> None:
+    ran = cli("run", str(write("flow.json", agent())), "--json")
+    assert (ran.code, ran.json["error"]["where"]) == (3, MODEL)
+    assert "set OPENAI_API_KEY" in ran.json["error"]["message"]
+
+
+def test_the_schema_of_a_node_that_calls_functions_is_its_functions(cli: Cli, write: Write) -> None:
+    (function,) = cli("schema", str(write("flow.json", agent(protocol="tools")))).json
+    assert (function["type"], function["function"]["name"]) == ("function", "echo")
+
+
+def test_a_recorded_run_answers_in_a_models_place(cli: Cli, write: Write) -> None:
+    write("replies.json", json.dumps([action("echo", text="hello"), final("It said hello.")]))
+    first = cli("run", str(write("flow.json", agent(model="scripted:replies.json"))), "--json").json
+    again = cli("run", str(write("flow.json", agent())), "--model", f"replay:{first['run_id']}", "--json").json
+    answers = [each["outputs"]["agent_core"]["final_answer"] for each in (first, again)]
+    assert answers == ["It said hello."] * 2
+    assert first["run_id"] != again["run_id"]
+
+
+class Small(ScriptedModel):
+    """A model with a small window."""
+
+    def info(self) -> ModelInfo:
+        return ModelInfo("small", context_window=1500, output_limit=400)
+
+
+async def test_a_models_window_bounds_its_questions_unless_the_config_does() -> None:
+    turns = [{"role": role, "content": f"{role} " + "w" * 400} for _ in range(9) for role in ("user", "assistant")]
+    config = {"model": "m", "max_steps": 2, "allowed_tools": [], "messages_json": turns, "prompt": "Now?"}
+    told: list[tuple[dict[str, Any], int | None]] = [
+        ({}, 1125),
+        ({"max_output_tokens": 100}, 1400),
+        ({"max_input_tokens": 9000}, None),
+    ]
+    for own, window in told:
+        journal = MemoryJournal()
+        output = await run_agent({**config, **own}, registry=ToolRegistry(), model=Small([final()]), journal=journal)
+        started, asked = [row.record() for row in journal.load(output.run_id)["agent"]][:2]
+        assert started.get("window") == window
+        assert ("cut" in asked) is (window is not None)
