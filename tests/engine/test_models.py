@@ -1,4 +1,4 @@
-"""The models that a workflow names: checked without keys, bounded by their windows, or a recorded run in their place."""
+"""The models that a workflow names: checked without keys, bounded by their windows, a recorded run in their place."""
 
 import json
 from typing import Any
