@@ -1,6 +1,8 @@
 """An HTTP endpoint on 127.0.0.1 that answers as a test tells it to, and remembers what it was asked."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -151,6 +153,36 @@ async def half(writer: asyncio.StreamWriter) -> None:
 
 async def hang_up(writer: asyncio.StreamWriter) -> None:
     """Close the connection without an answer."""
+
+
+async def reset(writer: asyncio.StreamWriter) -> None:
+    """Break the connection off (RST)."""
+    linger = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    writer.transport.abort()
+
+
+def endless(head: bytes, again: bytes) -> Stream:
+    """Write something, and then the same again and again."""
+
+    async def write(writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        while True:
+            writer.write(again)
+            await writer.drain()
+
+    return write
+
+
+def dripping(data: bytes) -> Stream:
+    """Write a byte now and then: each comes soon enough, all of them never."""
+
+    async def write(writer: asyncio.StreamWriter) -> None:
+        for byte in data:
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.02)
+
+    return write
 
 
 async def _request(reader: asyncio.StreamReader) -> Request | None:
