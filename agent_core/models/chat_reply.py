@@ -63,9 +63,8 @@ def _completion(reply: Any, status: int) -> Completion | Refusal:
     if not choices:
         return Refusal("answered with an empty list of choices", status)
     choice = choices[0] if isinstance(choices[0], dict) else {}
-    message = choice.get("message")
-    content = _text(message.get("content")) if isinstance(message, dict) else None
-    calls = _calls(message) if isinstance(message, dict) else None
+    message = found if isinstance(found := choice.get("message"), dict) else {"content": ()}
+    content, calls = _text(message.get("content")), _calls(message)
     if content is None or calls is None:
         return Refusal(f"answered with a choice that holds no message: {_shown(orjson.dumps(choices[0]))}", status)
     usage = reply.get("usage")
