@@ -188,7 +188,8 @@ def _said(record: dict[str, Any]) -> str:
         case {"kind": "asked" | "waiting", "tool": tool}:
             return " ".join([*([record["reason"]] if "reason" in record else []), tool, output.as_text(record["args"])])
         case {"kind": "answered", "reply": "said"}:
-            return str(record["content"])
+            calls = [f"{call['name']} {call['arguments']}" for call in record.get("calls", ())]
+            return " ".join([record["content"], *calls])
         case {"kind": "answered", "reply": "did"}:
             return output.as_text(record["output"]) if record["success"] else f"failed: {record['error']}"
         case {"kind": "answered", "reply": "failed"}:
