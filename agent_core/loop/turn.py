@@ -16,6 +16,7 @@ from agent_core.loop.outcome import AgentOutcome, error_of
 from agent_core.loop.prose import Prose, Repair
 from agent_core.loop.protocol import Action, Final, ProtocolError
 from agent_core.loop.provenance import texts_in
+from agent_core.loop.result import error_in, failure, output_of, succeeded, tool_failed
 from agent_core.loop.tools_dialect import ToolsDialect, names_of
 from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
@@ -158,12 +159,12 @@ class Turn:
         neutral = [tool_message(each.call.id, each.call.tool, each.text) for each in told]
         action = action_message([(call.id, call.tool, call.args) for call, _ in results], thought)
         self.transcript.keep(action, *neutral)
-        failures = [result for _, result in results if not _succeeded(result)]
+        failures = [result for _, result in results if not succeeded(result)]
         outcome = self._weighed(failures)
         if outcome is None:
             own, heard = self._dialect.acted(reply, thought, told)
             self.transcript.add(own, [action])
-            self._hear(heard, neutral, tool_failed=_tool_failed(failures) if failures else None)
+            self._hear(heard, neutral, tool_failed=tool_failed(failures) if failures else None)
         return outcome
 
     def _hear(self, heard: Sequence[Entry], neutral: Sequence[Json], *, tool_failed: bool | None) -> None:
@@ -179,7 +180,7 @@ class Turn:
         if not failures:
             self.repairs = 0
             return None
-        reason, message = _failure(failures[0])
+        reason, message = failure(failures[0])
         if any(isinstance(result, Failed) and result.reason == "abandoned" for result in failures):
             return self.end("tool_error", message)
         if self.budget.exceeded() == "timeout":
@@ -200,8 +201,8 @@ class Turn:
             text, seconds, failed = result.message, 0.0, True
         else:
             assert isinstance(result, Result)
-            error = _error(result)
-            text, seconds, failed = clip(error or as_text(_output(result)), limit), result.seconds, error is not None
+            error = error_in(result)
+            text, seconds, failed = clip(error or as_text(output_of(result)), limit), result.seconds, error is not None
             how = "failed" if failed else "seen"
             self._account(call, result, failed=failed)
         cached = isinstance(result, Did) and result.cached
@@ -222,7 +223,7 @@ class Turn:
         self.at = max(self.at, result.at)
         self.trace.used(call.tool, result.seconds)
         if not failed and self.tools[call.tool]["trusted"]:
-            self.trusted.extend(texts_in(_output(result)))
+            self.trusted.extend(texts_in(output_of(result)))
 
     def spent(self, replies: Sequence[ToolReply]) -> None:
         """Count what calls took: side by side, as long as the longest."""
@@ -278,35 +279,6 @@ class Turn:
 
 def _dialect(config: Json, prose: Prose, tools: Json) -> Dialect:
     return ToolsDialect(prose, names_of(tools)) if config["protocol"] == "tools" else JsonDialect(prose)
-
-
-def _succeeded(result: ToolReply | Verdict) -> bool:
-    return isinstance(result, Did) and result.success
-
-
-def _tool_failed(failures: Sequence[ToolReply | Verdict]) -> bool:
-    return any(not isinstance(result, Verdict) for result in failures)
-
-
-def _failure(result: ToolReply | Verdict) -> tuple[FinishReason, str]:
-    if isinstance(result, Verdict):
-        return result.reason or "policy_denied", result.message
-    assert isinstance(result, Result)
-    return "tool_error", _error(result) or ""
-
-
-def _error(result: Result) -> str | None:
-    match result:
-        case Failed(message=message):
-            return message
-        case Did(success=False, error=error):
-            return error or "the tool failed and did not say why"
-        case _:
-            return None
-
-
-def _output(result: Result) -> Any:
-    return result.output if isinstance(result, Did) else None
 
 
 def _with_notice(sent: Sequence[Entry], notice: str | None) -> list[Entry]:
