@@ -125,7 +125,7 @@ def _told(scores: Scores) -> dict[str, Any]:
 def _case(each: Scored) -> dict[str, Any]:
     case = each.case
     told = {"id": case.id, "category": case.category, "language": case.language, "run_id": each.run}
-    rest = {"finish_reason": each.finish_reason, "answer": each.said, "error": each.error}
+    rest = {"finish_reason": each.finish_reason, "final_answer": each.said, "error": each.error}
     return {**told, **rest, **_told(each.scores)}
 
 

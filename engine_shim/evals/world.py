@@ -44,8 +44,9 @@ def _order_lookup(world: World) -> Tool:
     async def execute(args: Args, context: ToolContext) -> Any:
         number = args["order_id"]
         if not re.fullmatch("[0-9]+", number):
-            digits = re.sub("[^0-9]", "", number)
-            return ToolResult(False, error=f"an order id is digits only; send {digits!r}" if digits else "no digits")
+            found = re.findall("[0-9]+", number)
+            hint = f"; send {found[0]!r}" if len(found) == 1 else ""
+            return ToolResult(False, error=f"give one order's id, digits only{hint}")
         if number not in world.orders:
             return ToolResult(False, error=f"there is no order {number}")
         return world.orders[number]

@@ -251,6 +251,7 @@ def test_json_is_one_document_with_every_case(cli: Cli, cases: str) -> None:
     ]
     assert {each["id"]: each["right"]["right"] for each in told["cases"]} == {"price": 1, "hello": 1, "wrong": 0}
     assert told["cases"][1]["recovery"]["rate"] is None
+    assert [each["final_answer"] for each in told["cases"]] == ["They cost 30.", "你好！", "Good day"]
 
 
 def test_only_some_categories_and_more_than_once(cli: Cli, cases: str) -> None:
