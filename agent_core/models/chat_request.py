@@ -1,18 +1,19 @@
 """What an endpoint for chat completions is sent, and what is given up when it refuses a part of that. Pure."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from agent_core.models.chat_reply import Refusal
 from agent_core.models.client import Question
+from agent_core.models.habits import Habits
 
 SAMPLING = ("temperature", "top_p", "seed", "stop")
 MILDER = {"json_schema": "json_object", "json_object": "text"}
-REFUSED_FORMAT = (400, 404, 422, 501)
-NOT_THE_FORMAT = ("content_filter", "context_length_exceeded", "model_not_found", "invalid_api_key")
+REFUSED_PART, REFUSED_FORMAT = (400, 422), (400, 404, 422, 501)
+NO_FORMAT_HELPS = ("content_filter", "context_length_exceeded", "model_not_found", "invalid_api_key")
 OTHER_FAULT = re.compile(
     r"context (length|window)|too long|input length|token count|api key|credit balance|quota"
     r"|model\b.*\b(not found|does not exist)",
@@ -25,23 +26,6 @@ NAMED = re.compile(r"""(?:["'`.]|: )(temperature|top_p|seed|stop)["'`:]""")
 BOTH = re.compile(r"temperature.*top_p.*cannot both be specified", re.DOTALL)
 UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
 THINKING = re.compile(r"enable_thinking must be set to false")
-
-
-@dataclass(frozen=True, slots=True)
-class Habits:
-    """What an endpoint takes, as far as it has told: `format` is the strictest response format.
-
-    `strict`: its JSON Schemas carry "strict": true. `choices` are values of tool_choice that it refuses, `keywords`
-    words of JSON Schema that it does not know. `thinks`: a model that thinks may do so in a reply that is no stream.
-    """
-
-    format: str = "json_schema"
-    tokens: str = "max_tokens"
-    strict: bool = False
-    thinks: bool = True
-    left_out: frozenset[str] = frozenset()
-    choices: frozenset[str] = frozenset()
-    keywords: frozenset[str] = frozenset()
 
 
 def request_body(model: str, question: Question, habits: Habits) -> bytes:
@@ -58,7 +42,8 @@ def toned_down(habits: Habits, question: Question, refusal: Refusal) -> Habits |
     Each step gives up something that was sent, so there is an end to it.
     """
     sent = _options(question.options, habits)
-    if refusal.status == 400 and (less := _less(habits, sent, refusal)):
+    less = _less(habits, sent, refusal) if refusal.status in REFUSED_PART else None
+    if less and _options(question.options, less) != sent:
         return less
     milder = MILDER.get(_format(question.options, habits))
     if not milder or question.options.get("response_format") != "auto" or _other_fault(refusal):
@@ -92,7 +77,7 @@ def _unwanted(refusal: Refusal) -> set[str]:
 
 
 def _other_fault(refusal: Refusal) -> bool:
-    return refusal.code in NOT_THE_FORMAT or bool(OTHER_FAULT.search(refusal.message))
+    return refusal.code in NO_FORMAT_HELPS or bool(OTHER_FAULT.search(refusal.message))
 
 
 def _options(options: dict[str, Any], habits: Habits) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from weakref import WeakKeyDictionary
 
 from agent_core.errors import DefinitionError
 from agent_core.models.chat_reply import Answer, Refusal
-from agent_core.models.chat_request import Habits, request_body, toned_down
+from agent_core.models.chat_request import request_body, toned_down
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
+from agent_core.models.habits import Habits
 from agent_core.models.incoming_reply import WholeReply, incoming
 from agent_core.models.prices import cost
 from agent_core.models.stream_request import Streaming, less_streamed, streamed

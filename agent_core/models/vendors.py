@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent_core.models.chat_request import Habits
 from agent_core.models.client import ModelInfo
+from agent_core.models.habits import Habits
 from agent_core.models.prices import context_window
 
 
@@ -129,4 +129,4 @@ def is_own(vendor: Vendor, url: str, environment: Mapping[str, str]) -> bool:
 
 
 def _with_port(host: str, port: int | None) -> str:
-    return host if port is None or ":" in host else f"{host}:{port}"
+    return host if port is None or ":" in host.rpartition("]")[2] else f"{host}:{port}"

@@ -6,15 +6,18 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_core.models import Question
 from agent_core.models.chat_reply import Refusal
-from agent_core.models.chat_request import Habits, request_body, toned_down, without_keywords
+from agent_core.models.chat_request import request_body, toned_down, without_keywords
+from agent_core.models.habits import Habits
 from agent_core.models.vendors import VENDORS
 
 SCHEMA = {"type": "object", "properties": {"const": {"const": 1}}, "additionalProperties": False}
 TOOL = {"type": "function", "function": {"name": "look_up", "description": "Look it up.", "parameters": SCHEMA}}
-EVERYTHING = {"temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["END"], "max_output_tokens": 9}
+EVERYTHING: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["END"], "max_output_tokens": 9}
 
 
 def question(**options: Any) -> Question:
@@ -25,7 +28,7 @@ def sent(habits: Habits | None = None, **options: Any) -> Any:
     return orjson.loads(request_body("m", question(**options), habits or Habits()))
 
 
-AUTO = {"response_format": "auto", "step_schema": SCHEMA}
+AUTO: dict[str, Any] = {"response_format": "auto", "step_schema": SCHEMA}
 STARTS = {"openai": "json_object", "gemini": "json_schema", "anthropic": None, "qwen": "json_object"}
 STARTS |= {"deepseek": "json_object", "openrouter": "json_schema", "ollama": "json_schema", "vllm": "json_schema"}
 
@@ -191,6 +194,28 @@ def test_a_model_that_may_only_think_in_streams_is_asked_not_to() -> None:
     assert sent(habits)["enable_thinking"] is False
     assert "enable_thinking" not in sent()
     assert toned_down(habits, question(), Refusal(told, 400)) is None
+
+
+WORDS = [
+    *(Refusal(told, 400) for told in (*FORMAT_REFUSED.values(), *CHOICE_REFUSED.values(), GEMINI_UNKNOWN)),
+    *(refusal for refusal, _ in UNWANTED.values()),
+    *NO_FORMAT_HELPS.values(),
+    Refusal("Use 'max_completion_tokens' instead.", 400),
+    Refusal("enable_thinking must be set to false", 422),
+    Refusal("", 404),
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=30, max_size=30), st.booleans())
+def test_no_endpoint_can_refuse_for_ever(refusals: list[Refusal], native: bool) -> None:
+    dialect = {"tools": [TOOL], "tool_choice": "required"} if native else AUTO
+    asked, habits, steps = question(**EVERYTHING, **dialect), Habits(), 0
+    for refusal in refusals:
+        less = toned_down(habits, asked, refusal)
+        if less is not None:
+            assert request_body("m", asked, less) != request_body("m", asked, habits)
+            habits, steps = less, steps + 1
+    assert steps <= 10
 
 
 def test_the_bytes_before_the_options_are_the_messages_as_they_came() -> None:

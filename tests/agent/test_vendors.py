@@ -1,7 +1,7 @@
 """One whole run with each vendor: with its stand-in, and with the vendor itself where the environment has its key."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ class Whole:
     async def complete(self, question: Question) -> Completion:
         return await self._model.complete(question)
 
-    async def stream(self, question: Question) -> AsyncIterator[Delta | Completion]:
+    async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
         yield await self._model.complete(question)
 
     def info(self) -> ModelInfo:
@@ -50,7 +50,7 @@ class Streamed(Whole):
                     return piece
         raise AssertionError
 
-    async def stream(self, question: Question) -> AsyncIterator[Delta | Completion]:
+    async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
         yield await self.complete(question)
 
 
