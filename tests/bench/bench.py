@@ -1,6 +1,7 @@
 """What a step costs: our whole node beside the openai SDK and a bare socket, against a model that answers at once.
 
     python tests/bench/bench.py [--rounds 9] [--calls 4,30,100]
+    python tests/bench/bench.py --in-flight 1000 [--calls 10]
 
 The loops take turns in each round, so that what else the machine does hits all alike; medians are shown. On a busy
 machine trust the CPU columns and the ratios.
@@ -12,20 +13,39 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 
-from loops import Run, floor, ours_in_memory, ours_in_sqlite, sdk_as_usual, sdk_own_bytes
+from in_flight import in_flight
+from loops import (
+    Run,
+    floor,
+    ours_in_memory,
+    ours_in_sqlite,
+    sdk_as_usual,
+    sdk_own_bytes,
+    sdk_own_bytes_by_aiohttp,
+)
 
-LOOPS = {
-    "raw asyncio (the floor)": floor,
-    "openai SDK, own bytes": sdk_own_bytes,
-    "openai SDK as everybody writes it": sdk_as_usual,
-    "ours, journal in memory": ours_in_memory,
-    "ours, journal in SQLite": ours_in_sqlite,
-}
-OWN_BYTES, AS_USUAL, MEMORY, SQLITE = list(LOOPS)[1:]
+from agent_core.models.connections import Transport
+
+FLOOR, BY_AIOHTTP, OWN_BYTES, AS_USUAL = (
+    "raw asyncio (the floor)",
+    "openai SDK, own bytes, aiohttp",
+    "openai SDK, own bytes",
+    "openai SDK as everybody writes it",
+)
+TRANSPORTS: tuple[Transport, ...] = ("aiohttp", "httpx2") if find_spec("aiohttp") else ("httpx2",)
+MEMORY, SQLITE = "ours in memory, {}", "ours in SQLite, {}"
+LOOPS = {FLOOR: floor, BY_AIOHTTP: sdk_own_bytes_by_aiohttp, OWN_BYTES: sdk_own_bytes, AS_USUAL: sdk_as_usual}
+for transport in TRANSPORTS:
+    LOOPS[MEMORY.format(transport)] = partial(ours_in_memory, transport=transport)
+    LOOPS[SQLITE.format(transport)] = partial(ours_in_sqlite, transport=transport)
+if "aiohttp" not in TRANSPORTS:
+    del LOOPS[BY_AIOHTTP]
 Cost = tuple[float, float]
 """CPU and wall milliseconds of one step."""
 Costs = dict[tuple[str, int], Cost]
@@ -64,11 +84,17 @@ def table(costs: Costs, calls: Sequence[int]) -> str:
     """Milliseconds per step, CPU / wall, and how ours compares."""
     rows = [_row("ms per step, CPU / wall", [f"{count} calls" for count in calls])]
     rows += [_row(name, ["{:.3f} / {:.3f}".format(*costs[name, count]) for count in calls]) for name in LOOPS]
-    for name, other in ((MEMORY, OWN_BYTES), (MEMORY, AS_USUAL), (SQLITE, OWN_BYTES)):
-        ratios = [(costs[name, count], costs[other, count]) for count in calls]
-        cells = [f"{mine[0] / theirs[0]:.2f} / {mine[1] / theirs[1]:.2f}" for mine, theirs in ratios]
-        rows.append(_row(f"{name} : {other}", cells))
+    for transport in TRANSPORTS:
+        memory, sqlite = MEMORY.format(transport), SQLITE.format(transport)
+        rows += [_ratios(costs, calls, memory, other) for other in (OWN_BYTES, AS_USUAL)]
+        more = [[costs[sqlite, count][each] - costs[memory, count][each] for each in (0, 1)] for count in calls]
+        rows.append(_row(f"SQLite - memory, {transport}", ["{:+.3f} / {:+.3f}".format(*each) for each in more]))
     return "\n".join(rows)
+
+
+def _ratios(costs: Costs, calls: Sequence[int], name: str, other: str) -> str:
+    pairs = [(costs[name, count], costs[other, count]) for count in calls]
+    return _row(f"{name} : {other}", [f"{mine[0] / its[0]:.2f} / {mine[1] / its[1]:.2f}" for mine, its in pairs])
 
 
 def _row(name: str, cells: Sequence[str]) -> str:
@@ -79,7 +105,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--calls", type=lambda text: [int(count) for count in text.split(",")], default=[4, 30, 100])
+    parser.add_argument("--in-flight", type=int, help="so many runs at once instead, of the first of --calls")
+    parser.add_argument("--transport", choices=TRANSPORTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.in_flight:
+        for transport in [options.transport] if options.transport else TRANSPORTS:
+            with stub() as port:
+                sys.stdout.write(in_flight(port, options.in_flight, options.calls[0], transport) + "\n")
+        return
     with stub() as port:
         costs = asyncio.run(measured(port, options.rounds, options.calls))
     sys.stdout.write(table(costs, options.calls) + "\n")

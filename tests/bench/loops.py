@@ -14,6 +14,7 @@ import orjson
 
 from agent_core import MemoryJournal, SqliteJournal, run_agent
 from agent_core.journal.store import Journal
+from agent_core.models.connections import Transport
 from agent_core.models.openai_compatible import OpenAICompatible
 from utools import ToolRegistry, tool
 
@@ -47,14 +48,22 @@ async def floor(port: int) -> AsyncIterator[Run]:
 
 
 @asynccontextmanager
-async def sdk_own_bytes(port: int) -> AsyncIterator[Run]:
+async def sdk_own_bytes(port: int, http: httpx2.AsyncClient | None = None) -> AsyncIterator[Run]:
     """The openai SDK, given the request's bytes and asked for the response's."""
-    async with openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="x") as client:
+    async with openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="x", http_client=http) as client:
 
         async def post(body: bytes) -> bytes:
             return (await client.post("/chat/completions", content=body, cast_to=httpx2.Response)).content
 
         yield _own_bytes(post)
+
+
+@asynccontextmanager
+async def sdk_own_bytes_by_aiohttp(port: int) -> AsyncIterator[Run]:
+    """The same over the SDK's other transport."""
+    http = openai.DefaultAioHttpClient(limits=httpx2.Limits(max_connections=0))
+    async with sdk_own_bytes(port, http) as run:
+        yield run
 
 
 @asynccontextmanager
@@ -77,31 +86,43 @@ async def sdk_as_usual(port: int) -> AsyncIterator[Run]:
 
 
 @asynccontextmanager
-async def ours_in_memory(port: int) -> AsyncIterator[Run]:
+async def ours_in_memory(port: int, transport: Transport) -> AsyncIterator[Run]:
     """A whole run of ours: prompt, parse, judge, tool, journal in memory, trace."""
-    async with _ours(port) as run:
+    async with ours(port, transport) as run:
         yield lambda calls: run(calls, MemoryJournal())
 
 
 @asynccontextmanager
-async def ours_in_sqlite(port: int) -> AsyncIterator[Run]:
+async def ours_in_sqlite(port: int, transport: Transport) -> AsyncIterator[Run]:
     """The same, with the journal in a file."""
     with tempfile.TemporaryDirectory() as folder:
         journal = SqliteJournal(Path(folder) / "journal.db")
-        async with _ours(port) as run:
+        async with ours(port, transport) as run:
             yield lambda calls: run(calls, journal)
         journal.close()
 
 
 @asynccontextmanager
-async def _ours(port: int) -> AsyncIterator[Callable[[int, Journal], Awaitable[str]]]:
+async def ours(
+    port: int, transport: Transport, *, together: int = 0
+) -> AsyncIterator[Callable[[int, Journal], Awaitable[str]]]:
+    """Runs of ours; with `together`, none gets its last reply before so many wait for theirs."""
     models: dict[int, OpenAICompatible] = {}
     registry = ToolRegistry([tool(effect="read", code="echo")(_echo)])
+    url, held = f"http://127.0.0.1:{port}/v1", f"-{together}" if together else ""
 
     async def run(calls: int, journal: Journal) -> str:
-        config = {"model": "stub", "max_steps": calls, "max_tool_calls": 0, "allowed_tools": ["echo"], "prompt": PROMPT}
+        config = {
+            "model": "stub",
+            "max_steps": calls,
+            "max_tool_calls": 0,
+            "allowed_tools": ["echo"],
+            "prompt": PROMPT,
+            "timeout": 600,
+            "single_call_timeout": 600,
+        }
         if calls not in models:
-            models[calls] = OpenAICompatible(f"stub-{calls}", base_url=f"http://127.0.0.1:{port}/v1", api_key="x")
+            models[calls] = OpenAICompatible(f"stub-{calls}{held}", base_url=url, api_key="x", transport=transport)
         output = await run_agent(config, registry=registry, model=models[calls], journal=journal)
         assert output.usage["tool_calls"] == calls - 1
         return str(output.final_answer)

@@ -1,19 +1,20 @@
 """A model that answers at once: chat completions from memory, in a process of its own, so that it costs the loop none.
 
-The model `stub-N` calls the tool `echo` until the N-th question of a conversation, which it answers with a final.
+The model `stub-N` calls the tool `echo` until the N-th question of a conversation, which it answers with a final. The
+model `stub-N-M` holds its finals back until M conversations wait for theirs.
 """
 
 import asyncio
 import re
 import sys
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 
 ASSISTANT = re.compile(rb'"role": ?"assistant"')
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
-MODEL = re.compile(rb'"model": ?"stub-(\d+)"')
+MODEL = re.compile(rb'"model": ?"stub-(\d+)(?:-(\d+))?"')
 
 
 @cache
@@ -45,6 +46,8 @@ def reply(asked: int, calls: int) -> bytes:
 class Stub(asyncio.Protocol):
     """One connection, one request after another."""
 
+    held: ClassVar[list[tuple[asyncio.Transport, bytes]]] = []
+
     def __init__(self) -> None:
         self._received = b""
 
@@ -60,13 +63,24 @@ class Stub(asyncio.Protocol):
             self._received = b""
             model = MODEL.search(body)
             assert model is not None
-            self._transport.write(reply(len(ASSISTANT.findall(body)), int(model[1])))
+            asked, calls, together = len(ASSISTANT.findall(body)), int(model[1]), int(model[2] or 0)
+            self._answer(reply(asked, calls), together if asked + 1 == calls else 0)
+
+    def _answer(self, answer: bytes, together: int) -> None:
+        if not together:
+            self._transport.write(answer)
+            return
+        self.held.append((self._transport, answer))
+        if len(self.held) == together:
+            for transport, each in self.held:
+                transport.write(each)
+            self.held.clear()
 
 
 async def main() -> None:
     """Serve until standard input ends; the first line of the output is the port."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(Stub, "127.0.0.1", 0)
+    server = await loop.create_server(Stub, "127.0.0.1", 0, backlog=4096)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await loop.run_in_executor(None, sys.stdin.read)

@@ -4,18 +4,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
-def test_the_bench_prints_a_row_for_each_loop_and_ratio() -> None:
-    command = [sys.executable, str(Path(__file__).with_name("bench.py")), "--rounds", "1", "--calls", "2"]
+
+def bench(*options: str) -> list[str]:
+    command = [sys.executable, str(Path(__file__).with_name("bench.py")), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    rows = done.stdout.splitlines()
-    names = [
-        "raw asyncio",
-        "openai SDK, own bytes",
-        "openai SDK as everybody",
-        "ours, journal in memory",
-        "ours, journal",
+    return done.stdout.splitlines()
+
+
+def test_the_bench_prints_a_row_for_each_loop_and_ratio() -> None:
+    pytest.importorskip("aiohttp")
+    rows = bench("--rounds", "1", "--calls", "2")
+    ours = [
+        f"ours in {journal}, {transport} " for transport in ("aiohttp", "httpx2") for journal in ("memory", "SQLite")
     ]
-    assert [row.startswith(name) for row, name in zip(rows[1:], names, strict=False)] == [True] * 5
-    assert sum(" : openai SDK" in row for row in rows) == 3
+    sdk = ["own bytes, aiohttp", "own bytes ", "as everybody"]
+    names = ["raw asyncio", *(f"openai SDK, {how}".replace(", as", " as") for how in sdk), *ours]
+    assert [row.startswith(name) for row, name in zip(rows[1:], names, strict=False)] == [True] * len(names)
+    assert sum(" : openai SDK" in row for row in rows) == 4
+    assert sum("SQLite - memory" in row for row in rows) == 2
+
+
+def test_the_bench_holds_many_runs_in_flight() -> None:
+    (row,) = bench("--in-flight", "20", "--calls", "3", "--transport", "httpx2")
+    assert row.startswith("20 runs of 3 calls in flight, httpx2: 0 errors, ")
+    assert row.endswith(" KB a run")
