@@ -163,7 +163,7 @@ class Door:
         validated = not call.fills
         result = await self.registry.execute(call.tool, config, context, validated=validated)
         for attempt in range(TRANSIENT_RETRIES):
-            if op.doubtful or result.success or not result.metadata.get("transient"):
+            if op.doubtful or not result.metadata.get("transient"):
                 break
             await asyncio.sleep(BACKOFF * 2**attempt)
             result = await self.registry.execute(call.tool, config, context, validated=validated)

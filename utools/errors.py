@@ -4,7 +4,8 @@ UtoolsError
 ├── DefinitionError    whoever wrote the definition: a bad schema, a bad or doubled code, a bad config
 ├── UnknownTool        whoever asked: no tool has this code (also a KeyError)
 └── ToolError          the tool: it could not do what it was asked; the message is for the model
-    └── SandboxError   the arguments: a path that does not lie inside the tool's root
+    ├── SandboxError   the arguments: a path that does not lie inside the tool's root
+    └── NetworkError   the arguments: a host that the tool may not reach, or that is none
 """
 
 from collections.abc import Iterable
@@ -55,6 +56,10 @@ class ToolError(UtoolsError):
 
 class SandboxError(ToolError):
     """A path that does not lie inside the tool's root, named as the caller gave it."""
+
+
+class NetworkError(ToolError):
+    """A URL that is none, or a host that may not be reached."""
 
 
 def _shortened(text: str, limit: int = 120) -> str:

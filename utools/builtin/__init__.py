@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from utools.builtin.calculator import calculator
 from utools.builtin.echo import echo
 from utools.builtin.files import file_search, read_file
+from utools.builtin.http_request import http_request
 from utools.builtin.json_transform import json_transform
 from utools.context.manager import context_manager
 from utools.context.store_sqlite import SqliteContextStore
@@ -14,7 +15,16 @@ from utools.tool import Tool
 if TYPE_CHECKING:
     from utools.context.store import ContextStore
 
-__all__ = ["builtin_tools", "calculator", "context_manager", "echo", "file_search", "json_transform", "read_file"]
+__all__ = [
+    "builtin_tools",
+    "calculator",
+    "context_manager",
+    "echo",
+    "file_search",
+    "http_request",
+    "json_transform",
+    "read_file",
+]
 
 
 def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "ContextStore | None" = None) -> list[Tool]:
@@ -24,6 +34,7 @@ def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "Context
         context_manager(context_store or SqliteContextStore()),
         echo(),
         file_search(root),
+        http_request(),
         json_transform(),
         read_file(root),
     ]

@@ -1,0 +1,250 @@
+"""http_request against a server on loopback, which an author has allowed: what it sends, reads and refuses."""
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from loopback import Loopback, half, hang_up, http, serving
+
+from utools import ToolContext, ToolRegistry, ToolResult
+from utools.builtin import http_request
+from utools.errors import NetworkError, ToolError
+from utools.guards.network import NetworkGuard
+from utools.guards.transport import fetch
+
+REGISTRY = ToolRegistry([http_request()])
+LOOPBACK: Mapping[str, Any] = {"allow_cidrs": ["127.0.0.1/32"]}
+TOKEN = "token-of-the-operator-1234"
+
+
+async def asked(server: Loopback | str, method: str = "GET", **args: Any) -> ToolResult:
+    url = server if isinstance(server, str) else f"http://127.0.0.1:{server.port}{args.pop('path', '/')}"
+    context = ToolContext(idempotency_key="run/agent/4", secret=lambda name: TOKEN)
+    return await REGISTRY.execute("http_request", {"method": method, "url": url, **LOOPBACK, **args}, context)
+
+
+# ── what is sent ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_get_sends_its_query_and_headers_and_gives_json_parsed() -> None:
+    async with serving(http(200, {"found": [1, 2]})) as server:
+        result = await asked(server, path="/a?b=1", query={"q": "x y&z"}, headers={"X-One": "1"})
+    (request,) = server.requests
+    assert request.target == "/a?b=1&q=x+y%26z"
+    assert request.headers["x-one"] == "1"
+    assert "idempotency-key" not in request.headers
+    assert (result.success, result.output["status"], result.output["body"]) == (True, 200, {"found": [1, 2]})
+
+
+BODIES: dict[str, tuple[dict[str, Any], bytes, str]] = {
+    "json": ({"json": {"a": "é"}}, '{"a": "é"}'.encode(), "application/json"),
+    "json_null": ({"json": None}, b"null", "application/json"),
+    "form": ({"form": {"a": "1 2"}}, b"a=1+2", "application/x-www-form-urlencoded"),
+    "raw": ({"body": "plain"}, b"plain", "text/plain; charset=utf-8"),
+    "own_type": ({"body": "<a/>", "headers": {"Content-Type": "text/xml"}}, b"<a/>", "text/xml"),
+}
+
+
+@pytest.mark.parametrize(("args", "body", "kind"), BODIES.values(), ids=BODIES)
+async def test_a_write_sends_its_body_and_a_key_by_which_it_is_known(args: Any, body: bytes, kind: str) -> None:
+    async with serving(http(201)) as server:
+        result = await asked(server, "POST", **args)
+    (request,) = server.requests
+    assert (request.body, request.headers["content-type"]) == (body, kind)
+    assert request.headers["idempotency-key"] == "run/agent/4"
+    assert result.output["status"] == 201
+
+
+async def test_a_token_goes_only_to_the_domains_that_may_have_it() -> None:
+    async with serving(http(200)) as server:
+        sent = await asked(server, token_env="API_TOKEN", allowed_domains=["127.0.0.1"])
+        kept = await asked(server, token_env="API_TOKEN")
+    assert server.requests[0].headers["authorization"] == f"Bearer {TOKEN}"
+    assert (sent.success, kept.success, len(server.requests)) == (True, False, 1)
+    assert "allowed_domains" in str(kept.error)
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "host_header": {"headers": {"Host": "evil.example"}},
+    "length_header": {"headers": {"content-LENGTH": "0"}},
+    "chunked": {"headers": {"Transfer-Encoding": "chunked"}},
+    "line_break": {"headers": {"X-One": "1\r\nX-Two: 2"}},
+    "no_name": {"headers": {"": "x"}},
+    "name_with_colon": {"headers": {"X: y": "x"}},
+    "two_bodies": {"method": "POST", "json": 1, "body": "1"},
+    "method": {"method": "POST", "allowed_methods": ["GET"]},
+    "port": {"allowed_ports": [443]},
+    "domain": {"allowed_domains": ["example.com"]},
+    "path_with_line_break": {"path": "/a\r\nX-Two: 2"},
+    "user": {"url": "http://me@127.0.0.1/"},
+    "not_allowed": {"url": "http://127.0.0.2/"},
+    "metadata": {"url": "http://169.254.169.254/latest/meta-data"},
+    "mapped": {"url": "http://[::ffff:169.254.169.254]/"},
+    "name_of_this_machine": {"url": "http://localhost/", "allow_cidrs": []},
+}
+
+
+@pytest.mark.parametrize("args", REFUSED.values(), ids=REFUSED)
+async def test_what_is_refused_is_never_sent(args: dict[str, Any]) -> None:
+    async with serving(http(200)) as server:
+        given = {"method": "GET", **args}
+        result = await asked(given.pop("url", server), given.pop("method"), **given)
+    assert not result.success
+    assert result.error
+    assert server.requests == []
+    assert "transient" not in result.metadata
+
+
+async def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "")
+    async with serving(http(200, b"direct", content_type="text/plain")) as server:
+        assert (await asked(server)).output["body"] == "direct"
+
+
+# ── redirects ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def leads_to(url: str, status: int = 302) -> bytes:
+    return http(status, location=url)
+
+
+async def test_a_redirect_is_followed_to_where_may_be_gone() -> None:
+    async with serving(leads_to("/there"), http(200, {"here": True})) as server:
+        result = await asked(server)
+    assert [request.target for request in server.requests] == ["/", "/there"]
+    assert result.output["body"] == {"here": True}
+
+
+ELSEWHERE = [
+    "http://127.0.0.2/",
+    "http://169.254.169.254/",
+    "file:///etc/passwd",
+    "http://localhost:1@127.0.0.2/",
+    "//[::1]/",
+]
+
+
+@pytest.mark.parametrize("place", ELSEWHERE)
+async def test_a_redirect_to_elsewhere_is_refused(place: str) -> None:
+    async with serving(leads_to(place)) as server:
+        result = await asked(server, "POST", json={"secret": 1})
+    assert (result.success, len(server.requests)) == (False, 1)
+
+
+async def test_a_redirect_to_another_host_carries_no_secret_of_the_first() -> None:
+    async with serving(http(200)) as second, serving(leads_to(f"http://127.0.0.1:{second.port}/", 307)) as first:
+        headers = {"X-Api-Key": "k", "Cookie": "c", "Accept": "text/plain"}
+        await asked(first, "POST", headers=headers, body="x", token_env="T", allowed_domains=["127.0.0.1"])
+    assert {"x-api-key", "cookie", "authorization", "idempotency-key"} <= first.requests[0].headers.keys()
+    assert not {"x-api-key", "cookie", "authorization", "idempotency-key"} & second.requests[0].headers.keys()
+    assert second.requests[0].headers["accept"] == "text/plain"
+    assert second.requests[0].headers["host"] == f"127.0.0.1:{second.port}"
+
+
+async def test_redirects_in_a_circle_end() -> None:
+    async with serving(leads_to("/again")) as server:
+        result = await asked(server)
+    assert (result.success, len(server.requests)) == (False, 6)
+    assert "redirects" in str(result.error)
+
+
+# ── rebinding ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_name_is_resolved_once_for_each_connection_and_that_answer_is_used() -> None:
+    answers = [["127.0.0.1"], ["10.0.0.1"]]
+
+    async def rebinding(host: str, port: int) -> Sequence[str]:
+        return answers.pop(0)
+
+    async with serving(leads_to("http://other.example/")) as server:
+        guard = NetworkGuard.of(allow_cidrs=["127.0.0.1/32"], resolve=rebinding)
+        with pytest.raises(NetworkError, match=r"10\.0\.0\.1"):
+            await fetch(guard, "GET", f"http://name.example:{server.port}/", limit=100)
+    assert server.requests[0].headers["host"] == f"name.example:{server.port}"
+    assert answers == []
+
+
+# ── what comes back ───────────────────────────────────────────────────────────────────────────────
+
+COMING: dict[str, tuple[bytes, Any]] = {
+    "text": (http(200, b"caf\xc3\xa9", content_type="text/plain"), "café"),
+    "latin": (http(200, b"caf\xe9", content_type="text/plain; charset=latin-1"), "café"),
+    "odd_charset": (http(200, b"x", content_type="text/plain; charset=klingon"), "x"),
+    "not_json_after_all": (http(200, b"<html>", content_type="application/json"), "<html>"),
+    "problem_json": (http(404, b'{"title":"gone"}', content_type="application/problem+json"), {"title": "gone"}),
+    "empty": (http(204, b""), ""),
+    "binary": (http(200, b"\x89PNG\x00\x01", content_type="image/png"), "(6 bytes that are no text)"),
+    "deep": (http(200, b"[" * 100_000, content_type="application/json"), "[" * 100_000),
+    "packed": (http(200, gzip.compress(b'{"a":1}'), content_encoding="gzip"), {"a": 1}),
+}
+
+
+@pytest.mark.parametrize(("answer", "body"), COMING.values(), ids=COMING)
+async def test_a_body_is_read_as_what_it_is(answer: bytes, body: Any) -> None:
+    async with serving(answer) as server:
+        result = await asked(server)
+    assert (result.success, result.output["body"]) == (True, body)
+
+
+async def test_a_large_body_is_cut_and_says_so() -> None:
+    bomb = gzip.compress(b"x" * 50_000_000)
+    plain = {"content_type": "text/plain"}
+    for answer in (http(200, b"x" * 5000, **plain), http(200, bomb, **plain, content_encoding="gzip")):
+        async with serving(answer) as server:
+            result = await asked(server, max_bytes=1000)
+        assert (len(result.output["body"]), "1000 bytes" in result.output["truncated"]) == (1000, True)
+
+
+async def test_a_damaged_body_is_the_tools_own_error() -> None:
+    async with serving(http(200, b"no gzip", content_encoding="gzip")) as server:
+        result = await asked(server)
+    assert (result.success, "damaged" in str(result.error)) == (False, True)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_status_is_a_success_and_a_read_that_may_do_better_says_so(status: int) -> None:
+    async with serving(http(status, b"")) as server:
+        read, written = await asked(server), await asked(server, "POST")
+    assert (read.success, read.output["status"], read.metadata) == (True, status, {"transient": True})
+    assert (written.success, written.output["status"], written.metadata) == (True, status, {})
+
+
+async def test_a_connection_that_is_refused_was_not_heard_one_that_breaks_may_have_been() -> None:
+    async with serving(hang_up) as server:
+        broken = await asked(server, "POST")
+    refused = await asked(f"http://127.0.0.1:{server.port}/", "POST")
+    assert (broken.success, broken.metadata.get("cut_off")) == (False, True)
+    assert (refused.success, refused.metadata) == (False, {"transient": True})
+    async with serving(half) as server:
+        assert (await asked(server, "POST")).metadata.get("cut_off")
+
+
+ODD = st.text(alphabet=st.sampled_from("htps:/@.[]%01279abcdefx\\#? \r\n\u3002\uff11é-_&="), max_size=30)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(ODD, ODD)
+async def test_no_url_raises_anything_but_the_tools_own_error(text: str, query: str) -> None:
+    async def nowhere(host: str, port: int) -> Sequence[str]:
+        return ["10.0.0.1"]
+
+    for url in (text, f"http://{text}", f"http://name.example/{text}?{query}"):
+        with pytest.raises(ToolError):
+            await fetch(NetworkGuard(resolve=nowhere), "GET", url, limit=10)
+
+
+def test_what_a_model_sees_is_none_of_the_authors_guards() -> None:
+    (definition,) = REGISTRY.definitions()
+    shown = json.dumps(definition)
+    assert "allow_cidrs" not in shown
+    assert "token_env" not in shown
+    assert {"method", "url", "query", "headers", "json", "form", "body"} == set(
+        definition["function"]["parameters"]["properties"]
+    )

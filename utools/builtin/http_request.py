@@ -1,0 +1,137 @@
+"""`http_request`: any HTTP request to a host that the author allows, or to any public one."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from utools.errors import ToolError
+from utools.tool import Args, Tool, ToolContext, ToolResult
+
+METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
+READS = METHODS[:3]
+SECONDS = 30.0
+LIMIT, LARGEST = 2**20, 16 * 2**20
+NOT_THE_CALLERS = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect", "keep-alive"}
+)
+"""Headers by which a request is framed: with them one request could be made to look like two."""
+PASSING = (429,)
+NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}"
+TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+
+
+def http_request() -> Tool:
+    """The tool `http_request`. What it may reach is the author's to say, by presets."""
+    return Tool(
+        code="http_request",
+        description="Make an HTTP request. Returns the status, the headers and the body, JSON already parsed.",
+        config_schema=SCHEMA,
+        execute=_execute,
+        effect={"argument": "method", "read": READS},
+    )
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "method": {"enum": METHODS},
+        "url": {"type": "string", "minLength": 1, "maxLength": 8192},
+        "query": {**TEXTS, "description": "Added to the URL."},
+        "headers": {**TEXTS, "propertyNames": {"pattern": f"^{NAME}$"}, "maxProperties": 64},
+        "json": {"description": "A JSON body."},
+        "form": {**TEXTS, "description": "A form body."},
+        "body": {"type": "string", "description": "A raw body."},
+        "allowed_domains": {"type": "array", "items": {"type": "string"}, "x-author": True},
+        "allowed_methods": {"type": "array", "items": {"enum": METHODS}, "x-author": True},
+        "allowed_ports": {"type": "array", "items": {"type": "integer"}, "x-author": True},
+        "allow_cidrs": {"type": "array", "items": {"type": "string"}, "x-author": True},
+        "max_bytes": {"type": "integer", "minimum": 1, "maximum": LARGEST, "default": LIMIT, "x-author": True},
+        "token_env": {
+            "type": "string",
+            "x-author": True,
+            "description": "The environment variable of a bearer token; needs allowed_domains.",
+        },
+    },
+    "required": ["method", "url"],
+}
+
+
+async def _execute(args: Args, context: ToolContext) -> ToolResult:
+    from utools.guards.network import NetworkGuard
+    from utools.guards.transport import fetch
+
+    method = args["method"]
+    if method not in args.get("allowed_methods", METHODS):
+        raise ToolError(f"the method {method} is not allowed here; allowed are {', '.join(args['allowed_methods'])}")
+    guard = NetworkGuard.of(
+        allowed_domains=args.get("allowed_domains"),
+        allow_cidrs=args.get("allow_cidrs", ()),
+        allowed_ports=args.get("allowed_ports"),
+    )
+    content, kind = _content(args)
+    headers = _headers(args, context, kind)
+    url = _with_query(args["url"], args.get("query"))
+    limit = args.get("max_bytes", LIMIT)
+    answer = await fetch(guard, method, url, headers=headers, content=content, limit=limit)
+    output = {"status": answer.status, "headers": dict(answer.headers), "body": read_body(answer.headers, answer.body)}
+    if answer.truncated:
+        output["truncated"] = f"only the first {limit} bytes of the body were read"
+    passing = method in READS and (answer.status in PASSING or answer.status >= 500)
+    return ToolResult(output=output, metadata={"transient": True} if passing else {})
+
+
+def read_body(headers: Mapping[str, str], body: bytes) -> Any:
+    """A body as JSON where it says so and is, as text otherwise; bytes that are no text are counted only."""
+    kind, _, more = headers.get("content-type", "").partition(";")
+    if kind.strip().endswith(("/json", "+json")):
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            pass
+    if b"\0" in body:
+        return f"({len(body)} bytes that are no text)"
+    charset = more.rpartition("charset=")[2].strip(' "') or "utf-8"
+    try:
+        return body.decode(charset, "replace")
+    except LookupError:
+        return body.decode("utf-8", "replace")
+
+
+def _content(args: Args) -> tuple[bytes | None, str | None]:
+    """The body, and its content type."""
+    given = [name for name in ("json", "form", "body") if name in args]
+    if len(given) > 1:
+        raise ToolError(f"give one of json, form and body, not {' and '.join(given)}")
+    match given:
+        case ["json"]:
+            return json.dumps(args["json"], ensure_ascii=False).encode(), "application/json"
+        case ["form"]:
+            return urlencode(args["form"]).encode(), "application/x-www-form-urlencoded"
+        case ["body"]:
+            return args["body"].encode(), "text/plain; charset=utf-8"
+    return None, None
+
+
+def _headers(args: Args, context: ToolContext, kind: str | None) -> dict[str, str]:
+    headers = {"content-type": kind} if kind else {}
+    for name, value in args.get("headers", {}).items():
+        if name.lower() in NOT_THE_CALLERS or name.lower().startswith("proxy-"):
+            raise ToolError(f"the header {name} is not yours to set")
+        if not value.isprintable():
+            raise ToolError(f"the header {name} holds a line break or another control character")
+        headers[name.lower()] = value
+    if args["method"] not in READS and context.idempotency_key:
+        headers.setdefault("idempotency-key", context.idempotency_key)
+    if "token_env" in args:
+        if args.get("allowed_domains") is None:
+            raise ToolError("a token is sent only where allowed_domains says which hosts may have it")
+        headers["authorization"] = f"Bearer {context.secret(args['token_env'])}"
+    return headers
+
+
+def _with_query(url: str, query: Mapping[str, str] | None) -> str:
+    if not query:
+        return url
+    bare = url.partition("#")[0]
+    return f"{bare}{'&' if '?' in bare else '?'}{urlencode(query)}"
