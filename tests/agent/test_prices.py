@@ -85,9 +85,9 @@ def test_without_the_price_list_nothing_has_a_cost() -> None:
     assert done.stdout.strip() == "None None"
 
 
-async def priced(vendor: Vendor | None, usage: dict[str, Any]) -> float | None:
+async def priced(vendor: Vendor | None, usage: dict[str, Any], name: str = "gpt-4o-mini") -> float | None:
     async with serving(chat("ok", usage=usage)) as server:
-        model = OpenAICompatible("gpt-4o-mini", base_url=server.url, api_key=None, vendor=vendor)
+        model = OpenAICompatible(name, base_url=server.url, api_key=None, vendor=vendor)
         try:
             return (await model.complete(Question("m", (), {}, "agent", 0))).cost
         finally:
@@ -98,6 +98,13 @@ async def test_a_reply_has_the_cost_of_its_tokens() -> None:
     usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 400}}
     assert await priced(VENDORS["openai"], usage) == pytest.approx(cost("openai", "gpt-4o-mini", 1000, 400, 100))
     assert await priced(None, usage) is None
+
+
+async def test_what_deepseek_had_in_its_cache_is_cheaper() -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_cache_hit_tokens": 900}
+    listed = cost("deepseek", "deepseek-v4-flash", 1000, 900, 100)
+    assert await priced(VENDORS["deepseek"], usage, "deepseek-v4-flash") == pytest.approx(listed)
+    assert (listed or 0.0) < (cost("deepseek", "deepseek-v4-flash", 1000, 0, 100) or 0.0)
 
 
 async def test_the_vendors_own_word_wins() -> None:
