@@ -10,7 +10,6 @@ Streaming = Literal["with usage", "bare", "not"]
 SENT: dict[Streaming, bytes] = {
     "with usage": b',"stream":true,"stream_options":{"include_usage":true}}',
     "bare": b',"stream":true}',
-    "not": b"}",
 }
 NAMED = re.compile(r"\bstream(ing|_options)?\b", re.IGNORECASE)
 REFUSED = (400, 422)
@@ -18,7 +17,7 @@ REFUSED = (400, 422)
 
 def streamed(body: bytes, streaming: Streaming) -> bytes:
     """A request's JSON object, asking for its reply as a stream."""
-    return body[:-1] + SENT[streaming]
+    return body if streaming == "not" else body[:-1] + SENT[streaming]
 
 
 def less_streamed(streaming: Streaming, refusal: Refusal) -> Streaming | None:

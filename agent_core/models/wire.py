@@ -32,6 +32,7 @@ class Wire:
         self._sdk = openai.AsyncOpenAI if host == OWN_VENDOR else _Stranger
         self._sent_by_sdk: httpx2.Request | None = None
         self._asking_sdk = asyncio.Lock()
+        self._open: AsyncGenerator[None] | None = None
 
     async def ask(self, body: bytes) -> AsyncGenerator[Part]:
         """Send one request; its answer, whatever the status: first the head, then the body in pieces as they come.
@@ -40,6 +41,9 @@ class Wire:
         lets go of the connection.
         """
         try:
+            if self._open is None:
+                self._open = self._until_closed()
+                await anext(self._open)
             request = await self._request(body)
             async with self._connections.one() as http:
                 response = await http.send(request, stream=True)
@@ -61,7 +65,15 @@ class Wire:
             yield _unreached(error) if _by_aiohttp(error) else odd
 
     async def close(self) -> None:
-        await self._connections.close()
+        if self._open is not None:
+            await self._open.aclose()
+
+    async def _until_closed(self) -> AsyncGenerator[None]:
+        """An event loop that ends closes the generators that it has begun, and this one takes the connections along."""
+        try:
+            yield
+        finally:
+            await self._connections.close()
 
     async def _request(self, body: bytes) -> httpx2.Request:
         """What the SDK sends, with this body. The SDK is asked once: its walk takes longer than all else."""

@@ -316,6 +316,29 @@ async def test_nothing_is_left_open_by_a_closed_client() -> None:
     gc.collect()  # a socket left open would warn here, and a warning is an error
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped"])
+def test_a_client_that_nobody_closes_is_closed_with_its_event_loop(kept: bool, each_transport: str) -> None:
+    code = (
+        "import asyncio, asking, sys; from loopback import chat, serving; asking.transport = sys.argv[1]\n"
+        "clients = []\n"
+        "async def ask():\n"
+        "    async with serving(chat('ok')) as server:\n"
+        "        client = asking.client(server.url)\n"
+        "        if sys.argv[2] == 'True': clients.append(client)\n"
+        "        await client.complete(asking.question())\n"
+        "asyncio.run(ask())"
+    )
+    root, here = Path(__file__).parents[2], Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-c", code, each_transport, str(kept)],
+        env={"PYTHONPATH": f"{root}:{here}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+
+
 def test_making_a_client_imports_neither_sdk_nor_http() -> None:
     code = (
         "import sys; from agent_core.models.openai_compatible import OpenAICompatible as C;"
