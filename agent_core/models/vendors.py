@@ -80,7 +80,7 @@ VENDORS: Mapping[str, Vendor] = {
         functions=None,
     ),
     "ollama": Vendor(
-        ("http://127.0.0.1:11434/v1", "http://localhost:11434/v1"),
+        ("http://127.0.0.1:11434/v1", "http://localhost:11434/v1", "https://ollama.com/v1"),
         ("OLLAMA_API_KEY",),
         "OLLAMA_HOST",
         "/v1",

@@ -128,9 +128,10 @@ def test_what_only_looks_like_the_vendor_gets_no_key(url: str) -> None:
         Providers().check("openai:m", {"base_url": url, "api_key_env": "OPENAI_API_KEY"})
 
 
-def test_a_region_of_the_vendor_is_the_vendor() -> None:
-    for url in VENDORS["qwen"].urls:
-        Providers().check("qwen:qwen-plus", {"base_url": url + "/", "api_key_env": "DASHSCOPE_API_KEY"})
+@pytest.mark.parametrize("name", VENDORS)
+def test_every_address_of_a_vendor_is_the_vendor(name: str) -> None:
+    for url in VENDORS[name].urls:
+        Providers().check(f"{name}:m", {"base_url": url + "/", "api_key_env": VENDORS[name].keys[0]})
 
 
 @pytest.mark.parametrize("name", KEYED)
