@@ -20,8 +20,12 @@ from agent_core.loop.prose import Prose
 from agent_core.loop.protocol import MAX_BYTES, Action, Final, Mode, ProtocolError, parse, read_value, unwrap
 
 LONGEST_NAME = 64
-_CALL_IN_TEXT = re.compile(r"\s*<(tool_call|function_call|function=)")
-"""How a model writes a call where its server does not make one of it."""
+_TAG = re.compile(r"\s*(<\|?(tool_call|function_call|function=|python_tag)|\[TOOL_CALLS\])")
+_NAMED = re.compile(
+    r"""\s*(```\w*\s*)?[\[{]+\s*"(name|function|tool)"\s*:\s*"(?P<name>[^"]+)"(?=.*"(arguments|parameters|args)")""",
+    re.S,
+)
+"""How models write a call where their server does not make one of it: in tags, or as JSON that names a tool."""
 
 
 def function_name(code: str) -> str:
@@ -49,6 +53,11 @@ class ToolsDialect:
             return ProtocolError("truncated", told)
         if reply.calls:
             return self._actions(reply)
+        if self._is_call(reply.content):
+            told = (
+                "A call was written as text, and nothing was run. Call tools by function calling, or answer in words."
+            )
+            return ProtocolError("unknown_type", told)
         return _answer(reply.content, mode, any_answer)
 
     def acted(self, reply: Said, thought: str | None, told: Sequence[Told]) -> tuple[list[Entry], list[Entry]]:
@@ -69,6 +78,12 @@ class ToolsDialect:
         ]
         heard = [Entry("tool", self.prose.error(error), more={"tool_call_id": id_}) for id_ in ids]
         return [_calling(reply.content or None, sent, reply.echo)], heard
+
+    def _is_call(self, text: str) -> bool:
+        """Whether a text is a call rather than an answer: taken for one it would be a false success."""
+        named = _NAMED.match(text)
+        known = named is not None and (named["name"] in self.codes or named["name"] in self.codes.values())
+        return known or _TAG.match(text) is not None or isinstance(parse(text), Action)
 
     def _actions(self, reply: Said) -> Reading:
         actions = []
@@ -101,9 +116,6 @@ def _answer(content: str, mode: Mode, any_answer: bool) -> Final | ProtocolError
     """The answer that stands in the reply's text."""
     if not content.strip():
         return ProtocolError("empty", "The reply was empty. Call a tool, or answer in text.")
-    if _CALL_IN_TEXT.match(content) or isinstance(parse(content), Action):
-        told = "A call was written as text. Call tools by function calling only, or answer in text."
-        return ProtocolError("unknown_type", told)
     text, stripped = unwrap(content) if mode == "tolerant" else (content, ())
     if not any_answer:
         return Final(text if "think" in stripped else content, stripped=("think",) if "think" in stripped else ())

@@ -126,6 +126,9 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "cut_off": (replace(one('{"q":"x"}'), finish_reason="length"), "truncated"),
     "too_large": (one('{"q":"' + "x" * 2**20 + '"}'), "too_large"),
     "call_as_text": (said('<tool_call>\n{"name":"look","arguments":{"q":"x"}}\n</tool_call>'), "unknown_type"),
+    "call_as_json": (said('{{"name": "look", "arguments": {"q": "x"}}}}'), "unknown_type"),
+    "call_in_a_fence": (said('```json\n{"name":"look","parameters":{"q":"x"}}\n```'), "unknown_type"),
+    "calls_as_a_list": (said('[TOOL_CALLS] [{"name": "look", "arguments": {}}]'), "unknown_type"),
     "call_as_our_json": (said(" " + action()), "unknown_type"),
     "one_of_two": (
         replace(said(""), calls=[{"name": "look", "arguments": '{"q":"x"}'}, {"name": "look", "arguments": "{"}]),
