@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+OF_MESSAGE = {"tool_calls", "reasoning_content"}
 Stream = Callable[[asyncio.StreamWriter], Awaitable[None]]
 Reply = bytes | Stream
 """The bytes of a whole HTTP response, or a function that writes what it likes; then the connection closes."""
@@ -100,8 +101,8 @@ def http(status: int = 200, body: Any = b"", **headers: str) -> bytes:
 
 
 def chat(content: Any, *, finish_reason: Any = "stop", **more: Any) -> bytes:
-    """A chat completion, in the shape of OpenAI's."""
-    message = {"role": "assistant", "content": content}
+    """A chat completion, in the shape of OpenAI's; `more` is of the whole, or of the message when it is one of its."""
+    message = {"role": "assistant", "content": content, **{name: more.pop(name) for name in OF_MESSAGE & set(more)}}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     usage = {"prompt_tokens": 12, "completion_tokens": 3}
     return http(200, {"object": "chat.completion", "choices": [choice], "usage": usage, **more})

@@ -4,9 +4,7 @@ import asyncio
 import gzip
 import logging
 from base64 import b64encode
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -34,7 +32,6 @@ from loopback import (
 )
 
 from agent_core import AgentOutput, MemoryJournal, run_agent
-from agent_core.models import Completion, Delta, ModelClient, ModelInfo, Question
 from agent_core.models.wire import LARGEST  # with the SDK, which takes longer to load than the calls below may take
 from utools import ToolRegistry, tool
 
@@ -49,9 +46,11 @@ PIECES = streamed(ACTION).partition(b"\r\n\r\n")[2]
 
 @dataclass
 class World:
-    """A tool that must not be called, and what it would leave behind."""
+    """A tool that must not be called, and all that is told of a run."""
 
     wiped: int = 0
+    told: list[Any] = field(default_factory=list)
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
 
     def registry(self) -> ToolRegistry:
         @tool(effect="write")
@@ -63,45 +62,21 @@ class World:
         return ToolRegistry([wipe])
 
 
-@dataclass
-class Streaming:
-    """A model that is asked for streams, and pauses after each piece as a listener might."""
-
-    model: ModelClient
-
-    async def complete(self, question: Question) -> Completion:
-        async with aclosing(self.model.stream(question)) as pieces:
-            async for piece in pieces:
-                await asyncio.sleep(0)
-                if isinstance(piece, Completion):
-                    return piece
-        raise AssertionError
-
-    async def stream(self, question: Question) -> AsyncIterator[Delta | Completion]:
-        async for each in self.model.stream(question):
-            yield each
-
-    def info(self) -> ModelInfo:
-        return self.model.info()
-
-    async def close(self) -> None:
-        await self.model.close()
-
-
-async def run(server: Loopback, world: World, asked: str, journal: MemoryJournal, **more: Any) -> AgentOutput:
+async def run(server: Loopback, world: World, asked: str, *, call_s: float = 30, protocol: str = "json") -> AgentOutput:
+    """A whole run; whoever listens to one has its replies streamed."""
     model = client(server.url)
     config = {
         "model": "m1",
         "max_steps": 3,
         "allowed_tools": ["wipe"],
         "prompt": "Hello",
-        "single_call_timeout": 30,
+        "single_call_timeout": call_s,
         "max_repairs": 0,
-        **more,
+        "protocol": protocol,
     }
+    listener = world.told.append if asked == "stream" else None
     try:
-        asking = Streaming(model) if asked == "stream" else model
-        return await run_agent(config, registry=world.registry(), model=asking, journal=journal)
+        return await run_agent(config, registry=world.registry(), model=model, journal=world.journal, on_event=listener)
     finally:
         await model.close()
 
@@ -124,6 +99,8 @@ BUSY = {"error": {"message": "busy " + ACTION}}
 BOMB = b" " * LARGEST + LEGAL
 ACTING = piece(ACTION)
 CALLING = piece(tool_calls=NATIVE)
+CALLED = b"data: " + orjson.dumps(CALLING) + b"\n\n"
+HALF_CALL = [NATIVE[0] | {"function": {"name": "wipe", "arguments": '{"disk":'}}]
 MODEL = "model_error"
 
 Fault = tuple[Reply, str, int, str]
@@ -220,32 +197,58 @@ async def test_a_fault_has_its_ending_and_acts_on_nothing(
     name: str, asked: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     reply, reason, requests, words = (FAULTS | STREAMS)[name]
-    world, journal = World(), MemoryJournal()
+    world = World()
     with caplog.at_level(logging.DEBUG):
         async with serving(reply) as server:
-            patience = CALL_S if words == "within" else 30
-            output = await run(server, world, asked, journal, single_call_timeout=patience)
+            output = await run(server, world, asked, call_s=CALL_S if words == "within" else 30)
     assert output.finish_reason == reason
     assert output.error is not None
     assert words in output.error["message"]
     assert (output.usage["requests"], len(server.requests)) == (requests, requests)
     assert world.wiped == output.usage["tool_calls"] == 0
     assert words != "within" or f"within {CALL_S:g} seconds" in output.error["message"]
-    _tells_no_key(output, journal, caplog.text)
-
-
-def _tells_no_key(output: AgentOutput, journal: MemoryJournal, logged: str) -> None:
-    rows = [row.data for strand in journal.load(output.run_id).values() for row in strand]
-    told = orjson.dumps(output.model_dump()) + b"".join(rows) + logged.encode()
+    assert all(request.json().get("stream", False) is (asked == "stream") for request in server.requests)
+    rows = [row.data for strand in world.journal.load(output.run_id).values() for row in strand]
+    told = orjson.dumps(output.model_dump()) + b"".join(rows) + caplog.text.encode() + repr(world.told).encode()
     for secret in (KEY.encode(), b64encode(KEY.encode()), KEY[:12].encode()):
         assert secret not in told
+
+
+NATIVE_FAULTS: dict[str, tuple[Reply, str]] = {
+    "cut off": (_sse(CALLING, done=False), MODEL),
+    "lost": (then(SSE_HEAD + b"content-length: 9999\r\n\r\n" + CALLED, hang_up), MODEL),
+    "an error event": (_sse(CALLING, {"error": "busy"}), MODEL),
+    "half of the arguments": (_sse(piece(tool_calls=HALF_CALL), piece(finish_reason="tool_calls")), "protocol_error"),
+    "length": (_sse(CALLING, piece(finish_reason="length")), "protocol_error"),
+    "content filter": (_sse(CALLING, piece(finish_reason="content_filter")), "content_filter"),
+    "length, whole": (chat(None, tool_calls=NATIVE, finish_reason="length"), "protocol_error"),
+    "content filter, whole": (chat(None, tool_calls=NATIVE, finish_reason="content_filter"), "content_filter"),
+    "error beside": (chat(None, tool_calls=NATIVE, error="busy"), MODEL),
+}
+
+
+@pytest.mark.parametrize(("reply", "reason"), NATIVE_FAULTS.values(), ids=NATIVE_FAULTS)
+async def test_a_native_call_in_a_fault_is_not_made(reply: Reply, reason: str) -> None:
+    world = World()
+    async with serving(reply) as server:
+        output = await run(server, world, "stream", protocol="tools")
+    assert (output.finish_reason, world.wiped, output.usage["tool_calls"]) == (reason, 0, 0)
+    assert output.usage["requests"] == len(server.requests)
+
+
+async def test_a_native_call_in_a_sound_stream_is_made() -> None:
+    """The other side of the cases above: it is the faults that keep these calls from being made."""
+    world = World()
+    async with serving(_sse(CALLING, piece(finish_reason="tool_calls")), chat("done")) as server:
+        output = await run(server, world, "stream", protocol="tools")
+    assert (output.final_answer, world.wiped) == ("done", 1)
 
 
 @pytest.mark.parametrize("asked", ["whole", "stream"])
 async def test_a_fault_that_passes_is_a_request_more_and_nothing_else(asked: str) -> None:
     world = World()
     async with serving(http(503, BUSY), reset, FINAL) as server:
-        output = await run(server, world, asked, MemoryJournal())
+        output = await run(server, world, asked)
     assert (output.final_answer, output.usage["requests"], world.wiped) == ("ok", 3, 0)
 
 
@@ -255,7 +258,7 @@ async def test_a_redirect_never_reaches_the_other_host(status: int, asked: str) 
     world = World()
     async with serving(chat(ACTION)) as other:
         async with serving(http(status, b"", location=f"{other.url}/chat/completions?key={KEY}")) as server:
-            output = await run(server, world, asked, MemoryJournal())
+            output = await run(server, world, asked)
         assert (other.connections, other.requests, world.wiped) == (0, [], 0)
     assert output.finish_reason == "model_error"
     assert output.error is not None
@@ -267,16 +270,16 @@ async def test_content_in_parts_is_read_like_any_other() -> None:
     world = World()
     parts = [{"type": "text", "text": ACTION[:9]}, {"type": "text", "text": ACTION[9:]}]
     async with serving(chat(parts), FINAL) as server:
-        output = await run(server, world, "whole", MemoryJournal())
+        output = await run(server, world, "whole")
     assert (output.final_answer, world.wiped) == ("ok", 1)
 
 
 async def test_fifty_runs_end_beside_one_whose_model_hangs() -> None:
     async with serving(silence) as hung, serving(FINAL) as server:
-        stuck = asyncio.create_task(run(hung, World(), "whole", MemoryJournal(), single_call_timeout=60))
+        stuck = asyncio.create_task(run(hung, World(), "whole"))
         while not hung.requests:
             await asyncio.sleep(0.002)
-        runs = (run(server, World(), "whole", MemoryJournal(), single_call_timeout=60) for _ in range(50))
+        runs = (run(server, World(), "whole") for _ in range(50))
         outputs = await asyncio.gather(*runs)
         assert [output.final_answer for output in outputs] == ["ok"] * 50
         assert not stuck.done()

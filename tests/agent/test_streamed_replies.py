@@ -100,6 +100,29 @@ SAME: dict[str, tuple[bytes, bytes]] = {
         events(piece("a"), {"choices": [{"index": 1, "delta": {"content": "z"}}]}, USAGE),
         chat("a"),
     ),
+    "calls": (
+        events(
+            piece(reasoning_content="I "),
+            piece(tool_calls=[{"index": 0, "id": "c1", "type": "function", "function": {"name": "look"}}]),
+            piece(reasoning_content="think", tool_calls=[{"index": 0, "function": {"arguments": '{"q":'}}]),
+            piece(tool_calls=[{"index": 0, "extra_content": {"google": 1}, "function": {"arguments": "1}"}}]),
+            piece(finish_reason="tool_calls"),
+            USAGE,
+        ),
+        chat(
+            None,
+            finish_reason="tool_calls",
+            reasoning_content="I think",
+            tool_calls=[
+                {
+                    "id": "c1",
+                    "type": "function",
+                    "extra_content": {"google": 1},
+                    "function": {"name": "look", "arguments": '{"q":1}'},
+                }
+            ],
+        ),
+    ),
     "not asked for": (chat("a"), chat("a")),
     "compressed": (
         http(
