@@ -3,7 +3,7 @@
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import anyio
@@ -16,6 +16,8 @@ from agent_core.models.connections import Connections, Transport
 
 LARGEST = 16 * 2**20
 """Bytes of a reply, decompressed, past which it is not read on."""
+SLICE = 2**18
+"""Bytes that are written at once, as that holds up all else in the event loop; aiohttp warns of a whole MiB."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 OWN_VENDOR = "api.openai.com"
 Part = Answer | bytes | Refusal
@@ -81,7 +83,10 @@ class Wire:
             async with self._asking_sdk:
                 self._sent_by_sdk = self._sent_by_sdk or await self._by_sdk()
         sent = self._sent_by_sdk
-        return httpx2.Request(sent.method, sent.url, headers=sent.headers, content=body)
+        if len(body) <= SLICE:
+            return httpx2.Request(sent.method, sent.url, headers=sent.headers, content=body)
+        headers = [*sent.headers.raw, (b"content-length", b"%d" % len(body))]
+        return httpx2.Request(sent.method, sent.url, headers=headers, content=_slices(body))
 
     async def _by_sdk(self) -> httpx2.Request:
         """The request that the SDK sends to the endpoint, caught on its way: URL, key and headers are its business."""
@@ -98,6 +103,11 @@ class Wire:
         request = caught[0]
         del request.headers["content-length"]
         return request
+
+
+async def _slices(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), SLICE):
+        yield body[start : start + SLICE]
 
 
 class _Stranger(openai.AsyncOpenAI):

@@ -5,6 +5,7 @@ import gc
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -43,6 +44,16 @@ async def test_a_question_without_options_is_sent_without_any() -> None:
     async with endpoint(chat("ok")) as (model, server):
         await model.complete(question())
     assert list(server.requests[0].json()) == ["model", "messages"]
+
+
+async def test_a_long_conversation_is_sent_whole() -> None:
+    long = replace(question(), messages=(orjson.dumps({"role": "user", "content": "x" * 3 * 2**20}),))
+    async with endpoint(http(503, b""), chat("ok")) as (model, server):
+        assert (await model.complete(long)).requests == 2
+    for request in server.requests:
+        assert request.body == b'{"model":"m1","messages":[' + long.messages[0] + b"]}"
+        assert request.headers["content-length"] == str(len(request.body))
+        assert "transfer-encoding" not in request.headers
 
 
 FORMATS: dict[str, Any] = {
