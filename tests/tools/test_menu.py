@@ -30,7 +30,16 @@ def test_public_names_are_pinned() -> None:
 
 def test_default_registry_has_the_built_in_tools_with_a_word_on_each() -> None:
     registry = default_registry(context_store=MemoryContextStore())
-    codes = ["calculator", "context_manager", "echo", "file_search", "http_request", "json_transform", "read_file"]
+    codes = [
+        "calculator",
+        "context_manager",
+        "echo",
+        "file_search",
+        "http_request",
+        "json_transform",
+        "read_file",
+        "write_file",
+    ]
     assert [each.code for each in registry.all()] == codes
     assert all(each.description.endswith((".", "}")) for each in registry.all())
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from utools.builtin.calculator import calculator
 from utools.builtin.echo import echo
-from utools.builtin.files import file_search, read_file
+from utools.builtin.files import file_search, read_file, write_file
 from utools.builtin.http_request import http_request
 from utools.builtin.json_transform import json_transform
 from utools.context.manager import context_manager
@@ -24,6 +24,7 @@ __all__ = [
     "http_request",
     "json_transform",
     "read_file",
+    "write_file",
 ]
 
 
@@ -37,4 +38,5 @@ def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "Context
         http_request(),
         json_transform(),
         read_file(root),
+        write_file(root),
     ]

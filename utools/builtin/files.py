@@ -1,4 +1,4 @@
-"""`file_search` and `read_file`: text files under a root directory, read only."""
+"""`file_search`, `read_file` and `write_file`: text files under a root directory."""
 
 import os
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from utools.tool import Args, Tool, ToolContext, ToolResult
 MAX_FILES = 10_000
 MAX_SEARCHED = 2 * 2**20
 MAX_READ = 16 * 2**20
+MAX_WRITTEN = 4 * 2**20
 MAX_TEXT = 65_536
 SNIPPET = 200
 
@@ -66,6 +67,34 @@ def read_file(root: str | os.PathLike[str] = ".") -> Tool:
         },
         execute=execute,
         effect="read",
+    )
+
+
+def write_file(root: str | os.PathLike[str] = ".") -> Tool:
+    """The tool `write_file`, which writes nowhere outside `root`."""
+
+    def execute(args: Args, context: ToolContext) -> dict[str, Any]:
+        data, mode = args["text"].encode(), args.get("mode", "overwrite")
+        sandbox = Sandbox(root).narrowed(args.get("root"))
+        if len(data) > MAX_WRITTEN:
+            raise ToolError(f"the text is larger than {MAX_WRITTEN // 2**20} MiB")
+        sandbox.write(args["path"], data, append=mode == "append", new=mode == "new")
+        return {"path": args["path"], "bytes": len(data)}
+
+    return Tool(
+        code="write_file",
+        description="Write a text file, its directories made; the file is there whole or not at all.",
+        config_schema={
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "minLength": 1, "description": "Path of the file."},
+                "text": {"type": "string"},
+                "mode": {"enum": ["overwrite", "append", "new"], "default": "overwrite"},
+                "root": ROOT,
+            },
+            "required": ["path", "text"],
+        },
+        execute=execute,
     )
 
 

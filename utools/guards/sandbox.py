@@ -4,18 +4,21 @@ Symlinks are resolved before the check; then the file is opened step by step fro
 a path that is swapped in between is refused rather than followed.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePath
+from secrets import token_hex
 from typing import BinaryIO
 
 from utools.errors import SandboxError
 
 FOLLOW_NONE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO must not hang
-STEPWISE = os.open in os.supports_dir_fd
+LARGEST_APPENDED = 16 * 2**20
+"""Bytes that a file may have and still be added to."""
 
 
 class Sandbox:
@@ -48,11 +51,27 @@ class Sandbox:
             raise SandboxError(f"there is no file {path!r}") from None
         except OSError as error:
             raise SandboxError(f"{path!r} cannot be opened: {error.strerror}") from None
-        kind = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(kind):
+        if wrong := _unfit(os.fstat(descriptor)):
             os.close(descriptor)
-            raise SandboxError(f"{path!r} is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'}")
+            raise SandboxError(f"{path!r} {wrong}")
         return os.fdopen(descriptor, "rb")
+
+    def write(self, path: str, data: bytes, *, append: bool = False, new: bool = False) -> None:
+        """Write a regular file, whole or not at all, its directories made; `append` adds to one that may be there.
+
+        A file that has other names (hard links) is replaced, never written through, and so is one that is a symlink's
+        target only if that lies inside the root. `new`: SandboxError when there is one already.
+        """
+        place = self.resolve(path)
+        if not place.parts:
+            raise SandboxError(f"{path!r} is a directory")
+        try:
+            with self._directory(place.parent, make=True) as here:
+                _replace(here, place.name, data, append=append, new=new)
+        except FileExistsError:
+            raise SandboxError(f"there is a file {path!r} already") from None
+        except OSError as error:
+            raise SandboxError(f"{path!r} cannot be written: {error.strerror}") from None
 
     def files(self, directory: str) -> Iterator[str]:
         """The files below a directory, sorted, relative to the root; without hidden ones and linked directories."""
@@ -61,22 +80,73 @@ class Sandbox:
         if not (root / place).is_dir():
             raise SandboxError(f"there is no directory {directory!r}")
         for parent, directories, names in os.walk(root / place):
-            directories[:] = sorted(name for name in directories if not name.startswith("."))
+            directories[:] = sorted(name for name in directories if not name.startswith(".") and _is_text(name))
             within = Path(parent).relative_to(root)
-            yield from ((within / name).as_posix() for name in sorted(names) if not name.startswith("."))
+            shown = [name for name in sorted(names) if not name.startswith(".") and _is_text(name)]
+            yield from ((within / name).as_posix() for name in shown)
 
     def _real_root(self) -> Path:
         return Path(os.path.realpath(self._root))
 
     def _opened(self, place: PurePath) -> int:
-        root = self._real_root()
-        if not STEPWISE:
-            return os.open(root / place, os.O_RDONLY | FOLLOW_NONE | WITHOUT_WAITING)
+        with self._directory(place.parent) as here:
+            return os.open(place.name or ".", os.O_RDONLY | FOLLOW_NONE | WITHOUT_WAITING, dir_fd=here)
+
+    @contextmanager
+    def _directory(self, place: PurePath, *, make: bool = False) -> Iterator[int]:
+        """A directory's descriptor, reached from the root step by step, following no link."""
         with ExitStack() as held:
-            here = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+            here = os.open(self._real_root(), os.O_RDONLY | os.O_DIRECTORY)
             held.callback(os.close, here)
-            for step in place.parts[:-1]:
+            for step in place.parts:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(step, dir_fd=here)
                 here = os.open(step, os.O_RDONLY | os.O_DIRECTORY | FOLLOW_NONE, dir_fd=here)
                 held.callback(os.close, here)
-            last = place.parts[-1] if place.parts else "."
-            return os.open(last, os.O_RDONLY | FOLLOW_NONE | WITHOUT_WAITING, dir_fd=here)
+            yield here
+
+
+def _replace(here: int, name: str, data: bytes, *, append: bool, new: bool) -> None:
+    """Put a file in the place of what is there: written beside it, then renamed over it."""
+    old = _content(here, name)
+    if old is not None and new:
+        raise FileExistsError
+    beside = f".{name[:64]}.{token_hex(6)}"
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FOLLOW_NONE, 0o666, dir_fd=here)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write((old or b"") + data if append else data)
+        os.rename(beside, name, src_dir_fd=here, dst_dir_fd=here)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=here)
+        raise
+
+
+def _content(here: int, name: str) -> bytes | None:
+    """What a regular file holds; None where there is no file. OSError for anything else."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | FOLLOW_NONE | WITHOUT_WAITING, dir_fd=here)
+    except FileNotFoundError:
+        return None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_APPENDED:
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "what is there is no regular file, or too large")
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
+
+
+def _unfit(found: os.stat_result) -> str | None:
+    """Why what was opened is not read: a file with another name may lie outside the root by that."""
+    if stat.S_ISDIR(found.st_mode):
+        return "is a directory"
+    if not stat.S_ISREG(found.st_mode):
+        return "is not a regular file"
+    return "has other names (hard links), which may lie outside the root" if found.st_nlink > 1 else None
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be told in JSON, so that it can be asked for."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
