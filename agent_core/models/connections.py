@@ -3,8 +3,6 @@
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Literal
@@ -23,26 +21,30 @@ class Connections:
     def __init__(self, transport: Transport | None, *, trust_env: bool) -> None:
         self._transport, self._trust_env = transport or installed(), trust_env
         self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
+        self._closed = False
 
-    @asynccontextmanager
-    async def one(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """A client with a connection to spare. All share the one of aiohttp; httpx2 searches all of a pool's
-        connections at each request, so a client of its has one connection and is used by one at a time."""
+    def take(self) -> httpx2.AsyncClient:
+        """A client with a connection to spare, to be given back. All share the one of aiohttp; httpx2 searches all of
+        a pool's connections at each request, so a client of its has one connection and is used by one at a time."""
         if self._transport == "aiohttp":
             if not self._idle:
                 self._idle.append((0.0, self._client()))
-            yield self._idle[0][1]
+            return self._idle[0][1]
+        return self._idle.pop()[1] if self._idle else self._client()
+
+    async def give_back(self, client: httpx2.AsyncClient) -> None:
+        if self._transport == "aiohttp":
             return
-        client = self._idle.pop()[1] if self._idle else self._client()
-        try:
-            yield client
-        finally:
-            now = asyncio.get_running_loop().time()
-            self._idle.append((now, client))
-            while self._idle[0][0] < now - KEEPALIVE_SECONDS:
-                await self._idle.popleft()[1].aclose()
+        if self._closed:
+            await client.aclose()
+            return
+        now = asyncio.get_running_loop().time()
+        self._idle.append((now, client))
+        while self._idle[0][0] < now - KEEPALIVE_SECONDS:
+            await self._idle.popleft()[1].aclose()
 
     async def close(self) -> None:
+        self._closed = True
         while self._idle:
             await self._idle.pop()[1].aclose()
 

@@ -36,7 +36,7 @@ class WholeReply:
         return ()
 
     def end(self, now: datetime) -> Completion | Refusal:
-        return read(replace(self._head, body=b"".join(self._pieces)), now)
+        return read(Answer(self._head.status, self._head.headers, b"".join(self._pieces)), now)
 
 
 class StreamedReply:

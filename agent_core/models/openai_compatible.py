@@ -93,7 +93,9 @@ class OpenAICompatible:
             assert outcome is not None
             if isinstance(outcome, Completion):
                 self._remember(habits, streaming if asked else self._streaming)
-                yield replace(outcome, requests=requests, cost=self._cost(outcome))
+                price = self._cost(outcome)
+                unchanged = requests == outcome.requests and price == outcome.cost
+                yield outcome if unchanged else replace(outcome, requests=requests, cost=price)
                 return
             if less := less_streamed(streaming, outcome):
                 streaming = less

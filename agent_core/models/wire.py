@@ -47,7 +47,8 @@ class Wire:
                 self._open = self._until_closed()
                 await anext(self._open)
             request = await self._request(body)
-            async with self._connections.one() as http:
+            http = self._connections.take()
+            try:
                 response = await http.send(request, stream=True)
                 try:
                     yield Answer(response.status_code, response.headers, b"")
@@ -60,6 +61,8 @@ class Wire:
                         yield piece
                 finally:
                     await response.aclose()
+            finally:
+                await self._connections.give_back(http)
         except (openai.OpenAIError, httpx2.HTTPError, ssl.SSLError, anyio.EndOfStream, OSError) as error:
             yield _unreached(error)
         except Exception as error:  # some faults leave a transport undressed; they must not end a run either
@@ -97,7 +100,9 @@ class Wire:
             return httpx2.Response(200)
 
         http = httpx2.AsyncClient(transport=httpx2.MockTransport(nowhere), timeout=None, trust_env=False)
-        headers: Any = {} if self._api_key else {"Authorization": openai.Omit()}
+        headers: Any = {"X-Stainless-Retry-Count": openai.Omit()}  # it is we who count
+        if not self._api_key:
+            headers["Authorization"] = openai.Omit()
         async with self._sdk(api_key=self._api_key or "none", base_url=self._base_url, http_client=http) as sdk:
             await sdk.post("/chat/completions", content=b"", cast_to=httpx2.Response, options={"headers": headers})
         request = caught[0]

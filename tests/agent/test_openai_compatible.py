@@ -327,6 +327,17 @@ async def test_nothing_is_left_open_by_a_closed_client() -> None:
     gc.collect()  # a socket left open would warn here, and a warning is an error
 
 
+async def test_what_was_under_way_when_a_client_was_closed_leaves_nothing_open() -> None:
+    async with endpoint(silence) as (model, server):
+        waiting = asyncio.create_task(model.complete(question()))
+        await _until(lambda: server.requests)
+        await model.close()
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        await _until(lambda: server.left)
+    gc.collect()
+
+
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped"])
 def test_a_client_that_nobody_closes_is_closed_with_its_event_loop(kept: bool, each_transport: str) -> None:
     code = (
