@@ -108,10 +108,13 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, help="so many runs at once instead, of the first of --calls")
     parser.add_argument("--transport", choices=TRANSPORTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.in_flight and not options.transport:
+        for transport in TRANSPORTS:  # each in a process of its own, as memory that was used once stays
+            subprocess.run([sys.executable, *sys.argv, "--transport", transport], check=True)
+        return
     if options.in_flight:
-        for transport in [options.transport] if options.transport else TRANSPORTS:
-            with stub() as port:
-                sys.stdout.write(in_flight(port, options.in_flight, options.calls[0], transport) + "\n")
+        with stub() as port:
+            sys.stdout.write(in_flight(port, options.in_flight, options.calls[0], options.transport) + "\n")
         return
     with stub() as port:
         costs = asyncio.run(measured(port, options.rounds, options.calls))
