@@ -38,6 +38,7 @@ def test_default_registry_has_the_built_in_tools_with_a_word_on_each() -> None:
         "http_request",
         "json_transform",
         "read_file",
+        "shell_command",
         "write_file",
     ]
     assert [each.code for each in registry.all()] == codes

@@ -8,6 +8,7 @@ from utools.builtin.echo import echo
 from utools.builtin.files import file_search, read_file, write_file
 from utools.builtin.http_request import http_request
 from utools.builtin.json_transform import json_transform
+from utools.builtin.shell_command import shell_command
 from utools.context.manager import context_manager
 from utools.context.store_sqlite import SqliteContextStore
 from utools.tool import Tool
@@ -24,6 +25,7 @@ __all__ = [
     "http_request",
     "json_transform",
     "read_file",
+    "shell_command",
     "write_file",
 ]
 
@@ -38,5 +40,6 @@ def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "Context
         http_request(),
         json_transform(),
         read_file(root),
+        shell_command(root),
         write_file(root),
     ]

@@ -56,6 +56,13 @@ class Sandbox:
             raise SandboxError(f"{path!r} {wrong}")
         return os.fdopen(descriptor, "rb")
 
+    def directory(self, path: str) -> Path:
+        """Where a directory lies, to run something in."""
+        place = self._real_root() / self.resolve(path)
+        if not place.is_dir():
+            raise SandboxError(f"there is no directory {path!r}")
+        return place
+
     def write(self, path: str, data: bytes, *, append: bool = False, new: bool = False) -> None:
         """Write a regular file, whole or not at all, its directories made; `append` adds to one that may be there.
 
