@@ -1,12 +1,8 @@
 """Host configuration: which tools, which root, which secrets and endpoints this host offers to workflows."""
 
-import importlib
-import importlib.util
 import os
-import sys
+from glob import glob
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -19,18 +15,25 @@ from engine_shim.runs.runner import Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.defaults import default_registry
 from utools.registry import ToolRegistry
+from utools.sources.manifest import manifest_tools
+from utools.sources.python_object import loaded
 from utools.tool import Tool
 
 VARIABLE = "AGENT_CORE_CONFIG"
 DEFAULT = Path("agent-core.yaml")
+MANIFESTS = (".yaml", ".yml", ".json")
 
 
 class HostConfig(BaseModel):
-    """The file's keys. `tools` are `module:name` or `file.py:name`, each a Tool, a list of them, or a factory."""
+    """The file's keys. `tools` are `module:name` or `file.py:name`, each a Tool, a list of them, or a factory.
+
+    `manifests` are files, directories of them, or globs, seen from the directory of the configuration.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     tools: list[str] = []
+    manifests: list[str] = []
     root: str = "."
     secret_env: list[str] = []
     base_urls: dict[str, str] = {}
@@ -62,6 +65,11 @@ def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
         where = f"host configuration: tools/{index}"
         for tool in _tools(reference, base, where):
             _register(tool, registry, where)
+    for index, pattern in enumerate(config.manifests):
+        where = f"host configuration: manifests/{index}"
+        for file in _manifests(pattern, base, where):
+            for tool in manifest_tools(file, root=root, trusted=True):
+                _register(tool, registry, str(file))
     return with_runs(registry, None)
 
 
@@ -79,10 +87,15 @@ def engine_of(config_path: Path | None, store: Path | None) -> Engine:
 
 def _tools(reference: str, base: Path, where: str) -> list[Tool]:
     """The tools that `module:name` or `file.py:name` stands for."""
-    module_name, colon, name = reference.rpartition(":")
-    if not colon:
-        raise DefinitionError("must be module:name or file.py:name", where=where, value=reference)
-    found = _loaded(module_name, name, base, where)
+    found = loaded(reference, base, where)
+    if callable(found) and not isinstance(found, Tool):
+        try:
+            found = found()
+        except DefinitionError:
+            raise
+        except Exception as error:  # the author's own code runs here, and may fail in any way
+            told = f"cannot be loaded: {type(error).__name__}: {error}"
+            raise DefinitionError(told, where=where, value=reference) from error
     tools = list(found) if isinstance(found, list | tuple) else [found]
     for tool in tools:
         if not isinstance(tool, Tool):
@@ -98,29 +111,13 @@ def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:
         raise DefinitionError(error.message, where=f"{where}: {error.where}") from None
 
 
-def _loaded(module_name: str, name: str, base: Path, where: str) -> Any:
-    try:
-        module = _module(module_name, base)
-        if not hasattr(module, name):
-            raise DefinitionError(f"there is no {name!r} in {module_name}", where=where)
-        found = getattr(module, name)
-        return found() if callable(found) and not isinstance(found, Tool) else found
-    except DefinitionError:
-        raise
-    except Exception as error:  # the author's own code runs here, and may fail in any way
-        told = f"cannot be loaded: {type(error).__name__}: {error}"
-        raise DefinitionError(told, where=where, value=f"{module_name}:{name}") from error
-
-
-def _module(name: str, base: Path) -> ModuleType:
-    return _from_file(base / name) if name.endswith(".py") else importlib.import_module(name)
-
-
-def _from_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"agent_core_host_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # so that annotations in it can be resolved
-    spec.loader.exec_module(module)
-    return module
+def _manifests(pattern: str, base: Path, where: str) -> list[Path]:
+    """The manifest files that a pattern stands for; DefinitionError for none."""
+    place = base / pattern
+    if place.is_file():
+        return [place]
+    found = place.glob("*") if place.is_dir() else map(Path, glob(str(place)))
+    files = sorted(file for file in found if file.suffix in MANIFESTS and file.is_file())
+    if not files:
+        raise DefinitionError("there is no such manifest", where=where, value=pattern)
+    return files

@@ -1,0 +1,1 @@
+"""Tools that come from elsewhere: manifests, MCP servers, OpenAPI documents, other hosts."""
