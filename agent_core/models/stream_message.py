@@ -72,7 +72,7 @@ class _Call:
         return {"type": "function", **self._fields, "function": function}
 
     def _part(self, name: str, value: Any) -> None:
-        if name == "name" and value == "".join(self._function.get("name", ())):
+        if name == "name" and value == _joined(self._function).get("name"):
             return  # said again with each piece
         if name == "arguments" and isinstance(value, dict):
             value = orjson.dumps(value).decode()

@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 import pytest
 from asking import SCHEMA, answered, endpoint, question
+from hypothesis import given
+from hypothesis import strategies as st
 from loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
 
 from agent_core.models import Completion, Delta, ModelError
@@ -246,6 +248,25 @@ def test_what_stands_beside_a_call_and_a_text_is_kept() -> None:
             {"type": "function", "id": "c1", "extra_content": signed, "function": {"name": "look", "arguments": "{}"}}
         ],
     }
+
+
+NAMES = ["id", "index", "function", "name", "arguments", "content", "role", "tool_calls", "delta", "finish_reason"]
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["", "a", '{"q":1}']),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=20,
+)
+CALL = st.fixed_dictionaries({}, optional={"id": ANY, "index": ANY, "function": ANY})
+DELTA = st.fixed_dictionaries({}, optional={"content": ANY, "reasoning": ANY, "tool_calls": st.lists(CALL) | ANY})
+CHOICE = st.fixed_dictionaries({}, optional={"index": ANY, "delta": DELTA | ANY, "finish_reason": ANY}) | ANY
+
+
+@given(st.lists(st.fixed_dictionaries({"choices": st.lists(CHOICE, max_size=3) | ANY}, optional={"usage": ANY}) | ANY))
+def test_no_stream_is_too_odd_to_end(chunks: list[Any]) -> None:
+    reply = StreamedReply(HEAD)
+    texts = [text for chunk in chunks for text in reply.feed(b"data: " + orjson.dumps(chunk) + b"\n\n")]
+    outcome = reply.end(NOW)
+    assert isinstance(outcome, Refusal) or "".join(texts) == outcome.content
 
 
 # ── what fails ────────────────────────────────────────────────────────────────────────────────────────
