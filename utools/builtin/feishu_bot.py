@@ -1,0 +1,148 @@
+"""`feishu_bot`: a message to a group of Feishu (or Lark), through the webhook of a custom bot.
+
+Source: Feishu Open Platform, "Custom bot usage guide": signature, message types, limits, codes.
+"""
+
+import asyncio
+import base64
+import hmac
+import json
+import time
+from typing import Any
+
+from utools.errors import NetworkError, ToolError
+from utools.tool import Args, Tool, ToolContext, ToolResult
+
+LARGEST = 20 * 1024
+"""Bytes that a message may have."""
+BUSY = 11232
+"""The code of a bot that has sent too much in this moment: nothing was sent, and soon it may be."""
+PAUSES = (1.0, 2.0)
+REPLY = 65_536
+
+
+def feishu_bot() -> Tool:
+    """The tool `feishu_bot`. The webhook and its secret are environment variables that the author names."""
+    return Tool(
+        code="feishu_bot",
+        description="Send a message to a Feishu group: a text, a rich post, or an interactive card.",
+        config_schema=SCHEMA,
+        execute=_execute,
+    )
+
+
+def _env(told: str) -> dict[str, Any]:
+    return {"type": "string", "x-author": True, "description": f"The environment variable of {told}."}
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string", "minLength": 1, "description": "A plain text."},
+        "post": {
+            "type": "object",
+            "properties": {
+                "title": {"type": "string"},
+                "paragraphs": {
+                    "type": "array",
+                    "items": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "text": {"type": "string"},
+                                "href": {"type": "string", "description": "Makes it a link."},
+                                "at": {"type": "string", "description": "A user's id to mention, or all."},
+                            },
+                        },
+                    },
+                },
+            },
+            "required": ["paragraphs"],
+            "description": "A rich text: paragraphs of pieces.",
+        },
+        "card": {"type": "object", "description": "An interactive card, in Feishu's JSON."},
+        "language": {"enum": ["zh_cn", "en_us", "ja_jp"], "default": "zh_cn"},
+        "webhook_env": _env("the webhook's URL"),
+        "secret_env": _env("the signing secret, if the bot has one"),
+        "allow_cidrs": {"type": "array", "items": {"type": "string"}, "x-author": True},
+    },
+    "required": ["webhook_env"],
+}
+
+
+def signature(secret: str, timestamp: int) -> str:
+    """Base64 of HMAC-SHA256, the key being `timestamp\\nsecret` and the message empty."""
+    return base64.b64encode(hmac.digest(f"{timestamp}\n{secret}".encode(), b"", "sha256")).decode()
+
+
+def message(args: Args) -> dict[str, Any]:
+    """The body that the webhook wants; ToolError unless there is exactly one kind of message."""
+    given = [kind for kind in ("text", "post", "card") if kind in args]
+    match given:
+        case ["text"]:
+            return {"msg_type": "text", "content": {"text": args["text"]}}
+        case ["post"]:
+            return {"msg_type": "post", "content": {"post": {args.get("language", "zh_cn"): _post(args["post"])}}}
+        case ["card"]:
+            return {"msg_type": "interactive", "card": args["card"]}
+    raise ToolError(f"give one of text, post and card; you gave {' and '.join(given) or 'none'}")
+
+
+def _post(post: Args) -> dict[str, Any]:
+    content = [[_piece(piece) for piece in paragraph] for paragraph in post["paragraphs"]]
+    return {"title": post.get("title", ""), "content": content}
+
+
+def _piece(piece: Args) -> dict[str, Any]:
+    if "at" in piece:
+        return {"tag": "at", "user_id": piece["at"]}
+    if "href" in piece:
+        return {"tag": "a", "text": piece.get("text", piece["href"]), "href": piece["href"]}
+    return {"tag": "text", "text": piece.get("text", "")}
+
+
+async def _execute(args: Args, context: ToolContext) -> ToolResult:
+    body = message(args)
+    url = context.secret(args["webhook_env"])
+    for pause in (*PAUSES, None):
+        reply = await _sent(url, _signed(body, args, context), args)
+        code = reply.get("code", reply.get("StatusCode"))
+        if code == 0:
+            return ToolResult(output={"sent": True})
+        if code != BUSY or pause is None:
+            break
+        await asyncio.sleep(pause)
+    told = reply.get("msg") or reply.get("StatusMessage") or "no reason was given"
+    return ToolResult(False, error=f"Feishu refused the message: {told} (code {code})")
+
+
+def _signed(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:
+    if "secret_env" in args:
+        now = int(time.time())
+        body = {"timestamp": str(now), "sign": signature(context.secret(args["secret_env"]), now), **body}
+    data = json.dumps(body, ensure_ascii=False).encode()
+    if len(data) > LARGEST:
+        raise ToolError(f"the message has {len(data)} bytes, and Feishu takes at most {LARGEST}; send a shorter one")
+    return data
+
+
+async def _sent(url: str, data: bytes, args: Args) -> dict[str, Any]:
+    from utools.guards.network import NetworkGuard
+    from utools.guards.transport import fetch
+
+    guard = NetworkGuard.of(allow_cidrs=args.get("allow_cidrs", ()))
+    try:
+        answer = await fetch(
+            guard, "POST", url, headers={"content-type": "application/json"}, content=data, limit=REPLY, redirects=0
+        )
+    except NetworkError as error:  # its words may hold the URL, and that is a secret
+        told = f"the webhook in {args['webhook_env']} is no URL of a host that may be reached"
+        raise NetworkError(told, transient=error.transient) from None
+    try:
+        reply = json.loads(answer.body)
+    except ValueError:
+        reply = None
+    if not isinstance(reply, dict):
+        raise ToolError(f"Feishu answered {answer.status} with what is not JSON")
+    return reply
