@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 from utools.builtin.calculator import calculator
 from utools.builtin.echo import echo
+from utools.builtin.feishu_bot import feishu_bot
 from utools.builtin.files import file_search, read_file, write_file
 from utools.builtin.http_request import http_request
 from utools.builtin.json_transform import json_transform
+from utools.builtin.log_transform import log_transform
 from utools.builtin.shell_command import shell_command
 from utools.context.manager import context_manager
 from utools.context.store_sqlite import SqliteContextStore
@@ -21,9 +23,11 @@ __all__ = [
     "calculator",
     "context_manager",
     "echo",
+    "feishu_bot",
     "file_search",
     "http_request",
     "json_transform",
+    "log_transform",
     "read_file",
     "shell_command",
     "write_file",
@@ -36,9 +40,11 @@ def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "Context
         calculator(),
         context_manager(context_store or SqliteContextStore()),
         echo(),
+        feishu_bot(),
         file_search(root),
         http_request(),
         json_transform(),
+        log_transform(root),
         read_file(root),
         shell_command(root),
         write_file(root),

@@ -1,0 +1,155 @@
+"""`log_transform`: log lines parsed into fields, filtered, counted. No expression of a model's is run."""
+
+import json
+import os
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from utools.errors import ToolError
+from utools.guards.sandbox import Sandbox
+from utools.tool import Args, Tool, ToolContext
+
+MAX_BYTES = 32 * 2**20
+MAX_LINE = 8192
+LEVELS = ["trace", "debug", "info", "warning", "error", "critical"]
+SAME_LEVEL = {"warn": "warning", "err": "error", "fatal": "critical", "panic": "critical", "notice": "info"}
+TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+PLAIN = re.compile(rf"\[?(?P<time>{TIME})\]?\s+\[?(?P<level>[A-Za-z]{{3,8}})\]?:?\s+(?P<message>.*)")
+ACCESS = re.compile(
+    r'(?P<host>\S{1,255}) \S{1,255} (?P<user>\S{1,255}) \[(?P<time>[^\]]{1,40})\] "(?P<method>[A-Z]{1,10}) '
+    r'(?P<path>\S{1,4096})[^"]{0,20}" (?P<status>\d{3}) (?P<size>\d{1,15}|-)'
+)
+WEB = "%d/%b/%Y:%H:%M:%S %z"
+PAIR = re.compile(r'([A-Za-z_][\w.\-]{0,63})=("(?:[^"\\]|\\.)*"|\S*)')
+
+
+def log_transform(root: str | os.PathLike[str] = ".") -> Tool:
+    """The tool `log_transform`, which sees no file outside `root`."""
+
+    def execute(args: Args, context: ToolContext) -> dict[str, Any]:
+        if ("path" in args) == ("text" in args):
+            raise ToolError("give either the path of a log file, or the text of its lines")
+        text = args["text"] if "text" in args else _file(Sandbox(root), args["path"])
+        return transformed(text, args)
+
+    return Tool(
+        code="log_transform",
+        description="Parse log lines (plain, JSON, key=value, web server), filter them, and count them by a field.",
+        config_schema=SCHEMA,
+        execute=execute,
+        effect="read",
+    )
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "minLength": 1, "description": "A log file."},
+        "text": {"type": "string", "description": "Log lines, instead of a file."},
+        "level": {"enum": LEVELS, "description": "Only lines of this level or above."},
+        "contains": {"type": "string", "minLength": 1, "description": "Only lines that hold this text, ignoring case."},
+        "where": {
+            "type": "object",
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+            "description": "Only lines whose fields have these values.",
+        },
+        "since": {"type": "string", "description": "ISO 8601; only lines from then on."},
+        "until": {"type": "string", "description": "ISO 8601; only lines before then."},
+        "count_by": {"type": "string", "minLength": 1, "description": "Count the lines by this field."},
+        "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 50},
+    },
+}
+
+
+def transformed(text: str, args: Args) -> dict[str, Any]:
+    """The last `limit` lines that fit, as fields; how many fit, how many there are; and what was counted."""
+    since, until = (_moment(args[name], name) if name in args else None for name in ("since", "until"))
+    lines = [line for line in text.splitlines() if line.strip()]
+    fitting = [fields for fields in map(parsed, lines) if _fits(fields, args, since, until)]
+    limit = args.get("limit", 50)
+    told: dict[str, Any] = {"total": len(lines), "matched": len(fitting), "lines": fitting[-limit:] if limit else []}
+    if field := args.get("count_by"):
+        counts = Counter(_text(fields[field]) for fields in fitting if field in fields)
+        told["counts"] = dict(counts.most_common(100))
+    return told
+
+
+def parsed(line: str) -> dict[str, Any]:
+    """The fields of a line: at least `message`; `time` and `level` where it has them, `level` in one spelling."""
+    line = line[:MAX_LINE]
+    fields = _json(line) or _matched(line)
+    level = str(fields.get("level", fields.get("severity", ""))).lower()
+    level = SAME_LEVEL.get(level, level)
+    return {**fields, "level": level} if level in LEVELS else fields
+
+
+def _json(line: str) -> dict[str, Any] | None:
+    if not line.startswith("{"):
+        return None
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict):
+        return None
+    for name, other in (("message", "msg"), ("time", "timestamp"), ("time", "ts")):
+        if name not in fields and other in fields:
+            fields[name] = fields.pop(other)
+    return {"message": "", **fields}
+
+
+def _matched(line: str) -> dict[str, Any]:
+    if access := ACCESS.match(line):
+        return {**access.groupdict(), "message": line}
+    plain = PLAIN.match(line)
+    fields: dict[str, Any] = plain.groupdict() if plain else {"message": line}
+    pairs = {name: value.strip('"') for name, value in PAIR.findall(fields["message"])}
+    if plain is None and "msg" in pairs:
+        pairs["message"] = pairs.pop("msg")
+    return {**fields, **pairs}
+
+
+def _fits(fields: dict[str, Any], args: Args, since: datetime | None, until: datetime | None) -> bool:
+    level = fields.get("level")
+    if "level" in args and (level not in LEVELS or LEVELS.index(level) < LEVELS.index(args["level"])):
+        return False
+    if "contains" in args and args["contains"].casefold() not in _text(fields).casefold():
+        return False
+    if any(_text(fields.get(name)) != _text(value) for name, value in args.get("where", {}).items()):
+        return False
+    if since is None and until is None:
+        return True
+    at = _time(fields.get("time"))
+    return at is not None and (since is None or at >= since) and (until is None or at < until)
+
+
+def _time(value: Any) -> datetime | None:
+    """A line's time, UTC where it says no other; None where it has none that can be read."""
+    if not isinstance(value, str):
+        return None
+    try:
+        at = datetime.strptime(value, WEB) if "/" in value else datetime.fromisoformat(value.replace(",", "."))
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _moment(value: str, name: str) -> datetime:
+    at = _time(value)
+    if at is None:
+        raise ToolError(f"{name} must be a time in ISO 8601, such as 2026-01-31T08:00:00Z; you gave {value!r}")
+    return at
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _file(sandbox: Sandbox, path: str) -> str:
+    with sandbox.open(path) as file:
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise ToolError(f"{path!r} is larger than {MAX_BYTES // 2**20} MiB")
+    return raw.decode("utf-8", "replace")
