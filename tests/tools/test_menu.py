@@ -36,6 +36,7 @@ def test_default_registry_has_the_built_in_tools_with_a_word_on_each() -> None:
         "echo",
         "feishu_bot",
         "file_search",
+        "formatter",
         "http_request",
         "json_transform",
         "log_transform",

@@ -7,6 +7,7 @@ from utools.builtin.calculator import calculator
 from utools.builtin.echo import echo
 from utools.builtin.feishu_bot import feishu_bot
 from utools.builtin.files import file_search, read_file, write_file
+from utools.builtin.formatter import formatter
 from utools.builtin.http_request import http_request
 from utools.builtin.json_transform import json_transform
 from utools.builtin.log_transform import log_transform
@@ -25,6 +26,7 @@ __all__ = [
     "echo",
     "feishu_bot",
     "file_search",
+    "formatter",
     "http_request",
     "json_transform",
     "log_transform",
@@ -42,6 +44,7 @@ def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "Context
         echo(),
         feishu_bot(),
         file_search(root),
+        formatter(),
         http_request(),
         json_transform(),
         log_transform(root),

@@ -1,0 +1,84 @@
+"""formatter: what it writes, and templates that try to get out or never end."""
+
+from typing import Any
+
+import pytest
+
+from utools import ToolContext, ToolRegistry
+from utools.builtin.formatter import formatter
+
+
+async def called(**args: Any) -> str:
+    result = await ToolRegistry([formatter()]).execute("formatter", args, ToolContext())
+    return str(result.output if result.success else f"error: {result.error}")
+
+
+WRITTEN: list[tuple[dict[str, Any], str]] = [
+    ({"number": 1234567.891}, "1,234,567.89"),
+    ({"number": 1234567.891, "style": "plain", "decimals": 0}, "1234568"),
+    ({"number": 0.1234, "style": "percent", "decimals": 1}, "12.3%"),
+    ({"date": "2026-01-31T08:00:00Z", "timezone": "Asia/Shanghai"}, "2026-01-31 16:00"),
+    ({"date": "2026-01-31", "pattern": "%d.%m.%Y"}, "31.01.2026"),
+    ({"rows": [{"a": 1, "b": "x|y"}, {"a": [2], "c": "two\nlines"}]},
+     "| a | b | c |\n| --- | --- | --- |\n| 1 | x\\|y |  |\n| [2] |  | two lines |"),
+    ({"rows": [{"a": 1, "b": 2}], "columns": ["b"]}, "| b |\n| --- |\n| 2 |"),
+    ({"rows": []}, ""),
+    ({"template": "Dear {{ name }}, {% for i in items %}{{ i }};{% endfor %}", "data": {"name": "雪", "items": [1, 2]}},
+     "Dear 雪, 1;2;"),
+    ({"template": "{{ total | round(1) }}", "data": {"total": 2.26}}, "2.3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("args", "text"), WRITTEN, ids=[str(args)[:50] for args, _ in WRITTEN])
+async def test_a_value_is_written(args: dict[str, Any], text: str) -> None:
+    assert await called(**args) == text
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({}, "give one of"),
+    ({"number": 1, "date": "now"}, "give one of"),
+    ({"date": "tomorrow"}, "no time in ISO 8601"),
+    ({"date": "now", "timezone": "Mars/Olympus"}, "no time zone"),
+    ({"date": "now", "timezone": "../../etc/passwd"}, "no time zone"),
+    ({"date": "0001-01-01T00:00:00+00:00", "timezone": "America/New_York"}, "cannot be written"),
+    ({"template": "{{ nobody }}"}, "'nobody' is undefined"),
+    ({"template": "{% if %}"}, "cannot be rendered"),
+    ({"template": "{{ 1 / 0 }}"}, "division by zero"),
+]
+
+
+@pytest.mark.parametrize(("args", "told"), WRONG, ids=[str(args)[:50] for args, _ in WRONG])
+async def test_what_is_wrong_is_said(args: dict[str, Any], told: str) -> None:
+    assert told in await called(**args)
+
+
+HOSTILE = [
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "{{ self.__init__.__globals__ }}",
+    "{{ cycler.__init__.__globals__.os.popen('id').read() }}",
+    "{{ request.application.__globals__ }}",
+    "{{ lipsum.__globals__['os'].environ }}",
+    "{{ ''|attr('__class__') }}",
+    "{{ '{0.__class__.__init__.__globals__}'.format(x) }}",
+    "{% include '/etc/passwd' %}",
+    "{% import 'os' as os %}{{ os }}",
+    "{{ x.append(1) }}",
+    "{{ namespace.__init__.__globals__ }}",
+    "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "{{ 'x' * 10 ** 10 }}",
+    "{% set x = 'x' * 10 ** 6 %}{% for i in range(9999) %}{{ x }}{% endfor %}",
+    "{{ 10 ** (10 ** 10) }}",
+    "{{ range(10 ** 9) | list }}",
+    "{{ 'x' | center(10 ** 10) }}",
+    "{{ '%1000000000d' % 1 }}",
+    "{{ lipsum(n=100000) }}",
+    "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+]
+
+
+@pytest.mark.parametrize("template", HOSTILE)
+async def test_a_template_does_not_get_out_and_has_an_end(template: str) -> None:
+    text = await called(template=template, data={"x": [1]})
+    assert text.startswith("error: the template"), text
+    assert "root:" not in text
+    assert "PATH" not in text

@@ -1,0 +1,128 @@
+"""`formatter`: numbers, dates, tables, and templates of an author or a model.
+
+A template is code: it runs in jinja2's sandbox, in a process of its own with bounded time and memory, and sees only
+the data that it is given.
+"""
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from utools.errors import ToolError
+from utools.tool import Args, Tool, ToolContext
+
+MAX_TEMPLATE = 65_536
+MAX_ROWS = 1000
+PROGRAM = Path(__file__).with_name("render_template.py")
+
+
+def formatter() -> Tool:
+    """The tool `formatter`."""
+    return Tool(
+        code="formatter",
+        description="Format a number, a date or a table, or render a Jinja template with data. Returns a text.",
+        config_schema=SCHEMA,
+        execute=_execute,
+        effect="read",
+    )
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "number": {"type": "number"},
+        "decimals": {"type": "integer", "minimum": 0, "maximum": 12, "default": 2},
+        "style": {"enum": ["plain", "grouped", "percent"], "default": "grouped", "description": "For a number."},
+        "date": {"type": "string", "description": "A time in ISO 8601, or `now`."},
+        "pattern": {
+            "type": "string",
+            "maxLength": 200,
+            "default": "%Y-%m-%d %H:%M",
+            "description": "For a date, as strftime writes it.",
+        },
+        "timezone": {"type": "string", "maxLength": 64, "description": "For a date, such as Asia/Shanghai."},
+        "rows": {
+            "type": "array",
+            "items": {"type": "object"},
+            "maxItems": MAX_ROWS,
+            "description": "The rows of a Markdown table.",
+        },
+        "columns": {"type": "array", "items": {"type": "string"}, "description": "For a table; all by default."},
+        "template": {"type": "string", "maxLength": MAX_TEMPLATE, "description": "A Jinja template."},
+        "data": {"type": "object", "description": "What the template may use, by name."},
+    },
+}
+
+
+async def _execute(args: Args, context: ToolContext) -> str:
+    given = [kind for kind in ("number", "date", "rows", "template") if kind in args]
+    match given:
+        case ["number"]:
+            return number(args["number"], args.get("decimals", 2), args.get("style", "grouped"))
+        case ["date"]:
+            return date(args["date"], args.get("pattern", "%Y-%m-%d %H:%M"), args.get("timezone"))
+        case ["rows"]:
+            return table(args["rows"], args.get("columns"))
+        case ["template"]:
+            return await rendered(args["template"], args.get("data", {}))
+    raise ToolError(f"give one of number, date, rows and template; you gave {' and '.join(given) or 'none'}")
+
+
+def number(value: float, decimals: int, style: str) -> str:
+    """A number as people write it."""
+    match style:
+        case "percent":
+            return f"{value:.{decimals}%}"
+        case "plain":
+            return f"{value:.{decimals}f}"
+    return f"{value:,.{decimals}f}"
+
+
+def date(value: str, pattern: str, timezone: str | None) -> str:
+    """A time as `strftime` writes it; without an offset it is UTC."""
+    try:
+        at = datetime.now(UTC) if value == "now" else datetime.fromisoformat(value)
+    except ValueError:
+        raise ToolError(f"{value!r} is no time in ISO 8601, such as 2026-01-31T08:00:00Z") from None
+    try:
+        zone = ZoneInfo(timezone) if timezone else None
+    except (ValueError, OSError, KeyError):
+        raise ToolError(f"there is no time zone {timezone!r}; write Europe/Berlin, Asia/Shanghai or UTC") from None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    try:
+        return (at.astimezone(zone) if zone else at).strftime(pattern)
+    except (ValueError, OverflowError) as error:
+        raise ToolError(f"the date cannot be written so: {error}") from None
+
+
+def table(rows: list[dict[str, Any]], columns: list[str] | None) -> str:
+    """A Markdown table; a bar in a cell is escaped, a line break becomes a space."""
+    names = columns or list(dict.fromkeys(name for row in rows for name in row))
+    if not names:
+        return ""
+    lines = [names, ["---"] * len(names), *([_cell(row.get(name, "")) for name in names] for row in rows)]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" if line else "" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text.split()).replace("\\|", "|").replace("|", "\\|")
+
+
+async def rendered(template: str, data: dict[str, Any]) -> str:
+    """The text that a template makes of the data; ToolError in jinja2's words for one that is wrong, or runs away."""
+    from utools.guards.process import run
+
+    stdin = json.dumps({"template": template, "data": data}).encode()
+    ran = await run([sys.executable, "-I", str(PROGRAM)], cwd=Path(os.sep), stdin=stdin)
+    try:
+        told = json.loads(ran.stdout)
+    except ValueError:
+        raise ToolError("the template takes too much time or memory, or makes too long a text") from None
+    if "error" in told:
+        raise ToolError(f"the template cannot be rendered: {told['error']}")
+    return str(told["text"])
