@@ -77,21 +77,24 @@ class Door:
     # ── models ────────────────────────────────────────────────────────────────────────────────────
 
     async def _ask(self, effect: CallModel, slot: Slot) -> Said | Failed:
-        start = perf_counter()
-        question = Question(effect.model, effect.messages, effect.options, slot.path, effect.question)
+        start, made = perf_counter(), list[None]()
+        place = slot.path, effect.question
+        requested = partial(made.append, None)
+        question = Question(effect.model, effect.messages, effect.options, *place, effect.within, requested)
         try:
             client = self.models(effect.model, effect.options)
             reply = client.complete(question) if self.events is None else self._heard(client, question, slot)
             return self._said(effect, await _bounded(reply, effect.within), start)
         except TooLate:
             told = f"the model gave no reply within {effect.within:g} seconds"
-            return Failed("timeout", told, now(), max(perf_counter() - start, effect.within or 0.0), requests=1)
+            seconds = max(perf_counter() - start, effect.within or 0.0)
+            return Failed("timeout", told, now(), seconds, requests=max(1, len(made)))
         except ModelError as error:
             text = self.redactor.text(str(error))
             return Failed(error.kind, text, now(), perf_counter() - start, requests=error.requests)
         except Exception as error:  # the edge to foreign code: no mistake in a client may end the run
             text = self.redactor.text(scrubbed(f"{type(error).__name__}: {error}", os.environ))
-            return Failed("model_error", text, now(), perf_counter() - start)
+            return Failed("model_error", text, now(), perf_counter() - start, requests=len(made))
 
     async def _heard(self, client: ModelClient, question: Question, slot: Slot) -> Completion:
         """The reply, its answer told while it is being written."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from agent_core.loop.effects import Json
@@ -35,7 +36,13 @@ class Secrets:
         A stand-in such as OPENAI_API_KEY=ollama is a word, and would take every such word out of every text.
         """
         keys = {name for name, value in self._env.items() if name.endswith("_API_KEY") and len(value) >= SHORTEST_KEY}
-        return Redactor({name: value for name in sorted(self.names | keys) if (value := self._env.get(name))})
+        return _redactor(tuple((name, value) for name in sorted(self.names | keys) if (value := self._env.get(name))))
+
+
+@lru_cache(maxsize=16)
+def _redactor(secrets: tuple[tuple[str, str], ...]) -> Redactor:
+    """Built once for the same secrets: every run asks for it."""
+    return Redactor(dict(secrets))
 
 
 def filled(config: Any, fills: Sequence[Json], secret: Callable[[str], str]) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIGHT = (
-    "import sys, {package}; print([m for m in ('openai', 'jsonschema', 'engine_shim', 'typer') if m in sys.modules])"
+    "import sys, {package}; print([m for m in ('openai', 'aiohttp', 'httpx2', 'jsonschema', 'engine_shim', 'typer') if m in sys.modules])"
 )
 
 

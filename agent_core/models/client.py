@@ -5,12 +5,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 
+def _uncounted() -> None:
+    """A request that nobody counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question: `messages` are JSON texts in wire shape; `strand` and `index` say which of a run's it is.
 
     `options` may hold temperature, top_p, seed, stop, max_output_tokens, response_format and step_schema; in the
-    dialect of native function calling, tools (OpenAI's shape) and tool_choice.
+    dialect of native function calling, tools (OpenAI's shape) and tool_choice. `within` is how many seconds the
+    caller waits for the reply; `requested` is to be called before each request, so that those of a reply that never
+    comes are counted too.
     """
 
     model: str
@@ -18,6 +24,8 @@ class Question:
     options: dict[str, Any]
     strand: str
     index: int
+    within: float | None = None
+    requested: Callable[[], None] = _uncounted
 
 
 @dataclass(frozen=True, slots=True)

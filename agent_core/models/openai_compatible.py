@@ -8,6 +8,7 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from random import random
+from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -19,7 +20,7 @@ from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Q
 from agent_core.models.habits import Habits
 from agent_core.models.incoming_reply import WholeReply, incoming
 from agent_core.models.prices import cost
-from agent_core.models.stream_request import Streaming, less_streamed, streamed
+from agent_core.models.stream_request import Streaming, less_streamed, streamed, wants_stream
 from agent_core.models.vendors import Vendor, info_of
 
 if TYPE_CHECKING:
@@ -78,9 +79,11 @@ class OpenAICompatible:
 
     async def _replied(self, question: Question, asked: Streaming | None) -> AsyncGenerator[Delta | Completion]:
         """The one loop of attempts. The pieces since the reply last began anew are its whole text."""
-        habits, streaming, attempts, requests, told = self._habits, asked or "not", 1, 0, False
+        habits, attempts, requests, told, begun = self._habits, 1, 0, False, monotonic()
+        streaming: Streaming = asked or ("with usage" if habits.streams else "not")
         while True:
             requests += 1
+            question.requested()
             anew, outcome = told, None
             body = streamed(request_body(self._model, question, habits), streaming)
             async with aclosing(self._ask(body)) as parts:
@@ -97,14 +100,19 @@ class OpenAICompatible:
                 unchanged = requests == outcome.requests and price == outcome.cost
                 yield outcome if unchanged else replace(outcome, requests=requests, cost=price)
                 return
-            if less := less_streamed(streaming, outcome):
+            if not habits.streams and streaming == "not" and wants_stream(outcome):
+                habits, streaming = replace(habits, streams=True, thinks=True), "with usage"
+            elif less := less_streamed(streaming, outcome):
                 streaming = less
             elif milder := toned_down(habits, question, outcome):
                 habits = milder
-            elif not outcome.transient or attempts == ATTEMPTS or (outcome.wait or 0) > LONGEST_WAIT:
+            elif not outcome.transient or attempts == ATTEMPTS:
                 raise self._error(outcome, requests)
             else:
-                await asyncio.sleep(self._pause(outcome, attempts))
+                left = LONGEST_WAIT if question.within is None else question.within - (monotonic() - begun)
+                if (pause := self._pause(outcome, attempts)) > min(LONGEST_WAIT, left):
+                    raise self._error(outcome, requests, waited=False)
+                await asyncio.sleep(pause)
                 attempts += 1
 
     def info(self) -> ModelInfo:
@@ -164,13 +172,13 @@ class OpenAICompatible:
         backoff = self._backoff * 2 ** (attempt - 1) * (0.75 + random() / 2)
         return refusal.wait or backoff
 
-    def _error(self, refusal: Refusal, requests: int) -> ModelError:
+    def _error(self, refusal: Refusal, requests: int, *, waited: bool = True) -> ModelError:
         told = " ".join(f"{self._endpoint} {refusal.message}".split())
         if self._key and len(self._key) >= SHORTEST_SECRET:
             told = _without(self._key, _without(b64encode(self._key.encode()).decode(), told))
         if len(told) > LONGEST_MESSAGE:
             told = told[:LONGEST_MESSAGE] + " …"
-        if (refusal.wait or 0) > LONGEST_WAIT:
+        if refusal.wait and not waited:
             told += f" (it asks to wait {refusal.wait:g} seconds, longer than we do)"
         kind = "content_filter" if refusal.code == "content_filter" else "model_error"
         return ModelError(told, kind=kind, requests=requests)

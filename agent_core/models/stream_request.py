@@ -12,12 +12,18 @@ SENT: dict[Streaming, bytes] = {
     "bare": b',"stream":true}',
 }
 NAMED = re.compile(r"\bstream(ing|_options)?\b", re.IGNORECASE)
+ONLY = re.compile(r"only supports? stream|enable_thinking.*restricted to true", re.IGNORECASE)
 REFUSED = (400, 422)
 
 
 def streamed(body: bytes, streaming: Streaming) -> bytes:
     """A request's JSON object, asking for its reply as a stream."""
     return body if streaming == "not" else body[:-1] + SENT[streaming]
+
+
+def wants_stream(refusal: Refusal) -> bool:
+    """Whether a model replies in a stream only, as DashScope says of some that always think."""
+    return refusal.status in REFUSED and ONLY.search(refusal.message) is not None
 
 
 def less_streamed(streaming: Streaming, refusal: Refusal) -> Streaming | None:

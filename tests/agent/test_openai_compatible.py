@@ -216,6 +216,22 @@ async def test_a_wait_past_a_minute_is_an_error_that_says_so(after: str) -> None
     assert error.requests == 1
 
 
+async def test_a_wait_that_is_longer_than_the_caller_has_time_is_an_error_in_the_vendors_words() -> None:
+    refused = http(429, {"error": {"message": "slow down"}}, retry_after="5")
+    async with endpoint(refused) as (model, server):
+        with pytest.raises(ModelError, match=r"slow down.*asks to wait 5 seconds"):
+            await model.complete(replace(question(), within=2.0))
+    assert len(server.requests) == 1
+
+
+async def test_requests_for_a_reply_that_never_comes_are_counted() -> None:
+    async with endpoint(http(503), http(503), silence) as (model, server):
+        config = {"model": "m1", "max_steps": 1, "allowed_tools": [], "prompt": "Hi.", "single_call_timeout": 0.3}
+        output = await run_agent(config, registry=ToolRegistry(), model=model)
+    assert output.finish_reason == "model_error"
+    assert output.usage["requests"] == len(server.requests) == 3
+
+
 async def test_an_endpoint_that_is_not_there_is_named_without_the_key() -> None:
     async with serving() as server:
         port = server.port

@@ -55,6 +55,30 @@ async def test_a_stream_is_asked_for_with_its_token_counts() -> None:
     assert stream == whole
 
 
+ONLY_STREAMS = [
+    "This model only support stream mode, please enable the stream parameter to access the model.",
+    "The value of the enable_thinking parameter is restricted to True.",
+]
+
+
+@pytest.mark.parametrize("message", ONLY_STREAMS)
+async def test_a_model_that_only_streams_is_asked_for_a_stream_and_read_as_a_whole(message: str) -> None:
+    refusal = http(400, {"error": {"message": message, "code": "invalid_parameter_error"}})
+    async with endpoint(refusal, streamed("Gr", "üß")) as (model, server):
+        first, second = [await model.complete(question()) for _ in range(2)]
+    assert (first.content, first.requests, second.content, second.requests) == ("Grüß", 2, "Grüß", 1)
+    assert ["stream" in request.json() for request in server.requests] == [False, True, True]
+
+
+async def test_an_endpoint_that_neither_streams_nor_does_not_is_left_after_a_few_requests() -> None:
+    only = http(400, {"error": {"message": ONLY_STREAMS[0]}})
+    never = http(400, {"error": {"message": "stream is not supported"}})
+    async with endpoint(only, never, only, never, only) as (model, server):
+        with pytest.raises(ModelError):
+            await model.complete(question())
+    assert len(server.requests) <= 4
+
+
 async def test_pieces_are_told_as_they_come_and_last_the_whole() -> None:
     async with endpoint(streamed("Gr", "üß", " dich")) as (model, _):
         assert await told(model) == (
