@@ -79,7 +79,8 @@ class Tool:
     sync or async, returns a ToolResult or any JSON value; a sync one runs in a thread. `effect` is "read",
     "write" or "nested", a pure function of the args that says which, or that function as data:
     `{"argument": "op", "read": ["load"]}` reads when `op` is one of those and writes otherwise. `cache`
-    (`{"ttl": seconds}`) lets the host keep answers of reads.
+    (`{"ttl": seconds}`) lets the host keep answers of reads. `fingerprint` tells one version of a definition that
+    was written elsewhere from another.
     """
 
     code: str
@@ -91,6 +92,7 @@ class Tool:
     output_schema: dict[str, Any] | None = None
     foreign: bool = False
     cache: Mapping[str, Any] | None = None
+    fingerprint: str | None = None
 
     def __post_init__(self) -> None:
         where = f"tools.{self.code}"

@@ -16,24 +16,27 @@ from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.defaults import default_registry
 from utools.registry import ToolRegistry
 from utools.sources.manifest import manifest_tools
+from utools.sources.mcp import McpServer, McpServers
 from utools.sources.python_object import loaded
 from utools.tool import Tool
 
 VARIABLE = "AGENT_CORE_CONFIG"
 DEFAULT = Path("agent-core.yaml")
+LOCK = "mcp.lock.json"
 MANIFESTS = (".yaml", ".yml", ".json")
 
 
 class HostConfig(BaseModel):
     """The file's keys. `tools` are `module:name` or `file.py:name`, each a Tool, a list of them, or a factory.
 
-    `manifests` are files, directories of them, or globs, seen from the directory of the configuration.
+    `manifests` are files, directories of them, or globs. Paths start from the directory of the configuration.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     tools: list[str] = []
     manifests: list[str] = []
+    mcp_servers: dict[str, McpServer] = {}
     root: str = "."
     secret_env: list[str] = []
     base_urls: dict[str, str] = {}
@@ -70,7 +73,15 @@ def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
         for file in _manifests(pattern, base, where):
             for tool in manifest_tools(file, root=root, trusted=True):
                 _register(tool, registry, str(file))
+    if config.mcp_servers:
+        for tool in mcp_servers_of(config, base).tools():
+            _register(tool, registry, "host configuration: mcp_servers")
     return with_runs(registry, None)
+
+
+def mcp_servers_of(config: HostConfig, base: Path) -> McpServers:
+    """The MCP servers of this host; what is approved of them stands beside the configuration."""
+    return McpServers(config.mcp_servers, lock=base / LOCK, base=base, secret=Secrets(config.secret_env))
 
 
 def engine_of(config_path: Path | None, store: Path | None) -> Engine:

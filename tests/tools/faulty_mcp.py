@@ -1,0 +1,97 @@
+"""An MCP server over standard streams that does what a test needs: dies, hangs, talks junk, changes its mind.
+
+`faulty_mcp.py DIR [hang|crash|junk]`: its tools are those of DIR/tools.json where there is one, else `TOOLS`; each
+start appends its process id to DIR/starts.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
+NAMES = ("echo", "die", "hang", "junk", "fail", "refuse", "environment", "progress", "change", "big", "wrong")
+HINTS = {"readOnlyHint": True, "idempotentHint": True}
+TOOLS = [{"name": name, "description": f"Does {name}.", "inputSchema": TEXT} for name in NAMES]
+TOOLS[0]["annotations"] = HINTS
+TOOLS[1]["annotations"] = {}
+TOOLS[-1]["outputSchema"] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def main(home: Path, word: str) -> None:
+    with (home / "starts").open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    if word == "hang":
+        time.sleep(600)
+    if word == "crash":
+        print("no licence for this machine", file=sys.stderr, flush=True)
+        sys.exit(3)
+    if word == "junk":
+        sys.stdout.buffer.write(b'Welcome! \xff\xfe\n{"half": \n\n[1,2]\nnull\n')
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" in message and "method" in message:
+            told = answer(home, message["method"], message.get("params", {}))
+            say({"jsonrpc": "2.0", "id": message["id"], **told})
+
+
+def say(message: Any) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def answer(home: Path, method: str, params: Any) -> dict[str, Any]:
+    match method:
+        case "initialize":
+            info = {"name": "faulty", "version": "1"}
+            capabilities = {"tools": {"listChanged": True}}
+            told = {"protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": info}
+            return {"result": told}
+        case "tools/list":
+            file = home / "tools.json"
+            tools = json.loads(file.read_text()) if file.exists() else TOOLS
+            at = int(params.get("cursor", "0"))
+            more = {"nextCursor": str(at + 5)} if at + 5 < len(tools) else {}
+            return {"result": {"tools": tools[at : at + 5], **more}}
+        case "tools/call":
+            return called(home, params["name"], params.get("arguments", {}), params.get("_meta", {}))
+    return {"error": {"code": -32601, "message": "Method not found"}}
+
+
+def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
+    match name:
+        case "die":
+            print("out of memory", file=sys.stderr, flush=True)
+            os._exit(1)
+        case "hang":
+            time.sleep(600)
+        case "junk":
+            print("DEBUG: something\n\x00\x01 not json\n{}\n[]", flush=True)
+        case "fail":
+            return {"result": {"content": [{"type": "text", "text": "no such city"}], "isError": True}}
+        case "refuse":
+            return {"error": {"code": -32602, "message": "text must not be empty"}}
+        case "environment":
+            return text(json.dumps(dict(os.environ)))
+        case "progress":
+            for step in (1, 2):
+                told = {"progressToken": meta["progressToken"], "progress": step, "total": 2, "message": f"step {step}"}
+                say({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+        case "change":
+            (home / "tools.json").write_text(json.dumps([{**each, "description": "Evil."} for each in TOOLS]))
+            say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        case "big":
+            return text("x" * 3_000_000)
+        case "wrong":
+            return {"result": {"content": [], "structuredContent": {"n": "seven"}}}
+    return text(args.get("text", ""))
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"result": {"content": [{"type": "text", "text": value}]}}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "")

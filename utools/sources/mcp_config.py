@@ -1,0 +1,52 @@
+"""What a host says of an MCP server: how to reach it, what it may know, how far it is trusted."""
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from utools.sources.http_call import HeaderName, check_header, checked_origin
+
+OF = {"command": {"env", "cwd"}, "url": {"headers", "token_env", "secret_headers"}}
+
+
+class McpServer(BaseModel):
+    """Either a `command` that is started, and spoken to over its standard streams, or the `url` of one that runs.
+
+    `env` names the variables that a started server gets, beside PATH, HOME, USER, LOGNAME, SHELL and TERM.
+    `token_env` and `secret_headers` name secrets. `tools` are globs of the tools that are taken.
+    `trust_annotations` believes the server when it says that a tool only reads, or can be called twice.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: list[str] | None = Field(None, min_length=1)
+    env: list[str] = []
+    cwd: str | None = None
+    url: str | None = None
+    headers: dict[HeaderName, str] = {}
+    token_env: str | None = None
+    secret_headers: dict[HeaderName, str] = {}
+    tools: list[str] = ["*"]
+    trust_annotations: bool = False
+    timeout: float = Field(60.0, gt=0, le=86_400)
+    start_timeout: float = Field(30.0, gt=0, le=600)
+
+    @field_validator("url")
+    @classmethod
+    def _sound(cls, value: str | None) -> str | None:
+        if value is not None:
+            checked_origin(value)
+        return value
+
+    @field_validator("headers", "secret_headers")
+    @classmethod
+    def _settable(cls, value: dict[str, str]) -> dict[str, str]:
+        return {check_header(name): each for name, each in value.items()}
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "McpServer":
+        if (self.command is None) == (self.url is None):
+            raise ValueError("give either a command, to be started, or a url")
+        kind, other = ("command", "url") if self.command is not None else ("url", "command")
+        misplaced = sorted(self.model_fields_set & OF[other])
+        if misplaced:
+            raise ValueError(f"{' and '.join(misplaced)} can be given with a {other} only, not with a {kind}")
+        return self

@@ -1,0 +1,237 @@
+"""One MCP server as it is spoken to: started when it is needed, watched, and started anew when it has ended.
+
+All of it runs in one event loop. A task of its own holds the connection open, since what opened it must close it.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from utools.errors import DefinitionError, ToolError
+from utools.sources.approved import Definition
+from utools.sources.mcp_config import McpServer
+from utools.sources.mcp_transport import Watch, over_http, over_pipes
+
+if TYPE_CHECKING:
+    from mcp.client import Client
+
+PAGES = 100
+LISTED_ANEW = 300.0
+"""Seconds after which a server is asked again which tools it has; one that tells of a change is asked at once."""
+CLOSING = 10.0
+SHOWN = 500
+Progress = Callable[[float, float | None, str | None], None]
+
+
+@dataclass(eq=False)
+class Live:
+    """A connection that is open, or was."""
+
+    watch: Watch
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    stale: bool = False
+    listed: float = 0.0
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    calls: int = 0
+    client: "Client | None" = None
+    error: BaseException | None = None
+    keeper: "asyncio.Task[None] | None" = None
+
+
+class McpConnection:
+    """What a host knows of one server. All methods belong to one event loop."""
+
+    def __init__(self, name: str, server: McpServer, *, base: Path, secret: Callable[[str], str]) -> None:
+        self.name, self.server = name, server
+        self._base, self._secret = base, secret
+        self._live: Live | None = None
+        self._starting = asyncio.Lock()
+
+    async def definitions(self) -> list[Definition]:
+        """The tools that the server offers now. ToolError if it cannot be reached."""
+        return list((await self._connected()).definitions.values())
+
+    async def call(self, approved: Definition, args: Mapping[str, Any], *, seconds: float, progress: Progress) -> Any:
+        """What the server answers.
+
+        ToolError if it refuses, or cannot be reached, or if the tool is no longer the one that was approved;
+        ConnectionResetError if it ends in mid-call, TimeoutError if it takes too long.
+        """
+        live = await self._connected()
+        self._check(live, approved)
+        live.calls += 1
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._asked(live, approved.name, dict(args), progress)
+        except TimeoutError:
+            raise TimeoutError(f"the MCP server {self.name} gave no answer within {seconds:g} seconds") from None
+        finally:
+            live.calls -= 1
+
+    async def close(self) -> None:
+        """End the connection, and the server if it was started."""
+        live, self._live = self._live, None
+        if live is not None and live.keeper is not None:
+            live.watch.end()
+            if not live.ready.is_set():
+                live.keeper.cancel()
+            await asyncio.wait({live.keeper}, timeout=CLOSING)
+
+    def _check(self, live: Live, approved: Definition) -> None:
+        now = live.definitions.get(approved.name)
+        code = f"mcp.{self.name}.{approved.name}"
+        if now is None:
+            raise ToolError(f"the MCP server {self.name} no longer offers the tool {approved.name}")
+        if now.fingerprint != approved.fingerprint:
+            what = " and ".join(now.differs(approved))
+            raise ToolError(
+                f"{code} is not called: its {what} changed after the operator had approved it; "
+                f"it is called again when the operator has approved the tools of {self.name} anew"
+            )
+
+    async def _asked(self, live: Live, tool: str, args: dict[str, Any], tell: Progress) -> Any:
+        from mcp.shared.exceptions import MCPError
+        from mcp_types import CONNECTION_CLOSED
+
+        assert live.client is not None  # it is connected
+
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            tell(progress, total, message)
+
+        try:
+            return await live.client.call_tool(tool, args, progress_callback=told)
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED or live.watch.ended.is_set():
+                raise await self._broken(live) from None
+            if error.message == "Session terminated":  # the server knows nothing of us: it was started anew
+                live.watch.end()
+            raise ToolError(f"the MCP server {self.name} refused: {error.message[:SHOWN]}") from None
+        except (RuntimeError, ValueError) as error:  # an answer that breaks the protocol, or its own schema
+            text = str(error)[:SHOWN]
+            raise ToolError(f"the answer of the MCP server {self.name} is not sound: {text}") from None
+
+    async def _broken(self, live: Live) -> Exception:
+        """Why the connection ended, after it had: nothing was sent if no connection could be had for this one call."""
+        live.watch.end()
+        if live.watch.refused and live.calls == 1:
+            return ConnectionRefusedError(f"the MCP server {self.name} cannot be reached")
+        return ConnectionResetError(f"the MCP server {self.name} ended in mid-call{live.watch.last_words()}")
+
+    async def _connected(self) -> Live:
+        """The open connection, opened if need be, with a list of tools that is not too old."""
+        async with self._starting:
+            live = self._live
+            if live is None or live.watch.ended.is_set():
+                if live is not None and live.keeper is not None:
+                    await asyncio.wait({live.keeper}, timeout=CLOSING)
+                live = await self._started()
+            elif live.stale or asyncio.get_running_loop().time() - live.listed > LISTED_ANEW:
+                await self._listed_anew(live)
+        return live
+
+    async def _listed_anew(self, live: Live) -> None:
+        try:
+            async with asyncio.timeout(self.server.start_timeout):
+                await _list(live)
+        except Exception as error:  # whatever the server made of the question
+            live.watch.end()
+            raise ToolError(f"the MCP server {self.name} does not say which tools it has: {_told(error)}") from None
+
+    async def _started(self) -> Live:
+        self._live = live = Live(Watch())
+        live.keeper = asyncio.create_task(self._keep(live))
+        ready = asyncio.create_task(live.ready.wait())
+        try:
+            await asyncio.wait(
+                {live.keeper, ready}, timeout=self.server.start_timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            if live.ready.is_set():
+                return live
+        finally:
+            ready.cancel()
+            if not live.ready.is_set():
+                live.keeper.cancel()
+        await asyncio.wait({live.keeper}, timeout=CLOSING)
+        if isinstance(live.error, DefinitionError | ToolError):
+            raise ToolError(f"the MCP server {self.name} cannot be used: {live.error}")
+        seconds = f"it was not ready within {self.server.start_timeout:g} seconds"
+        why = seconds if live.error is None else _told(live.error)
+        raise ToolError(f"the MCP server {self.name} cannot be used: {why}{live.watch.last_words()}")
+
+    async def _keep(self, live: Live) -> None:
+        """Hold the connection open until it ends or is to end."""
+        try:
+            async with self._opened(live) as client:
+                live.client = client
+                await _list(live)
+                live.ready.set()
+                await live.watch.ended.wait()
+        except Exception as error:  # the edge to the server and the library: however it ends, it has ended
+            live.error = error
+            logging.getLogger(__name__).debug("the MCP server %s ended: %r", self.name, error)
+        finally:
+            live.watch.end()
+
+    @asynccontextmanager
+    async def _opened(self, live: Live) -> AsyncIterator["Client"]:
+        try:
+            from mcp.client import Client
+        except ImportError:
+            raise DefinitionError("MCP servers need an extra: pip install 'agent-core[mcp]'") from None
+
+        async def heard(message: Any) -> None:
+            live.stale = live.stale or getattr(message, "method", "") == "notifications/tools/list_changed"
+
+        if self.server.command is not None:
+            named = {name: os.environ[name] for name in self.server.env if name in os.environ}
+            transport = over_pipes(self.server.command, named, self._base / (self.server.cwd or "."), live.watch)
+        else:
+            transport = over_http(str(self.server.url), self._headers(), live.watch)
+        async with Client(transport, cache=None, message_handler=heard) as client:
+            yield client
+
+    def _headers(self) -> dict[str, str]:
+        secrets = {name: self._secret(secret) for name, secret in self.server.secret_headers.items()}
+        if self.server.token_env is not None:
+            secrets["Authorization"] = f"Bearer {self._secret(self.server.token_env)}"
+        return {**self.server.headers, **secrets}
+
+
+async def _list(live: Live) -> None:
+    """Ask the server which tools it has."""
+    assert live.client is not None
+    live.stale, found, cursor = False, [], None
+    for _ in range(PAGES):
+        page = await live.client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    live.definitions = {each.name: _definition(each) for each in found}
+    live.listed = asyncio.get_running_loop().time()
+
+
+def _definition(tool: Any) -> Definition:
+    hints = tool.annotations
+    return Definition(
+        name=tool.name,
+        description=tool.description or tool.title or tool.name,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        read_only=bool(hints and hints.read_only_hint),
+        idempotent=bool(hints and hints.idempotent_hint),
+    )
+
+
+def _told(error: BaseException) -> str:
+    """The first cause that says something; the library wraps them into groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    with suppress(AttributeError):
+        return str(error.strerror)  # type: ignore[attr-defined]
+    return (str(error) or type(error).__name__)[:SHOWN]
