@@ -34,6 +34,7 @@ def test_default_registry_has_the_built_in_tools_with_a_word_on_each() -> None:
         "calculator",
         "context_manager",
         "echo",
+        "email",
         "feishu_bot",
         "file_search",
         "formatter",

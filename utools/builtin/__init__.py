@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from utools.builtin.calculator import calculator
 from utools.builtin.echo import echo
+from utools.builtin.email import email
 from utools.builtin.feishu_bot import feishu_bot
 from utools.builtin.files import file_search, read_file, write_file
 from utools.builtin.formatter import formatter
@@ -24,6 +25,7 @@ __all__ = [
     "calculator",
     "context_manager",
     "echo",
+    "email",
     "feishu_bot",
     "file_search",
     "formatter",
@@ -42,6 +44,7 @@ def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "Context
         calculator(),
         context_manager(context_store or SqliteContextStore()),
         echo(),
+        email(root),
         feishu_bot(),
         file_search(root),
         formatter(),

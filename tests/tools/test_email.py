@@ -1,0 +1,154 @@
+"""email against a real SMTP server on loopback: who gets what, and what is never sent."""
+
+import socket
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.policy import default
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
+
+from utools import ToolContext, ToolRegistry, ToolResult
+from utools.builtin.email import email
+
+
+class Mailbox:
+    """Keeps what it is sent; refuses `nobody@…`, hangs up on what holds HANG UP, takes one password."""
+
+    def __init__(self) -> None:
+        self.mails: list[Envelope] = []
+
+    async def handle_RCPT(self, server: Any, session: Session, envelope: Envelope, address: str, _: Any) -> str:
+        if address.startswith("nobody@"):
+            return "550 no such user here"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: Any, session: Session, envelope: Envelope) -> str:
+        if b"HANG UP" in (envelope.content or b""):
+            server.transport.close()
+            return ""
+        if b"SPAM" in (envelope.content or b""):
+            return "554 that is spam"
+        self.mails.append(envelope)
+        return "250 taken"
+
+
+def _password(server: Any, session: Any, envelope: Any, mechanism: str, told: Any) -> AuthResult:
+    return AuthResult(success=isinstance(told, LoginPassword) and told.password == b"sesame-open", handled=False)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def mailbox() -> Iterator[tuple[Mailbox, Controller]]:
+    box = Mailbox()
+    controller = Controller(
+        box,
+        hostname="127.0.0.1",
+        port=_free_port(),
+        authenticator=_password,
+        auth_require_tls=False,
+        auth_required=False,
+    )
+    controller.start()
+    yield box, controller
+    controller.stop()
+
+
+async def sent(controller: Controller | int, root: Path = Path(), **args: Any) -> ToolResult:
+    port = controller if isinstance(controller, int) else controller.server.sockets[0].getsockname()[1]
+    presets = {
+        "host": "127.0.0.1",
+        "port": port,
+        "security": "none",
+        "sender": "desk@example.com",
+        "allowed_recipients": ["*@example.com", "Ann@Other.org"],
+    }
+    secrets = {"MAIL_USER": "desk", "MAIL_PASSWORD": "sesame-open", "WRONG": "guess"}
+    context = ToolContext(secret=lambda name: secrets[name], idempotency_key="run/agent/4")
+    usual = {"to": ["bob@example.com"], "subject": "Grüße", "text": "Hello,\n.\nBob\n"}
+    return await ToolRegistry([email(root)]).execute("email", {**presets, **usual, **args}, context)
+
+
+Box = tuple[Mailbox, Controller]
+
+
+async def test_a_message_arrives_as_it_was_written(mailbox: Box, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x;y\n")
+    result = await sent(mailbox[1], tmp_path, cc=["ann@other.org"], html="<p>Hello</p>", attachments=["a.csv"])
+    assert result.output == {"sent_to": ["bob@example.com", "ann@other.org"]}
+    (envelope,) = mailbox[0].mails
+    assert envelope.rcpt_tos == ["bob@example.com", "ann@other.org"]
+    message: Any = message_from_bytes(envelope.content or b"", policy=default)
+    assert (message["Subject"], message["Cc"], message["Message-ID"]) == (
+        "Grüße",
+        "ann@other.org",
+        "<run.agent.4@example.com>",
+    )
+    assert message.get_body(("plain",)).get_content().split() == ["Hello,", ".", "Bob"]
+    (attachment,) = message.iter_attachments()
+    assert (attachment.get_filename(), attachment.get_content().strip()) == ("a.csv", "x;y")
+
+
+NEVER: dict[str, dict[str, Any]] = {
+    "another_domain": {"to": ["eve@evil.org"]},
+    "suffix": {"to": ["eve@example.com.evil.org"]},
+    "prefix": {"to": ["eve@evil-example.com"]},
+    "second_recipient": {"to": ["bob@example.com", "eve@evil.org"]},
+    "copy": {"cc": ["eve@evil.org"]},
+    "two_in_one": {"to": ["bob@example.com,eve@evil.org"]},
+    "named": {"to": ["Eve <eve@evil.org>"]},
+    "two_at": {"to": ["eve@evil.org@example.com"]},
+    "line_break": {"to": ["bob@example.com\nBcc: eve@evil.org"]},
+    "line_break_in_the_subject": {"subject": "Hi\r\nBcc: eve@evil.org"},
+    "outside": {"attachments": ["../secret"]},
+    "etc": {"attachments": ["/etc/passwd"]},
+    "nobody_allowed": {"allowed_recipients": []},
+}
+
+
+@pytest.mark.parametrize("args", NEVER.values(), ids=NEVER)
+async def test_what_is_not_allowed_is_never_sent(mailbox: Box, tmp_path: Path, args: dict[str, Any]) -> None:
+    result = await sent(mailbox[1], tmp_path, **args)
+    assert not result.success
+    assert mailbox[0].mails == []
+
+
+async def test_a_refused_recipient_is_told_and_the_others_get_it(mailbox: Box) -> None:
+    result = await sent(mailbox[1], to=["bob@example.com", "nobody@example.com"])
+    assert result.output == {
+        "sent_to": ["bob@example.com"],
+        "refused": {"nobody@example.com": "550 no such user here"},
+    }
+    none = await sent(mailbox[1], to=["nobody@example.com"])
+    assert (none.success, "550 no such user" in str(none.error)) == (False, True)
+
+
+async def test_the_password_is_used_and_told_nowhere(mailbox: Box) -> None:
+    assert (await sent(mailbox[1], user_env="MAIL_USER", password_env="MAIL_PASSWORD")).success
+    wrong = await sent(mailbox[1], user_env="MAIL_USER", password_env="WRONG")
+    assert "refused the user or the password" in str(wrong.error)
+    assert "guess" not in str(wrong)
+
+
+async def test_a_server_that_is_not_there_was_sent_nothing_one_that_hangs_up_maybe(mailbox: Box) -> None:
+    refused = await sent(1)
+    assert refused.metadata == {"transient": True}
+    lost = await sent(mailbox[1], text="HANG UP")
+    assert lost.metadata.get("cut_off")
+    spam = await sent(mailbox[1], text="SPAM")
+    assert (spam.metadata, "554 that is spam" in str(spam.error)) == ({}, True)
+
+
+async def test_a_server_without_tls_gets_nothing_when_tls_is_asked_for(mailbox: Box) -> None:
+    for security in ("starttls", "tls"):
+        result = await sent(mailbox[1], security=security)
+        assert not result.success
+    assert mailbox[0].mails == []
