@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from agent_core import Action, Final, parse
 from agent_core.loop.prose import Prose
-from agent_core.prompts.render import NAMES, built_in, templates
+from agent_core.prompts.render import LIMITS, NAMES, built_in, render, templates
 from agent_core.prompts.tools import tool_definitions
 
 SIGNATURES: list[tuple[dict[str, Any], str]] = [
@@ -64,12 +65,38 @@ def test_templates_are_filled_once_and_by_dollar_signs_alone(template: str, text
     assert Prose({"observation": template}).observation("sum", "50 % $ok %(tool)s") == text
 
 
-def test_the_built_in_examples_follow_the_protocol() -> None:
-    from agent_core import parse
+LANGUAGES = ("en", "zh")
 
-    for language, who in (("en", "You: "), ("zh", "你：")):
-        replies = [
-            line.removeprefix(who) for line in built_in(language, "examples").splitlines() if line.startswith(who)
-        ]
-        kinds = [type(parse(reply)).__name__ for reply in replies]
-        assert kinds == ["Action", "Final", "Action", "Action", "Final", "Final"]
+
+def replies(language: str, name: str) -> list[str]:
+    """The replies that a template shows, whoever is said to speak."""
+    return [
+        line[line.index("{") : line.rindex("}") + 1]
+        for line in built_in(language, name).splitlines()
+        if '{"type"' in line
+    ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_built_in_examples_follow_the_protocol(language: str) -> None:
+    kinds = [type(parse(reply)).__name__ for reply in replies(language, "examples")]
+    assert kinds == ["Action", "Final", "Action", "Action", "Final", "Final"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_examples_observe_in_the_words_of_the_loop(language: str) -> None:
+    shown = render(built_in(language, "observation"), {"tool": "weather", "observation": '{"celsius":4}'})
+    assert shown in built_in(language, "examples")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_two_legal_forms_stand_before_the_tools(language: str) -> None:
+    action, final = replies(language, "system")
+    assert isinstance(parse(action.replace("...", "")), Action)
+    assert isinstance(parse(final), Final)
+    assert built_in(language, "system").index(final) < built_in(language, "system").index("$tool_definitions")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_limits_in_force_are_told(language: str) -> None:
+    assert all(f"${name}" in built_in(language, "system") for name in LIMITS)
