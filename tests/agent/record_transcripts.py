@@ -44,6 +44,11 @@ def counted(content: str, tokens: int) -> dict[str, Any]:
     return {"content": content, "usage": {"input_tokens": tokens, "output_tokens": 10}}
 
 
+def calls(*made: tuple[str, dict[str, Any]], thought: str = "") -> dict[str, Any]:
+    """A reply with native calls side by side."""
+    return {"content": thought, "calls": [{"name": tool, "arguments": args} for tool, args in made]}
+
+
 SEND = action("send", to="ann@example.org", text="The order has left.")
 ORDER = "Where is order 17? Write to ann@example.org."
 CHILD = {"model": "scripted", "max_steps": 4, "allowed_tools": ["find", "add"], "system_prompt": "Be brief."}
@@ -127,6 +132,34 @@ CASES: Mapping[str, Case] = {
     "narrowed_arguments": Case(
         [action("find", q="all"), action("find", q="order 17"), final("It is on its way.")],
         {"allowed_tools": [{"tool": "find", "args": {"properties": {"q": {"pattern": "order [0-9]+"}}}}]},
+    ),
+    "native_batch": Case(
+        [
+            calls(("find", {"q": "order 17"}), ("add", {"a": 1, "b": 2}), thought="Both at once."),
+            {"content": "It is on its way, and the sum is 3."},
+        ],
+        {"protocol": "tools"},
+    ),
+    "native_repaired": Case(
+        [
+            {"content": "", "calls": [{"name": "find", "arguments": '{"q":'}]},
+            calls(("find", {"q": 17}), ("shell", {"q": "x"})),
+            calls(("find", {"q": "order 17"})),
+            {"content": "It is on its way."},
+        ],
+        {"protocol": "tools", "max_repairs": 2},
+    ),
+    "native_batch_decided": Case(
+        [
+            calls(
+                ("find", {"q": "order 17"}),
+                ("send", {"to": "ann@example.org", "text": "The order has left."}),
+                ("add", {"a": 1, "b": 2}),
+            ),
+            {"content": "Sent."},
+        ],
+        {**SENT, "allowed_tools": ["find", "add", *SENT["allowed_tools"]], "protocol": "tools", "language": "zh"},
+        [Edit({"to": "ann@example.org", "text": "It has left."})],
     ),
     "chinese": Case(
         [action("find", "先查一下订单。", q="订单 17"), "好的,我再想想。", final("订单已经发出。")],
