@@ -3,17 +3,22 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
 from typing import Any
 
 from utools.context.turns import INSTRUCTING, Message
+from utools.jsonvalue import as_json
 
 UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]")
+LONGEST = 64
+AROUND = 8
+"""How deep arguments lie in a shape."""
 SILENCE = "(empty)"  # vendors refuse an empty text
 
 
 def openai(messages: Sequence[Message]) -> list[Message]:
     """Chat Completions: the neutral shape, with calls that say their type and names that OpenAI allows."""
-    return [{**each, **_openai_calls(each)} for each in messages]
+    return [{**_openai_named(each), **_openai_calls(each)} for each in messages]
 
 
 def anthropic(messages: Sequence[Message]) -> dict[str, Any]:
@@ -42,6 +47,12 @@ def gemini(messages: Sequence[Message]) -> dict[str, Any]:
 FORMATS: dict[str, Callable[[Sequence[Message]], Any]] = {"openai": openai, "gemini": gemini, "anthropic": anthropic}
 
 
+def _openai_named(message: Message) -> Message:
+    """The message, its name only where OpenAI has one, and as it may be there."""
+    named = {key: value for key, value in message.items() if key != "name"}
+    return {**named, "name": _safe(message["name"])} if message.get("name") and message["role"] != "tool" else named
+
+
 def _openai_calls(message: Message) -> Message:
     calls = [
         {"id": call["id"], "type": "function", "function": {**call["function"], "name": _name(call)}}
@@ -53,11 +64,11 @@ def _openai_calls(message: Message) -> Message:
 def _anthropic_blocks(message: Message) -> list[dict[str, Any]]:
     text = message.get("content") or ""
     if message["role"] == "tool":
-        result = {"type": "tool_result", "tool_use_id": _safe(message["tool_call_id"]), "content": text or SILENCE}
+        result = {"type": "tool_result", "tool_use_id": _safe_id(message["tool_call_id"]), "content": text or SILENCE}
         return [result]
     said = [{"type": "text", "text": text}] if text.strip() else []
     calls = [
-        {"type": "tool_use", "id": _safe(call["id"]), "name": _name(call), "input": _arguments(call)}
+        {"type": "tool_use", "id": _safe_id(call["id"]), "name": _name(call), "input": _arguments(call)}
         for call in message.get("tool_calls") or ()
     ]
     return said + calls
@@ -102,7 +113,14 @@ def _name(call: dict[str, Any]) -> str:
 
 
 def _safe(name: str) -> str:
-    return UNNAMEABLE.sub("_", name)[:64]
+    return UNNAMEABLE.sub("_", name)[:LONGEST] or "_"
+
+
+def _safe_id(given: str) -> str:
+    """An id as Anthropic takes it. One that has to change stays apart from all others, and is the same every time."""
+    if given == _safe(given):
+        return given
+    return f"{_safe(given)[: LONGEST - 17]}_{sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _arguments(call: dict[str, Any]) -> dict[str, Any]:
@@ -110,9 +128,9 @@ def _arguments(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object(text: str, key: str) -> dict[str, Any]:
-    """A JSON object from its text; any other text becomes the value of `key`."""
+    """A JSON object from its text; any other text becomes the value of `key`, numbers that no JSON holds too."""
     try:
-        value = json.loads(text)
+        value = as_json(json.loads(text), depth=AROUND)
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {key: text}

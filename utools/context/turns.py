@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from utools.errors import ToolError
+from utools.jsonvalue import NotJson, as_json
 
 Message = dict[str, Any]
 Turn = list[Message]
@@ -47,6 +48,10 @@ def last_turn(messages: Sequence[Message]) -> Turn:
     first = asked[-1]
     turn = [_neutral(each, at) for at, each in enumerate(messages[first:], first)]
     check_calls(turn, first)
+    try:
+        as_json(turn)
+    except NotJson as error:  # it could be stored, but never be read back
+        raise ToolError(f"the turn cannot be stored: {error}") from None
     return turn
 
 
