@@ -1,6 +1,7 @@
 """Host configuration: which tools, which root, which secrets and endpoints this host offers to workflows."""
 
 import os
+from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agent_core.errors import DefinitionError
 from agent_core.secrets import Secrets
 from engine_shim.graph.document import read_document
-from engine_shim.graph.problem import Faulty, Problem, problems_of
+from engine_shim.graph.problem import Faulty, Place, Problem, problems_of
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.runner import Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
@@ -17,12 +18,14 @@ from utools.defaults import default_registry
 from utools.registry import ToolRegistry
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp import McpServer, McpServers
+from utools.sources.openapi import OpenApi, openapi_tools
 from utools.sources.python_object import loaded
+from utools.sources.remote import RemoteHost, RemoteHosts
 from utools.tool import Tool
 
 VARIABLE = "AGENT_CORE_CONFIG"
 DEFAULT = Path("agent-core.yaml")
-LOCK = "mcp.lock.json"
+LOCK = "agent-core.lock.json"
 MANIFESTS = (".yaml", ".yml", ".json")
 
 
@@ -37,6 +40,8 @@ class HostConfig(BaseModel):
     tools: list[str] = []
     manifests: list[str] = []
     mcp_servers: dict[str, McpServer] = {}
+    openapi: dict[str, OpenApi] = {}
+    remote: dict[str, RemoteHost] = {}
     root: str = "."
     secret_env: list[str] = []
     base_urls: dict[str, str] = {}
@@ -53,8 +58,14 @@ def host_config(path: Path | None) -> tuple[HostConfig, Path]:
     try:
         return HostConfig.model_validate({} if data is None else data), file.parent
     except ValidationError as error:
-        problems = problems_of(error, lambda _: HostConfig.model_fields)
+        problems = problems_of(error, _keys)
         raise Faulty([Problem(f"{file}: {each.where}".removesuffix(": "), each.message) for each in problems]) from None
+
+
+def _keys(place: Place) -> Iterable[str]:
+    """The keys that there are at a place of the file."""
+    within = {"mcp_servers": McpServer, "openapi": OpenApi, "remote": RemoteHost}
+    return within.get(str(place[0]), HostConfig).model_fields if len(place) > 2 else HostConfig.model_fields
 
 
 def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
@@ -73,15 +84,22 @@ def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
         for file in _manifests(pattern, base, where):
             for tool in manifest_tools(file, root=root, trusted=True):
                 _register(tool, registry, str(file))
-    if config.mcp_servers:
-        for tool in mcp_servers_of(config, base).tools():
-            _register(tool, registry, "host configuration: mcp_servers")
+    for name, document in config.openapi.items():
+        for tool in openapi_tools(name, document, base):
+            _register(tool, registry, f"host configuration: openapi/{name}")
+    for source in foreign_of(config, base):
+        for tool in source.tools():
+            _register(tool, registry, f"host configuration: {source.where}")
     return with_runs(registry, None)
 
 
-def mcp_servers_of(config: HostConfig, base: Path) -> McpServers:
-    """The MCP servers of this host; what is approved of them stands beside the configuration."""
-    return McpServers(config.mcp_servers, lock=base / LOCK, base=base, secret=Secrets(config.secret_env))
+def foreign_of(config: HostConfig, base: Path) -> list[McpServers | RemoteHosts]:
+    """The sources of this host whose tools are described elsewhere; what is approved of them stands beside its file."""
+    lock, secret = base / LOCK, Secrets(config.secret_env)
+    return [
+        *([McpServers(config.mcp_servers, lock=lock, base=base, secret=secret)] if config.mcp_servers else ()),
+        *([RemoteHosts(config.remote, lock=lock, secret=secret)] if config.remote else ()),
+    ]
 
 
 def engine_of(config_path: Path | None, store: Path | None) -> Engine:

@@ -35,7 +35,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def start(**servers: Any) -> McpServers:
         read = {name: McpServer.model_validate(each) for name, each in servers.items()}
-        made.append(McpServers(read, lock=tmp_path / "mcp.lock.json", base=tmp_path, secret=lambda name: TOKEN))
+        made.append(McpServers(read, lock=tmp_path / "lock.json", base=tmp_path, secret=lambda name: TOKEN))
         return made[-1]
 
     yield start
@@ -450,13 +450,24 @@ async def test_new_tools_wait_for_approval_and_gone_ones_are_errors(start: Start
 
 def test_a_lock_that_was_changed_by_hand_is_refused(start: Start, tmp_path: Path) -> None:
     start(own=faulty(tmp_path)).tools()
-    lock = tmp_path / "mcp.lock.json"
+    lock = tmp_path / "lock.json"
     lock.write_text(lock.read_text().replace("Does echo.", "Does everything."))
-    with pytest.raises(DefinitionError, match="own/echo: was changed by hand"):
-        start(own=faulty(tmp_path)).tools()
+    servers = start(own=faulty(tmp_path))
+    with pytest.raises(DefinitionError, match="mcp_servers/own/echo: was changed by hand"):
+        servers.tools()
+    servers.approve()
+    assert "Does echo." in {tool.description for tool in servers.tools()}
     lock.write_text("{")
     with pytest.raises(DefinitionError, match="not a list of approved tools"):
         start(own=faulty(tmp_path)).tools()
+
+
+def test_approving_one_source_leaves_the_others(start: Start, tmp_path: Path) -> None:
+    one, other = start(own=faulty(tmp_path)), start(other=faulty(tmp_path))
+    assert one.tools()
+    assert other.tools()
+    one.approve()
+    assert set(json.loads((tmp_path / "lock.json").read_text())["sources"]) == {"mcp_servers/own", "mcp_servers/other"}
 
 
 def test_a_tool_whose_schema_is_none_is_left_out(
@@ -466,14 +477,14 @@ def test_a_tool_whose_schema_is_none_is_left_out(
     codes = {tool.code for tool in start(own=faulty(tmp_path)).tools()}
     assert "mcp.own.echo" not in codes
     assert "mcp.own.junk" in codes
-    assert "the tool echo of the MCP server own is left out" in caplog.text
+    assert "the tool echo of own is left out" in caplog.text
 
 
 def test_names_that_no_code_can_have_are_replaced_and_may_not_collide(start: Start, tmp_path: Path) -> None:
     tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("a b", "c/d")]
     (tmp_path / "tools.json").write_text(json.dumps(tools))
     assert [tool.code for tool in start(own=faulty(tmp_path)).tools()] == ["mcp.own.a_b", "mcp.own.c_d"]
-    (tmp_path / "mcp.lock.json").unlink()
+    (tmp_path / "lock.json").unlink()
     (tmp_path / "tools.json").write_text(json.dumps([*tools, {"name": "a_b", "inputSchema": {"type": "object"}}]))
     with pytest.raises(DefinitionError, match=r"two of its tools would be called mcp\.own\.a_b"):
         start(own=faulty(tmp_path)).tools()
@@ -499,5 +510,5 @@ def test_a_bad_configuration_is_refused(server: dict[str, Any], told: str) -> No
 
 
 def test_a_server_s_name_fits_into_codes(tmp_path: Path) -> None:
-    with pytest.raises(DefinitionError, match="a server's name is"):
+    with pytest.raises(DefinitionError, match="a name here is"):
         McpServers({"a.b": McpServer(command=["x"])}, lock=tmp_path / "lock.json")

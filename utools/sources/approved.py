@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -44,9 +44,9 @@ class Definition(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What approving a server anew would change."""
+    """What approving a source anew would change."""
 
-    server: str
+    source: str
     tool: str
     kind: Literal["new", "changed", "gone"]
     before: Definition | None = None
@@ -56,72 +56,74 @@ class Change:
 class _Entry(Definition):
     sha256: str
 
+    def definition(self) -> Definition:
+        return Definition(**self.model_dump(exclude={"sha256"}))
+
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     format: Literal[1] = 1
-    servers: dict[str, list[_Entry]] = {}
+    sources: dict[str, list[_Entry]] = {}
 
 
-@dataclass
 class Approved:
-    """The lock file. It is read once, and written whole."""
+    """The lock file, of which several may write their own part."""
 
-    path: Path
-    _servers: dict[str, list[Definition]] | None = field(default=None, repr=False)
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
-    def of(self, server: str) -> list[Definition] | None:
-        """What is approved of a server; None if nobody has ever looked at it."""
-        return self._read().get(server)
+    def of(self, source: str) -> list[Definition] | None:
+        """What is approved of a source; None if nobody has ever looked at it.
 
-    def write(self, servers: Mapping[str, Sequence[Definition]]) -> None:
-        """Approve these definitions of these servers. DefinitionError if that cannot be kept."""
-        together = {**self._read(), **{name: list(found) for name, found in servers.items()}}
-        entries = {
-            name: [_Entry(**dict(each), sha256=each.fingerprint) for each in together[name]]
-            for name in sorted(together)
+        DefinitionError for a definition that was changed in the file, and not approved.
+        """
+        entries = self._read().get(source)
+        for each in entries or ():
+            if each.fingerprint != each.sha256:
+                told = "was changed by hand after it had been approved; approve the tools of this source again"
+                raise DefinitionError(told, where=f"{self._path}: {source}/{each.name}")
+        return None if entries is None else [each.definition() for each in entries]
+
+    def seen(self, source: str) -> list[Definition]:
+        """The same, whoever wrote it."""
+        return [each.definition() for each in self._read().get(source, ())]
+
+    def write(self, sources: Mapping[str, Sequence[Definition]]) -> None:
+        """Approve these definitions of these sources. DefinitionError if that cannot be kept."""
+        own = {
+            name: [_Entry(**dict(each), sha256=each.fingerprint) for each in found] for name, found in sources.items()
         }
-        told = {"format": 1, **_File(servers=entries).model_dump(exclude_defaults=True)}
-        text = json.dumps(told, indent=1, ensure_ascii=False)
+        together = {**self._read(), **own}
+        told = _File(sources={name: together[name] for name in sorted(together)}).model_dump(exclude_defaults=True)
+        text = json.dumps({"format": 1, **told}, indent=1, ensure_ascii=False)
         try:
-            _replace(self.path, f"{text}\n".encode("utf-8", "backslashreplace"))
+            _replace(self._path, f"{text}\n".encode("utf-8", "backslashreplace"))
         except OSError as error:
             why = f"the approved tools cannot be written down: {error.strerror}; do it once where that is possible"
-            raise DefinitionError(why, where=str(self.path)) from None
-        self._servers = together
+            raise DefinitionError(why, where=str(self._path)) from None
 
-    def _read(self) -> dict[str, list[Definition]]:
-        if self._servers is None:
-            try:
-                read = _File.model_validate_json(self.path.read_bytes())
-            except FileNotFoundError:
-                read = _File()
-            except (OSError, ValidationError) as error:
-                told = f"not a list of approved tools: {str(error)[:300]}"
-                raise DefinitionError(told, where=str(self.path)) from None
-            self._servers = {name: [self._own(name, each) for each in found] for name, found in read.servers.items()}
-        return self._servers
-
-    def _own(self, server: str, entry: _Entry) -> Definition:
-        definition = Definition(**entry.model_dump(exclude={"sha256"}))
-        if definition.fingerprint != entry.sha256:
-            told = "was changed by hand after it had been approved; approve the server's tools again"
-            raise DefinitionError(told, where=f"{self.path}: {server}/{entry.name}")
-        return definition
+    def _read(self) -> "dict[str, list[_Entry]]":
+        try:
+            return _File.model_validate_json(self._path.read_bytes()).sources
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValidationError) as error:
+            told = f"not a list of approved tools, delete it to approve anew: {str(error)[:300]}"
+            raise DefinitionError(told, where=str(self._path)) from None
 
 
-def changes(server: str, before: Sequence[Definition], after: Sequence[Definition]) -> list[Change]:
+def changes(source: str, before: Sequence[Definition], after: Sequence[Definition]) -> list[Change]:
     """What is new, changed and gone."""
     old, new = {each.name: each for each in before}, {each.name: each for each in after}
     return [
-        *(Change(server, name, "new", None, each) for name, each in new.items() if name not in old),
+        *(Change(source, name, "new", None, each) for name, each in new.items() if name not in old),
         *(
-            Change(server, name, "changed", old[name], new[name])
+            Change(source, name, "changed", old[name], new[name])
             for name in old
             if name in new and old[name] != new[name]
         ),
-        *(Change(server, name, "gone", each, None) for name, each in old.items() if name not in new),
+        *(Change(source, name, "gone", each, None) for name, each in old.items() if name not in new),
     ]
 
 

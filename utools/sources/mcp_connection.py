@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from utools.errors import DefinitionError, ToolError
 from utools.sources.approved import Definition
+from utools.sources.foreign import check_unchanged
 from utools.sources.mcp_config import McpServer
 from utools.sources.mcp_transport import Watch, over_http, over_pipes
 
@@ -63,7 +64,7 @@ class McpConnection:
         ConnectionResetError if it ends in mid-call, TimeoutError if it takes too long.
         """
         live = await self._connected()
-        self._check(live, approved)
+        check_unchanged(f"the MCP server {self.name}", approved, live.definitions.get(approved.name))
         live.calls += 1
         try:
             async with asyncio.timeout(seconds):
@@ -81,18 +82,6 @@ class McpConnection:
             if not live.ready.is_set():
                 live.keeper.cancel()
             await asyncio.wait({live.keeper}, timeout=CLOSING)
-
-    def _check(self, live: Live, approved: Definition) -> None:
-        now = live.definitions.get(approved.name)
-        code = f"mcp.{self.name}.{approved.name}"
-        if now is None:
-            raise ToolError(f"the MCP server {self.name} no longer offers the tool {approved.name}")
-        if now.fingerprint != approved.fingerprint:
-            what = " and ".join(now.differs(approved))
-            raise ToolError(
-                f"{code} is not called: its {what} changed after the operator had approved it; "
-                f"it is called again when the operator has approved the tools of {self.name} anew"
-            )
 
     async def _asked(self, live: Live, tool: str, args: dict[str, Any], tell: Progress) -> Any:
         from mcp.shared.exceptions import MCPError

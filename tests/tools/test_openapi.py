@@ -1,0 +1,221 @@
+"""Operations of an OpenAPI document as tools: their schemas, the requests they make, what is said of a bad document."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from loopback import Loopback, http, serving
+
+from utools import DefinitionError, Tool, ToolContext, ToolRegistry, ToolResult
+from utools.sources.openapi import OpenApi, openapi_tools
+
+TOKEN = "token-of-the-operator-1234"
+SHOP = """\
+openapi: 3.0.3
+info: {title: Shop, version: "1"}
+servers:
+  - url: "{scheme}://shop.example.com/{version}"
+    variables: {scheme: {default: https}, version: {default: v2}}
+paths:
+  /articles/{article_id}:
+    parameters:
+      - {$ref: "#/components/parameters/ArticleId"}
+      - {name: X-Trace, in: header, schema: {type: string}}
+      - {name: Authorization, in: header, schema: {type: string}}
+    get:
+      operationId: getArticle
+      summary: One article.
+      description: With its price and stock.
+      parameters:
+        - {name: fields, in: query, schema: {type: array, items: {type: string}}}
+        - {name: tags, in: query, explode: false, schema: {type: array, items: {type: string}}}
+        - {name: filter, in: query, style: deepObject, schema: {type: object}}
+        - name: where
+          in: query
+          content: {application/json: {schema: {type: object}}}
+        - {name: session, in: cookie, schema: {type: string}}
+    put:
+      operationId: put/article
+      requestBody: {$ref: "#/components/requestBodies/Article"}
+  /search:
+    get:
+      summary: Search.
+      parameters:
+        - {name: q, in: query, required: true, schema: {type: string, nullable: true, example: tea}}
+        - {name: max, in: query, schema: {type: number, maximum: 10, exclusiveMaximum: true}}
+  /orders:
+    post:
+      operationId: order
+      requestBody:
+        content:
+          application/x-www-form-urlencoded:
+            schema: {type: object, properties: {article: {type: string}, n: {type: integer}}}
+  /notes:
+    post:
+      operationId: note
+      requestBody: {required: true, content: {text/plain: {schema: {type: string}}}}
+components:
+  parameters:
+    ArticleId:
+      {name: article_id, in: path, required: true, description: Its number., schema: {type: string}}
+  requestBodies:
+    Article:
+      required: true
+      content: {application/json: {schema: {$ref: "#/components/schemas/Article"}}}
+  schemas:
+    Article:
+      type: object
+      required: [name]
+      properties:
+        name: {type: string}
+        price: {$ref: "#/components/schemas/Price"}
+        parts: {type: array, items: {$ref: "#/components/schemas/Article"}}
+    Price: {type: integer, nullable: true, minimum: 0, exclusiveMinimum: true}
+"""
+
+
+def tools(home: Path, text: str = SHOP, **config: Any) -> dict[str, Tool]:
+    (home / "shop.yaml").write_text(text)
+    made = openapi_tools("shop", OpenApi(file="shop.yaml", **config), home)
+    ToolRegistry(made)
+    return {tool.code: tool for tool in made}
+
+
+async def asked(home: Path, code: str, args: Any, *replies: bytes, **config: Any) -> tuple[ToolResult, Loopback]:
+    async with serving(*(replies or [http(200, {"ok": True})])) as server:
+        url = f"http://127.0.0.1:{server.port}/v2"
+        made = tools(home, server=url, allow_cidrs=["127.0.0.1/32"], **config)
+        context = ToolContext(idempotency_key="run/agent/4", secret=lambda name: f"{name}={TOKEN}")
+        result = await ToolRegistry(made.values()).execute(f"shop.{code}", args, context)
+    return result, server
+
+
+def test_each_operation_is_a_tool_with_one_schema(tmp_path: Path) -> None:
+    made = tools(tmp_path)
+    assert {code: tool.effect for code, tool in made.items()} == {
+        "shop.getArticle": "read",
+        "shop.put_article": "write",
+        "shop.get_search": "read",
+        "shop.order": "write",
+        "shop.note": "write",
+    }
+    get = made["shop.getArticle"]
+    assert get.description == "One article.\n\nWith its price and stock."
+    (definition,) = ToolRegistry([get]).definitions()
+    shown = definition["function"]["parameters"]
+    assert list(shown["properties"]) == ["article_id", "X-Trace", "fields", "tags", "filter", "where"]
+    assert shown["properties"]["article_id"] == {"type": "string", "description": "Its number."}
+    assert shown["required"] == ["article_id"]
+
+
+def test_schemas_stand_alone_and_speak_2020_12(tmp_path: Path) -> None:
+    made = tools(tmp_path)
+    registry = ToolRegistry(made.values())
+    search = made["shop.get_search"].config_schema["properties"]
+    assert search["q"] == {"type": ["string", "null"]}
+    assert search["max"] == {"type": "number", "exclusiveMaximum": 10}
+    body = {"name": "tea", "price": 0, "parts": [{"price": 3}]}
+    faults = registry.validate("shop.put_article", {"article_id": "1", "body": body, "x": 1})
+    assert sorted(each.pointer for each in faults) == ["/body/parts/0/name", "/body/price", "/x"]
+    good = {"name": "tea", "price": None, "parts": [{"name": "leaf"}]}
+    assert registry.validate("shop.put_article", {"article_id": "1", "body": good}) == []
+
+
+REQUESTS: dict[str, tuple[str, dict[str, Any], str, bytes]] = {
+    "path": ("getArticle", {"article_id": "a/b?c"}, "/v2/articles/a%2Fb%3Fc", b""),
+    "lists": (
+        "getArticle",
+        {"article_id": "1", "fields": ["a", "b&c"], "tags": ["x", "y,z"]},
+        "/v2/articles/1?fields=a&fields=b%26c&tags=x,y%2Cz",
+        b"",
+    ),
+    "deep": ("getArticle", {"article_id": "1", "filter": {"a b": "1"}}, "/v2/articles/1?filter%5Ba%20b%5D=1", b""),
+    "as_json": ("getArticle", {"article_id": "1", "where": {"n": 1}}, "/v2/articles/1?where=%7B%22n%22%3A%201%7D", b""),
+    "json": ("put_article", {"article_id": "1", "body": {"name": "é"}}, "/v2/articles/1", '{"name": "é"}'.encode()),
+    "form": ("order", {"body": {"article": "A&B", "n": 2}}, "/v2/orders", b"article=A%26B&n=2"),
+    "no_body": ("order", {}, "/v2/orders", b""),
+    "text": ("note", {"body": "hi"}, "/v2/notes", b"hi"),
+}
+
+
+@pytest.mark.parametrize(("code", "args", "target", "body"), REQUESTS.values(), ids=REQUESTS)
+async def test_arguments_go_where_the_document_says(
+    tmp_path: Path, code: str, args: Any, target: str, body: bytes
+) -> None:
+    result, server = await asked(tmp_path, code, args)
+    assert (result.success, result.output) == (True, {"ok": True}), result.error
+    assert (server.requests[0].target, server.requests[0].body) == (target, body)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [{"article_id": ".."}, {"article_id": "x/../../admin"}, {"article_id": "1", "X-Trace": "a\r\nHost: evil"}],
+    ids=["parent", "parent_within", "header"],
+)
+async def test_no_value_leads_the_request_elsewhere(tmp_path: Path, args: Any) -> None:
+    result, server = await asked(tmp_path, "getArticle", args)
+    assert not result.success
+    assert server.requests == []
+
+
+async def test_secrets_come_from_the_host_or_the_author(tmp_path: Path) -> None:
+    host = {"token_env": "T", "secret_headers": {"X-Api-Key": "K"}, "headers": {"X-Client": "us"}}
+    _, server = await asked(tmp_path, "getArticle", {"article_id": "1", "X-Trace": "t"}, **host)
+    headers = server.requests[0].headers
+    assert headers["authorization"] == f"Bearer T={TOKEN}"
+    assert (headers["x-api-key"], headers["x-client"], headers["x-trace"]) == (f"K={TOKEN}", "us", "t")
+    args = {"article_id": "1", "token_env": "A", "token_header": "X-Api-Key"}
+    _, server = await asked(tmp_path, "getArticle", args)
+    assert server.requests[0].headers["x-api-key"] == f"A={TOKEN}"
+
+
+async def test_a_private_server_needs_leave(tmp_path: Path) -> None:
+    async with serving(http(200)) as server:
+        made = tools(tmp_path, server=f"http://127.0.0.1:{server.port}")
+        result = await ToolRegistry(made.values()).execute("shop.get_search", {"q": "x"})
+    assert server.requests == []
+    assert "no public address" in str(result.error)
+
+
+async def test_a_failure_is_one(tmp_path: Path) -> None:
+    result, _ = await asked(tmp_path, "getArticle", {"article_id": "1"}, http(404, {"detail": "no such article"}))
+    assert result.error == 'the server answered 404: {"detail": "no such article"}'
+
+
+def test_only_the_operations_that_the_host_takes(tmp_path: Path) -> None:
+    assert list(tools(tmp_path, operations=["get*"])) == ["shop.getArticle", "shop.get_search"]
+
+
+def test_a_json_document_of_3_1_is_read_too(tmp_path: Path) -> None:
+    document = yaml.safe_load(SHOP.replace("3.0.3", "3.1.0"))
+    (tmp_path / "shop.json").write_text(json.dumps(document))
+    assert len(openapi_tools("shop", OpenApi(file="shop.json"), tmp_path)) == 5
+
+
+BAD: dict[str, tuple[str, str, str]] = {
+    "version": ("openapi: 3.0.3", "swagger: '2.0'", "shop.yaml:1: openapi: must be an OpenAPI document of version 3"),
+    "leaves": ('#/components/schemas/Article"}}}', 'https://x/y"}}}', "only references inside the document"),
+    "nowhere": ("#/components/schemas/Price", "#/components/schemas/Prise", "leads nowhere"),
+    "path": ("in: path, required", "in: query, required", "no parameter describes this part of the path"),
+    "cookie": ("in: cookie,", "in: cookie, required: true,", "a cookie parameter cannot be sent"),
+    "header": ("X-Trace", "Host", "the header Host cannot be an argument"),
+    "schema": ("type: number, ", "type: numbr, ", "shop.yaml:28: paths//search/get: /properties/max/type"),
+    "server": ("default: https", "default: ftp", "does not say at which http(s) address"),
+    "twice": ("operationId: note", "operationId: order", "another operation is called 'order'"),
+    "no_list": (
+        "parameters:\n        - {name: q",
+        "parameters: 5\n      x-other:\n        - {name: q",
+        "as OpenAPI has it",
+    ),
+    "body": ("text/plain", "multipart/form-data", "a body can be JSON, a form or text"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "told"), BAD.values(), ids=BAD)
+def test_a_bad_document_is_refused_with_its_place(tmp_path: Path, old: str, new: str, told: str) -> None:
+    assert old in SHOP
+    with pytest.raises(DefinitionError) as error:
+        tools(tmp_path, SHOP.replace(old, new))
+    assert told in str(error.value)
