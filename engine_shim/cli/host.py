@@ -64,7 +64,7 @@ def host_config(path: Path | None) -> tuple[HostConfig, Path]:
 
 def _keys(place: Place) -> Iterable[str]:
     """The keys that there are at a place of the file."""
-    within = {"mcp_servers": McpServer, "openapi": OpenApi, "remote": RemoteHost}
+    within: dict[str, type[BaseModel]] = {"mcp_servers": McpServer, "openapi": OpenApi, "remote": RemoteHost}
     return within.get(str(place[0]), HostConfig).model_fields if len(place) > 2 else HostConfig.model_fields
 
 

@@ -258,7 +258,9 @@ async def test_the_paths_of_a_command_lie_below_the_root(load: Load, tmp_path: P
     (tool,) = manifest_tools(SHIPPED / "count_lines.yaml", root=tmp_path, trusted=True)
     registry = ToolRegistry([tool])
     assert tool.description == "Count the lines of a text file."
-    assert (await registry.execute("count_lines", {"file": "in.txt"})).output.split()[0] == "2"
+    (tmp_path / "-c").write_text("1\n")
+    assert (await registry.execute("count_lines", {"file": "in.txt"})).output == "2 in.txt\n"
+    assert (await registry.execute("count_lines", {"file": "-c"})).output == "1 ./-c\n"
     for path in ("../x", "/etc/passwd", ""):
         refused = await registry.execute("count_lines", {"file": path})
         assert not refused.success

@@ -50,13 +50,14 @@ class Command(BaseModel):
             from utools.guards.process import run
 
             sandbox = Sandbox(root)
-            given = {**args, **{name: _path(sandbox, args[name]) for name in self.paths if name in args}}
+            cwd = sandbox.directory(self.cwd)
+            given = {**args, **{name: _path(sandbox, args[name], cwd) for name in self.paths if name in args}}
             environment = {**self.env, **{name: context.secret(name) for name in self.secret_env}}
             argv = [program, *words(self.argv[1:], given)]
             stdin = filled(self.stdin, given).encode()
             try:
                 async with asyncio.timeout(self.timeout):
-                    ran = await run(argv, cwd=sandbox.directory(self.cwd), environment=environment, stdin=stdin)
+                    ran = await run(argv, cwd=cwd, environment=environment, stdin=stdin)
             except TimeoutError:
                 raise TimeoutError(f"the command did not end within {self.timeout:g} seconds") from None
             if ran.exit_code != 0:
@@ -102,10 +103,11 @@ def _check_word(text: str, value: object, *, literal: bool, ended: bool) -> None
         raise ToolError(f"{text[:80]!r} would be taken for an option of the command; it must not begin with -")
 
 
-def _path(sandbox: Sandbox, value: object) -> object:
-    """Where a path below the root lies, or each of several."""
+def _path(sandbox: Sandbox, value: object, cwd: Path) -> object:
+    """A path below the root as it is written from the command's directory, or each of several."""
     if isinstance(value, list):
-        return [_path(sandbox, each) for each in value]
+        return [_path(sandbox, each, cwd) for each in value]
     if not isinstance(value, str):
         raise ToolError(f"a path must be a text, got {value!r:.80}")
-    return str(sandbox.directory(".") / sandbox.resolve(value))
+    path = os.path.relpath(sandbox.directory(".") / sandbox.resolve(value), cwd)
+    return f"./{path}" if path.startswith("-") else path

@@ -1,0 +1,98 @@
+"""The host's configuration: tools from each source, what a bad entry says, and the example of utools' README."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Cli, Ran, Write
+
+ROOT = Path(__file__).parents[2]
+MANIFESTS = ROOT / "fixtures" / "manifests"
+BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+MCP = str(ROOT / "tests" / "tools" / "faulty_mcp.py")
+DOCUMENT = {
+    "openapi": "3.1.0",
+    "servers": [{"url": "https://shop.example.com"}],
+    "paths": {"/stock": {"get": {"operationId": "stock", "summary": "What there is."}}},
+}
+
+
+def codes(ran: Ran) -> set[str]:
+    assert ran.code == 0, ran.err
+    return {each["code"] for each in ran.json}
+
+
+def test_a_host_offers_tools_of_every_source(cli: Cli, write: Write, home: Path) -> None:
+    write("shop.json", DOCUMENT)
+    write(
+        "agent-core.yaml",
+        {
+            "manifests": [str(MANIFESTS / "*.yaml")],
+            "mcp_servers": {"own": {"command": [sys.executable, MCP, str(home)], "tools": ["echo"]}},
+            "openapi": {"shop": {"file": "shop.json"}},
+        },
+    )
+    found = codes(cli("tools", "--json"))
+    assert {"weather", "greeting", "count_lines", "mcp.own.echo", "shop.stock", "echo"} <= found
+    assert "mcp.own.die" not in found
+    assert (home / "agent-core.lock.json").exists()
+    assert codes(cli("tools", "--json")) == found
+    assert len((home / "starts").read_text().split()) == 1
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no_manifest": ({"manifests": ["nope.yaml"]}, "host configuration: manifests/0: there is no such manifest"),
+    "bad_manifest": ({"manifests": ["bad.yaml"]}, "bad.yaml:2: coed: unknown key"),
+    "twice": ({"manifests": [str(MANIFESTS / "greeting.yaml")] * 2}, "another tool already has this code"),
+    "server_key": (
+        {"mcp_servers": {"a": {"comand": ["x"]}}},
+        "mcp_servers/a/comand: unknown key; did you mean command?",
+    ),
+    "server_name": ({"mcp_servers": {"a b": {"command": ["x"]}}}, "mcp_servers: a name here is 1 to 40 letters"),
+    "no_program": (
+        {"mcp_servers": {"a": {"command": ["nope-nope"]}}},
+        "mcp_servers/a: the MCP server a cannot be used",
+    ),
+    "document": ({"openapi": {"a": {"file": "nope.yaml"}}}, "nope.yaml: the OpenAPI document cannot be read"),
+    "remote": ({"remote": {"a": {"url": "http://127.0.0.1:9"}}}, "remote: cannot be asked for its tools: 127.0.0.1"),
+}
+
+
+@pytest.mark.parametrize(("config", "told"), BAD.values(), ids=BAD)
+def test_a_bad_entry_is_told_with_its_place(cli: Cli, write: Write, config: Any, told: str) -> None:
+    write("bad.yaml", "code: x\ncoed: y\n")
+    write("agent-core.yaml", config)
+    ran = cli("tools")
+    assert ran.code == 3
+    assert told in ran.err
+
+
+def test_a_tool_of_each_kind_is_called_as_the_readme_says(home: Path) -> None:
+    blocks = BLOCK.findall((ROOT / "utools" / "README.md").read_text("utf-8"))
+    for _, mark, text in blocks:
+        if mark.startswith("file="):
+            path = home / mark.removeprefix("file=")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+    (commands,) = [text for _, mark, text in blocks if mark == "run"]
+    program = f'PATH="{Path(sys.executable).parent}:$PATH"; {commands}'
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", program], cwd=home, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for line in ("Greet somebody.", "Count the lines of a text file.", "The room in which somebody sits."):
+        assert line in done.stdout
+    shown = subprocess.run(
+        [Path(sys.executable).with_name("agent-core"), "run", "flow.yaml", "--json"],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    outputs = json.loads(shown.stdout)["outputs"]["agent_core"]
+    observed = [step["observation"] for step in outputs["trace"][:3]]
+    assert observed == ["Good morning, Ada!", "8 flow.yaml\n", '{"result":"Ada sits in room 7."}']
+    assert outputs["used_tools"].keys() == {"greet", "count_lines", "mcp.office.room_of"}
+    assert outputs["final_answer"].endswith("you sit in room 7.")
