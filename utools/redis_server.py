@@ -19,6 +19,8 @@ SECONDS = 10.0
 CONNECTIONS = 64
 """In one event loop; who comes when all are busy waits."""
 
+NO_LOGIN = "refuses the login; check the user and the password in its URL"
+
 
 class WrongType(ToolError):
     """The key holds another type of value than the command is for."""
@@ -92,7 +94,7 @@ class RedisServer:
         try:
             await pool.ensure_connection(connection)
         except (said.AuthenticationError, said.AuthorizationError, said.NoPermissionError):
-            raise ToolError(f"{self.name} refuses the login; check the user and the password in its URL") from None
+            raise ToolError(f"{self.name} {NO_LOGIN}") from None
         except (said.RedisError, OSError) as error:
             raise ToolError(f"{self.name} cannot be reached: {_why(error)}", transient=True) from None
 
@@ -119,7 +121,7 @@ class RedisServer:
             case said.OutOfMemoryError():
                 told = "is out of memory, so nothing was written; its operator must free some, or raise its maxmemory"
             case said.AuthenticationError():
-                told = "wants a login; put the user and the password into its URL"
+                told = NO_LOGIN
             case said.NoPermissionError():
                 told = f"does not permit this to its user: {error}"
             case said.ReadOnlyError():

@@ -20,7 +20,7 @@ class RealServer:
     def __init__(self, process: "subprocess.Popen[bytes]", port: int) -> None:
         self.process, self.port = process, port
         self.url = f"redis://127.0.0.1:{port}/0"
-        self.client: Any = redis.Redis(port=port, socket_timeout=SECONDS)
+        self.client: Any = redis.Redis(port=port, socket_timeout=SECONDS, retry=None)
 
     def stop(self) -> None:
         self.client.close()
@@ -31,6 +31,10 @@ class RealServer:
         """Answer nobody for so long; comes back at once."""
         with socket.create_connection(("127.0.0.1", self.port)) as plain:
             plain.sendall(f"DEBUG SLEEP {seconds}\r\n".encode())
+
+    def fill_up(self) -> None:
+        """Whatever takes memory is refused from now on."""
+        self.client.config_set("maxmemory", 1)
 
     def kill_clients(self) -> int:
         """Cut off every other connection."""
@@ -62,12 +66,12 @@ def _await_answer(server: RealServer) -> None:
         try:
             server.client.ping()
             return
+        except redis.AuthenticationError:
+            return
         except redis.ConnectionError:
             if server.process.poll() is not None or time.monotonic() > end:
                 raise
             time.sleep(0.01)
-        except redis.AuthenticationError:
-            return
 
 
 def _free_port() -> int:

@@ -97,17 +97,17 @@ async def test_key_that_another_program_uses_is_told(redis_server: RealServer) -
             await refused
 
 
-async def test_server_without_memory_refuses_the_whole_turn(tmp_path: Path) -> None:
-    with real_server(tmp_path, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction") as server:
+async def test_server_without_memory_refuses_the_whole_turn_and_keeps_what_it_has(tmp_path: Path) -> None:
+    with real_server(tmp_path, "--maxmemory-policy", "noeviction") as server:
         store = RedisContextStore(RedisServer(server.url, name="REDIS_URL"))
         await store.append("s", "first", turn("x"))
-        many = asyncio.gather(*(store.append("s", str(number), turn("x" * 200_000)) for number in range(20)))
-        with pytest.raises(ToolError, match=r"Redis \(REDIS_URL\) is out of memory, so nothing was written"):
-            await many
-        before = len(await store.turns("s"))
-        with pytest.raises(ToolError, match="out of memory"):
-            await store.append("s", "last", turn("x"))
-        assert len(await store.turns("s")) == before
+        server.fill_up()
+        for session in ("s", "other"):
+            with pytest.raises(ToolError, match=r"Redis \(REDIS_URL\) is out of memory, so nothing was written"):
+                await store.append(session, "last", turn("x"), ttl=10)
+        assert await store.turns("s") == [turn("x")]
+        assert await store.turns("other") == []
+        assert await store.clear("s")
 
 
 async def test_server_that_is_not_there_is_told_without_its_password(tmp_path: Path) -> None:

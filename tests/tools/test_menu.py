@@ -42,6 +42,7 @@ def test_default_registry_has_the_built_in_tools_with_a_word_on_each() -> None:
         "json_transform",
         "log_transform",
         "read_file",
+        "redis_context",
         "shell_command",
         "write_file",
     ]

@@ -12,6 +12,7 @@ from utools.builtin.formatter import formatter
 from utools.builtin.http_request import http_request
 from utools.builtin.json_transform import json_transform
 from utools.builtin.log_transform import log_transform
+from utools.builtin.redis_context import redis_context
 from utools.builtin.shell_command import shell_command
 from utools.context.manager import context_manager
 from utools.context.store_sqlite import SqliteContextStore
@@ -33,6 +34,7 @@ __all__ = [
     "json_transform",
     "log_transform",
     "read_file",
+    "redis_context",
     "shell_command",
     "write_file",
 ]
@@ -52,6 +54,7 @@ def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "Context
         json_transform(),
         log_transform(root),
         read_file(root),
+        redis_context(),
         shell_command(root),
         write_file(root),
     ]

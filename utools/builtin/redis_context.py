@@ -1,0 +1,210 @@
+"""`redis_context`: small values and lists in Redis, all of them under a prefix that the author sets."""
+
+import json
+import os
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+from utools.context.store_redis import LONGEST
+from utools.errors import ToolError
+from utools.redis_server import VARIABLE, RedisServer, WrongType
+from utools.tool import Args, Tool, ToolContext
+
+BYTES, LARGEST = 2**18, 2**23
+ITEMS = 10_000
+KEYS = 1000
+OURS = "agent-core:"
+"""What the host itself keeps on its server (conversations, kept answers) is nobody else's."""
+SCANNED = 1000
+
+# what each op needs, and what it may have
+ARGUMENTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    "get": (frozenset({"key"}), frozenset({"json"})),
+    "set": (frozenset({"key", "value"}), frozenset({"ttl"})),
+    "append": (frozenset({"key", "value"}), frozenset({"ttl"})),
+    "delete": (frozenset({"key"}), frozenset()),
+    "list": (frozenset(), frozenset({"starts_with"})),
+}
+AUTHORED = frozenset({"op", "prefix", "url_env", "max_bytes"})
+
+# Each script is run by the server as a whole. KEYS[1] is the key; sizes are looked at before anything is sent.
+GET = """
+local kind = redis.call('TYPE', KEYS[1])['ok']
+if kind == 'none' then return {kind} end
+local size = kind == 'string' and redis.call('STRLEN', KEYS[1]) or 0
+if kind == 'list' then size = redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 0) or 0 end
+if size > tonumber(ARGV[1]) then return {'large', size} end
+local value = false
+if kind == 'string' then value = redis.call('GET', KEYS[1]) end
+if kind == 'list' then value = redis.call('LRANGE', KEYS[1], 0, -1) end
+return {kind, value, redis.call('PTTL', KEYS[1])}
+"""
+APPEND = """
+if redis.call('LLEN', KEYS[1]) >= tonumber(ARGV[3]) then return -1 end
+local count = redis.call('RPUSH', KEYS[1], ARGV[1])
+if ARGV[2] ~= '' then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return count
+"""
+
+NAME = {"type": "string", "minLength": 1, "maxLength": 256}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "op": {"enum": list(ARGUMENTS), "description": "get, set, append (to a list), delete or list (the keys)."},
+        "key": {"type": "string", "minLength": 1, "maxLength": 512},
+        "value": {"description": "set, append: a text, stored as it is, or any other JSON value, stored as JSON."},
+        "ttl": {"type": "number", "exclusiveMinimum": 0, "description": "set, append: seconds the key is kept."},
+        "json": {"type": "boolean", "description": "get: read what was stored as JSON; else it comes as text."},
+        "starts_with": {"type": "string", "maxLength": 512, "description": "list: only keys that start so."},
+        "prefix": {**NAME, "x-author": True, "description": "All keys lie under it, apart from it by a colon."},
+        "url_env": {**NAME, "x-author": True, "description": f"Secret with the server's URL, else {VARIABLE}."},
+        "max_bytes": {"type": "integer", "minimum": 1, "maximum": LARGEST, "default": BYTES, "x-author": True},
+    },
+    "required": ["op", "prefix"],
+}
+
+
+def redis_context() -> Tool:
+    """The tool `redis_context`. Where it reads and writes is the author's to say, by the preset `prefix`."""
+    servers: dict[str, RedisServer] = {}
+
+    def server_at(url: str, name: str) -> RedisServer:
+        return servers.setdefault(url, RedisServer(url, name=name))
+
+    async def execute(args: Args, context: ToolContext) -> Any:
+        _check_arguments(args)
+        space = _space(args["prefix"], shared="url_env" not in args)
+        server = _server(args, context, server_at)
+        try:
+            return await OPS[args["op"]](server, space, args)
+        except WrongType:
+            told = f"the key {args.get('key')!r} holds another type of value than {args['op']} is for; delete it first"
+            raise ToolError(told) from None
+
+    return Tool(
+        code="redis_context",
+        description="Keep values in Redis: get, set or delete a key, append to a list, list the keys.",
+        config_schema=SCHEMA,
+        execute=execute,
+        effect={"argument": "op", "read": ["get", "list"]},
+    )
+
+
+async def _get(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
+    limit = args.get("max_bytes", BYTES)
+    kind, *more = await server.ask("EVAL", GET, 1, _key(space, args), limit)
+    match kind:
+        case b"none":
+            return {"key": args["key"], "found": False, "value": None}
+        case b"large":
+            raise ToolError(f"the value of {args['key']!r} takes {more[0]} bytes; at most {limit} are read")
+        case b"string" | b"list":
+            value, left = more
+            read = [_read(each, args) for each in value] if isinstance(value, list) else _read(value, args)
+            return {"key": args["key"], "found": True, "value": read, "ttl": left / 1000 if left >= 0 else None}
+    told = f"the key {args['key']!r} holds a {kind.decode()}; only texts and lists can be read here"
+    raise ToolError(told)
+
+
+async def _set(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
+    expires = ("PX", _milliseconds(args["ttl"])) if "ttl" in args else ()
+    await server.ask("SET", _key(space, args), _written(args), *expires)
+    return {"key": args["key"], "stored": True}
+
+
+async def _append(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
+    expires = _milliseconds(args["ttl"]) if "ttl" in args else ""
+    count = await server.ask("EVAL", APPEND, 1, _key(space, args), _written(args), expires, ITEMS)
+    if count < 0:
+        raise ToolError(f"the list {args['key']!r} has {ITEMS} items, and may have no more")
+    return {"key": args["key"], "items": count}
+
+
+async def _delete(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
+    return {"key": args["key"], "deleted": bool(await server.ask("UNLINK", _key(space, args)))}
+
+
+async def _list(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
+    start = space + _checked(args.get("starts_with", ""), "starts_with")
+    found: set[bytes] = set()
+    cursor: bytes | int = 0
+    while True:
+        cursor, keys = await server.ask("SCAN", cursor, "MATCH", _literally(start) + b"*", "COUNT", SCANNED)
+        found.update(key for key in keys if key.startswith(start))
+        if int(cursor) == 0 or len(found) > KEYS:
+            break
+    names = sorted(key[len(space) :].decode("utf-8", "replace") for key in found)
+    more = {"truncated": f"there are more than {KEYS} keys"} if len(names) > KEYS else {}
+    return {"keys": names[:KEYS], **more}
+
+
+OPS = {"get": _get, "set": _set, "append": _append, "delete": _delete, "list": _list}
+
+
+def _check_arguments(args: Args) -> None:
+    needed, allowed = ARGUMENTS[args["op"]]
+    given = args.keys() - AUTHORED
+    if missing := sorted(needed - given):
+        raise ToolError(f"{args['op']} needs {', '.join(missing)}")
+    if extra := sorted(given - needed - allowed):
+        raise ToolError(f"{args['op']} takes no {', '.join(extra)}")
+
+
+def _server(args: Args, context: ToolContext, server_at: Callable[[str, str], RedisServer]) -> RedisServer:
+    if "url_env" in args:
+        return server_at(context.secret(args["url_env"]), args["url_env"])
+    if url := os.environ.get(VARIABLE):
+        return server_at(url, VARIABLE)
+    raise ToolError(f"this host has no Redis: set {VARIABLE}, or name a secret with a URL in the preset url_env")
+
+
+def _space(prefix: str, *, shared: bool) -> bytes:
+    """What every key starts with. The colon keeps `team` apart from `teams`."""
+    space = _checked(prefix, "prefix").removesuffix(b":") + b":"
+    if space == b":":
+        raise ToolError("the prefix is empty")
+    if shared and space.lower().startswith(OURS.encode()):
+        raise ToolError(f"the prefix {prefix!r} is the host's own; take one that does not start with {OURS}")
+    return space
+
+
+def _key(space: bytes, args: Args) -> bytes:
+    return space + _checked(args["key"], "key")
+
+
+def _checked(name: str, what: str) -> bytes:
+    """A name as bytes. Redis compares bytes, so what looks alike must not be two names, nor hide anything."""
+    if not name.isprintable():
+        raise ToolError(f"the {what} {name!r} holds a control or an invisible character")
+    return unicodedata.normalize("NFC", name).encode()
+
+
+def _literally(text: bytes) -> bytes:
+    """The text as a pattern that fits only itself."""
+    return b"".join(b"\\" + bytes([byte]) if byte in rb"*?[]^-\\" else bytes([byte]) for byte in text)
+
+
+def _written(args: Args) -> bytes:
+    value, limit = args["value"], args.get("max_bytes", BYTES)
+    try:
+        text = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).encode()
+    except UnicodeEncodeError:
+        raise ToolError("the value holds a lone surrogate, which is not text") from None
+    if len(text) > limit:
+        raise ToolError(f"the value takes {len(text)} bytes; at most {limit} are stored")
+    return text
+
+
+def _read(value: bytes, args: Args) -> Any:
+    try:
+        text = value.decode()
+        return json.loads(text) if args.get("json") else text
+    except UnicodeDecodeError:
+        raise ToolError(f"the key {args['key']!r} holds bytes that are no text") from None
+    except (ValueError, RecursionError):
+        raise ToolError(f"the key {args['key']!r} holds a text that is not JSON; get it without json") from None
+
+
+def _milliseconds(ttl: float) -> int:
+    return max(1, round(min(ttl, LONGEST) * 1000))
