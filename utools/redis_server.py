@@ -19,6 +19,8 @@ SECONDS = 10.0
 CONNECTIONS = 64
 """In one event loop; who comes when all are busy waits."""
 
+LOOKS = 2
+"""Turns of the event loop in which it notices that an idle connection was closed, so that no write is lost on it."""
 NO_LOGIN = "refuses the login; check the user and the password in its URL"
 
 
@@ -48,6 +50,8 @@ class RedisServer:
         async with here.places:
             connection = here.idle.pop() if here.idle else self._made(here.pool)
             try:
+                for _ in range(LOOKS if connection.is_connected else 0):
+                    await asyncio.sleep(0)
                 await self._connect(here.pool, connection)
                 return await self._answer(connection, command)
             finally:
