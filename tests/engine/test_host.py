@@ -71,6 +71,28 @@ def test_a_bad_entry_is_told_with_its_place(cli: Cli, write: Write, config: Any,
     assert told in ran.err
 
 
+def test_a_write_that_a_dying_server_cut_off_is_in_doubt_until_a_person_decides(
+    cli: Cli, write: Write, home: Path
+) -> None:
+    write("agent-core.yaml", {"mcp_servers": {"own": {"command": [sys.executable, MCP, str(home)]}}})
+    replies = [
+        '{"type":"action","tool":"mcp.own.die","args":{}}',
+        '{"type":"action","tool":"mcp.own.echo","args":{"text":"back"}}',
+        '{"type":"final","answer":"done"}',
+    ]
+    write("replies.json", replies)
+    agent = {"model": "scripted:replies.json", "max_steps": 5, "allowed_tools": ["mcp.own.*"], "prompt": "Go."}
+    write("flow.json", {"id": "f", "nodes": [{"tool": "agent_core", "config": agent}]})
+    ran = cli("run", "flow.json", "--json")
+    assert (ran.code, ran.json["outputs"]["agent_core"]["finish_reason"]) == (6, "in_doubt")
+    assert len((home / "starts").read_text().split()) == 1
+    decided = cli("decide", ran.json["run_id"], "skip", "--json")
+    assert decided.code == 0, decided.err
+    outputs = decided.json["outputs"]["agent_core"]
+    assert outputs["final_answer"] == "done"
+    assert outputs["trace"][1]["observation"] == "back"
+
+
 def test_a_tool_of_each_kind_is_called_as_the_readme_says(home: Path) -> None:
     blocks = BLOCK.findall((ROOT / "utools" / "README.md").read_text("utf-8"))
     for _, mark, text in blocks:

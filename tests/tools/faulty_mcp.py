@@ -1,7 +1,7 @@
 """An MCP server over standard streams that does what a test needs: dies, hangs, talks junk, changes its mind.
 
-`faulty_mcp.py DIR [hang|crash|junk]`: its tools are those of DIR/tools.json where there is one, else `TOOLS`; each
-start appends its process id to DIR/starts.
+`faulty_mcp.py DIR [hang|crash|junk|no-tools]`: its tools are those of DIR/tools.json where there is one, else `TOOLS`;
+each start appends its process id to DIR/starts.
 """
 
 import json
@@ -33,7 +33,8 @@ def main(home: Path, word: str) -> None:
     for line in sys.stdin:
         message = json.loads(line)
         if "id" in message and "method" in message:
-            told = answer(home, message["method"], message.get("params", {}))
+            method = message["method"] if word != "no-tools" else message["method"].replace("tools/", "no/")
+            told = answer(home, method, message.get("params", {}))
             say({"jsonrpc": "2.0", "id": message["id"], **told})
 
 

@@ -7,13 +7,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from loopback import Loopback, hang_up, http, serving, silence
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
+from utools.errors import ToolError
+from utools.guards.network import NetworkGuard
 from utools.sources.manifest import manifest_tools
+from utools.sources.manifest_http import HttpCall, request_of
 
 SHIPPED = Path(__file__).parents[2] / "fixtures" / "manifests"
 TOKEN = "token-of-the-operator-1234"
@@ -137,6 +143,41 @@ async def test_no_value_leads_the_request_elsewhere(load: Load, path: str, call:
         result = await asked(load, server, args, path, **call)
     assert not result.success
     assert server.requests == []
+
+
+CALL = HttpCall.model_validate(
+    {
+        "url": "https://api.example.com/v1/{{a}}/x-{{b}}?q={{c}}",
+        "query": {"d": "{{d}}"},
+        "headers": {"X-E": "e={{e}}"},
+        "method": "POST",
+        "json": {"f": "{{f}}", "g": ["{{g}}", "<{{a}}>"]},
+    }
+)
+ANY = st.text(max_size=12) | st.text(alphabet="./\\%2eE?#&={}@: \r\n\0", max_size=12)
+
+
+@given(st.dictionaries(st.sampled_from("abcdefg"), ANY))
+def test_whatever_the_values_are_the_request_keeps_its_shape(args: dict[str, str]) -> None:
+    try:
+        request = request_of(CALL, args)
+    except ToolError:
+        return
+    url = urlsplit(request.url)
+    NetworkGuard.of(allowed_domains=["api.example.com"]).target(request.url)
+    assert (url.scheme, url.netloc, url.fragment) == ("https", "api.example.com", "")
+    version, a, b = url.path.removeprefix("/").split("/")
+    assert (version, unquote(a), unquote(b)) == ("v1", args["a"], f"x-{args['b']}")
+    assert parse_qsl(url.query, keep_blank_values=True) == [
+        ("q", args.get("c", "")),
+        *([("d", args["d"])] if "d" in args else []),
+    ]
+    assert request.headers == {"content-type": "application/json", "x-e": f"e={args.get('e', '')}"}
+    assert request.headers["x-e"].isprintable()
+    assert json.loads(request.content or b"") == {
+        **({"f": args["f"]} if "f" in args else {}),
+        "g": [*([args["g"]] if "g" in args else []), f"<{args['a']}>"],
+    }
 
 
 async def test_a_private_host_is_not_reached_unless_the_manifest_allows_it(load: Load) -> None:

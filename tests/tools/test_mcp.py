@@ -87,6 +87,9 @@ async def test_the_reference_servers_are_listed_and_called(start: Start, tmp_pat
         registry = tools_of(start(every=reference("everything"), files=files, memory=memory))
         read = await registry.execute("mcp.files.read_text_file", {"path": str(root / "note.txt")})
         assert read.output == {"content": "remember the milk"}
+        (root / "dot.png").write_bytes(b"\x89PNG" + bytes(3000))
+        media = (await registry.execute("mcp.files.read_media_file", {"path": str(root / "dot.png")})).output
+        assert media["content"][0]["data"] == "(3004 bytes of image/png)"
         refused = await registry.execute("mcp.files.read_text_file", {"path": "/etc/passwd"})
         assert "Access denied" in str(refused.error)
         entity = {"name": "Ada", "entityType": "person", "observations": ["wrote programs"]}
@@ -488,6 +491,19 @@ def test_names_that_no_code_can_have_are_replaced_and_may_not_collide(start: Sta
     (tmp_path / "tools.json").write_text(json.dumps([*tools, {"name": "a_b", "inputSchema": {"type": "object"}}]))
     with pytest.raises(DefinitionError, match=r"two of its tools would be called mcp\.own\.a_b"):
         start(own=faulty(tmp_path)).tools()
+
+
+def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['mcp'] = None; from pathlib import Path; from utools.sources.mcp import *;"
+        "McpServers({'own': McpServer(command=['true'])}, lock=Path('lock.json')).tools()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert "MCP servers need an extra: pip install 'agent-core[mcp]'" in done.stderr.splitlines()[-1]
+
+
+def test_a_server_without_tools_has_none(start: Start, tmp_path: Path) -> None:
+    assert start(own=faulty(tmp_path, "no-tools")).tools() == []
 
 
 # ── bad configurations ────────────────────────────────────────────────────────────────────────────

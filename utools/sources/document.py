@@ -13,8 +13,15 @@ from pydantic import ValidationError
 from utools.errors import DefinitionError
 from utools.jsonvalue import NotJson, as_json
 
+try:
+    from yaml import CSafeLoader as Fastest
+except ImportError:  # PyYAML was built without libyaml
+    from yaml import SafeLoader as Fastest  # type: ignore[assignment]
+
 LARGEST = 100_000
-"""How many values a document may stand for, its aliases written out."""
+"""How many values a document may stand for, its aliases written out; or as many as it has characters."""
+WITH_LINES = 2**20
+"""Characters up to which a JSON document is read a second time, for its lines."""
 Place = tuple[str | int, ...]
 TOLD = {"missing": "this key is required", "extra_forbidden": "unknown key"}
 
@@ -77,6 +84,8 @@ def _from_json(text: str, path: Path) -> tuple[Any, dict[Place, int]]:
         raise DefinitionError(f"not valid JSON: {error.msg}", where=place) from None
     except ValueError as error:
         raise DefinitionError(f"not valid JSON: {error}", where=str(path)) from None
+    if len(text) > WITH_LINES:
+        return data, {}
     try:
         node = yaml.compose(text, Loader=_Loader)
     except (yaml.YAMLError, ValueError):  # what JSON allows and YAML does not, such as tabs: then without lines
@@ -96,8 +105,9 @@ def _from_yaml(text: str, path: Path) -> tuple[Any, dict[Place, int]]:
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
-        if node is not None and _size(node, {}) > LARGEST:
-            raise DefinitionError(f"its aliases stand for more than {LARGEST} values", where=str(path))
+        most = max(LARGEST, len(text))
+        if node is not None and _size(node, {}, most) > most:
+            raise DefinitionError(f"its aliases stand for more than {most} values", where=str(path))
         lines = dict(_lines(node, ()))
         return (None if node is None else loader.construct_document(node)), lines
     except yaml.MarkedYAMLError as error:
@@ -123,18 +133,18 @@ def _lines(node: yaml.Node | None, place: Place) -> Iterator[tuple[Place, int]]:
             yield from _lines(value, (*place, index))
 
 
-def _size(node: yaml.Node, known: dict[int, int]) -> int:
+def _size(node: yaml.Node, known: dict[int, int], most: int) -> int:
     """How many values a node stands for; one that is an alias of what it stands in has no end."""
     if id(node) not in known:
-        known[id(node)] = LARGEST + 1
+        known[id(node)] = most + 1
         inner = node.value if isinstance(node, yaml.SequenceNode) else ()
         if isinstance(node, yaml.MappingNode):
             inner = [each for pair in node.value for each in pair]
-        known[id(node)] = 1 + sum(_size(each, known) for each in inner)
+        known[id(node)] = 1 + sum(_size(each, known, most) for each in inner)
     return known[id(node)]
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(Fastest):
     """YAML as JSON reads it: `no`, `on`, dates and times are texts, and no key stands twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

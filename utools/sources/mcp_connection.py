@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from utools.errors import DefinitionError, ToolError
 from utools.sources.approved import Definition
 from utools.sources.foreign import check_unchanged
+from utools.sources.http_call import secret_headers
 from utools.sources.mcp_config import McpServer
 from utools.sources.mcp_transport import Watch, over_http, over_pipes
 
@@ -185,22 +186,27 @@ class McpConnection:
             yield client
 
     def _headers(self) -> dict[str, str]:
-        secrets = {name: self._secret(secret) for name, secret in self.server.secret_headers.items()}
-        if self.server.token_env is not None:
-            secrets["Authorization"] = f"Bearer {self._secret(self.server.token_env)}"
-        return {**self.server.headers, **secrets}
+        secrets = secret_headers(self._secret, self.server.token_env, self.server.secret_headers)
+        return {**{name.lower(): value for name, value in self.server.headers.items()}, **secrets}
 
 
 async def _list(live: Live) -> None:
     """Ask the server which tools it has."""
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import METHOD_NOT_FOUND
+
     assert live.client is not None
     live.stale, found, cursor = False, [], None
-    for _ in range(PAGES):
-        page = await live.client.list_tools(cursor=cursor)
-        found += page.tools
-        cursor = page.next_cursor
-        if cursor is None:
-            break
+    try:
+        for _ in range(PAGES):
+            page = await live.client.list_tools(cursor=cursor)
+            found += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+    except MCPError as error:
+        if error.code != METHOD_NOT_FOUND:  # a server may have prompts and resources only
+            raise
     live.definitions = {each.name: _definition(each) for each in found}
     live.listed = asyncio.get_running_loop().time()
 

@@ -15,7 +15,7 @@ def result_of(answer: Any) -> ToolResult:
         texts = [each if isinstance(each, str) else str(each) for each in blocks]
         return ToolResult(False, error="\n".join(texts) or "the server says that it failed, and not why")
     if answer.structured_content is not None:
-        return ToolResult(output=answer.structured_content)
+        return ToolResult(output=without_bytes(answer.structured_content))
     return ToolResult(output=blocks[0] if len(blocks) == 1 else blocks)
 
 
@@ -33,6 +33,20 @@ def block_of(block: Any) -> Any:
         case "resource":
             return {"type": "resource", **_resource(block.resource)}
     return {"type": block.type}
+
+
+def without_bytes(value: Any) -> Any:
+    """Structured content, in which each piece of base64 is replaced by what it is and its size."""
+    match value:
+        case {"data": str(base64), "mimeType": str(kind)}:
+            return {**value, "data": f"({_bytes_of(base64)} bytes of {kind})"}
+        case {"blob": str(base64), "uri": str()}:
+            return {**value, "blob": f"({_bytes_of(base64)} bytes)"}
+        case dict():
+            return {name: without_bytes(each) for name, each in value.items()}
+        case list():
+            return [without_bytes(each) for each in value]
+    return value
 
 
 def _resource(resource: Any) -> dict[str, Any]:
