@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-import socket
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ SECONDS = 10.0
 CONNECTIONS = 64
 """In one event loop; who comes when all are busy waits."""
 
+ERROR = re.compile(r"Error ([1-9]\d*) ")
 LOOKS = 2
 """Turns of the event loop in which it notices that an idle connection was closed, so that no write is lost on it."""
 NO_LOGIN = "refuses the login; check the user and the password in its URL"
@@ -165,12 +166,11 @@ def redis_of_host() -> RedisServer | None:
 
 def _why(error: BaseException) -> str:
     """The operating system's own words where there are any: the library's name the address."""
+    told = str(error)
+    if number := ERROR.match(told):
+        return os.strerror(int(number[1]))
     chain = [error]
     while cause := chain[-1].__cause__ or chain[-1].__context__:
         chain.append(cause)
-    for each in reversed(chain):
-        if isinstance(each, OSError) and each.errno and not isinstance(each, socket.gaierror):
-            return os.strerror(each.errno)
-        if isinstance(each, OSError) and each.strerror:
-            return each.strerror
-    return str(error) or type(error).__name__
+    words = (each.strerror for each in reversed(chain) if isinstance(each, OSError) and each.strerror)
+    return next(words, told or type(error).__name__)
