@@ -14,8 +14,8 @@ class AnswerStream:
     """Takes a reply piece by piece, gives the pieces of its answer.
 
     In the JSON dialect the answer is the text of a final, told as soon as the reply is known to be one; `native`, in
-    that of function calling, the whole text. As many characters as the longest secret has are held back, so that none
-    is shown before all of it is there to be redacted.
+    that of function calling, the whole text. What may be the beginning of a secret is held back until all of it is
+    there to be redacted.
     """
 
     def __init__(self, redactor: Redactor, *, native: bool) -> None:
@@ -28,9 +28,9 @@ class AnswerStream:
         if len(self._reply) - self._read < max(1, self._read // COARSENESS):
             return ""
         self._read = len(self._reply)
-        answer = self._redactor.text(self._answer(self._reply) or "")
-        held_back = max(0, self._redactor.longest - 1)
-        return self._shown(answer[: max(0, len(answer) - held_back)])
+        answer = self._answer(self._reply) or ""
+        clean, held_back = self._redactor.text(answer), self._redactor.unsettled(answer)
+        return self._shown(clean[: max(0, len(clean) - held_back)])
 
     def rest(self, reply: str) -> str | None:
         """What is still to be shown of the whole reply, as it stands in the journal; None when what was shown of it

@@ -42,7 +42,7 @@ class Secrets:
 @lru_cache(maxsize=16)
 def _redactor(secrets: tuple[tuple[str, str], ...]) -> Redactor:
     """Built once for the same secrets: every run asks for it."""
-    return Redactor(dict(secrets))
+    return Redactor(dict(secrets), formats=True)
 
 
 def filled(config: Any, fills: Sequence[Json], secret: Callable[[str], str]) -> Any:

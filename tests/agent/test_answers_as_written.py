@@ -91,17 +91,17 @@ async def test_the_answer_appears_before_its_json_is_whole() -> None:
 
     class Waiting(Writer):
         async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
-            yield Delta('{"type":"final","answer":"The first words')
+            yield Delta('{"type":"final","answer":"The first words,')
             await seen.wait()
             yield Delta(' and the rest"}')
-            yield Completion(final("The first words and the rest"))
+            yield Completion(final("The first words, and the rest"))
 
     def on_event(event: dict[str, Any]) -> None:
-        if event.get("text") == "The first words":
+        if event.get("text") == "The first words,":
             seen.set()
 
     output = await run_agent(CONFIG, registry=REGISTRY, model=Waiting(), on_event=on_event)
-    assert output.final_answer == "The first words and the rest"
+    assert output.final_answer == "The first words, and the rest"
 
 
 NO_ANSWER: dict[str, Pieces] = {

@@ -2,10 +2,13 @@
 
 import base64
 import json
+import operator
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
+
+from utools.guards.key_formats import NAMES, masked, unsettled
 
 SHORTEST = 6
 HEX = re.compile("%[0-9A-F]{2}")
@@ -16,10 +19,11 @@ class Redactor:
 
     Found are the value itself, its base64 (standard and urlsafe, padded or not), URL-encoded and
     JSON-escaped forms. Values shorter than 6 characters are left alone: they would take half of every text
-    with them.
+    with them. With `formats`, what looks like a key of a well-known kind is masked too, `[redacted:FORMAT]`.
     """
 
-    def __init__(self, secrets: Mapping[str, str]) -> None:
+    def __init__(self, secrets: Mapping[str, str], *, formats: bool = False) -> None:
+        self._formats = formats
         self._names = sorted(name for name, value in secrets.items() if len(value) >= SHORTEST)
         self._forms = {form: name for name in reversed(self._names) for form in _forms(secrets[name])}
         longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
@@ -33,20 +37,26 @@ class Redactor:
         return f"Redactor({', '.join(self._names)})"
 
     @property
-    def longest(self) -> int:
-        """The characters of the longest form that is replaced; 0 without secrets."""
-        return max(map(len, self._forms), default=0)
+    def is_idle(self) -> bool:
+        """Whether nothing is ever replaced."""
+        return self._pattern is None and not self._formats
+
+    def unsettled(self, text: str) -> int:
+        """How many characters at the end of a text that goes on may be the beginning of what is replaced."""
+        begun = unsettled(text) if self._formats else 0
+        return max(begun, max(map(len, self._forms), default=1) - 1)
 
     @property
     def rules(self) -> list[dict[str, str]]:
         """What is replaced, for the journal: names only."""
-        return [{"secret": name, "replacement": f"[redacted:{name}]"} for name in self._names]
+        formats = [{"format": name, "replacement": f"[redacted:{name}]"} for name in NAMES] if self._formats else []
+        return [*({"secret": name, "replacement": f"[redacted:{name}]"} for name in self._names), *formats]
 
     def text(self, text: str) -> str:
         """`text` without secrets."""
-        if self._pattern is None:
-            return text
-        return self._pattern.sub(lambda found: f"[redacted:{self._forms[found[0]]}]", text)
+        if self._pattern is not None:
+            text = self._pattern.sub(lambda found: f"[redacted:{self._forms[found[0]]}]", text)
+        return masked(text) if self._formats else text
 
     def json_text(self, text: str) -> str:
         """A JSON text without secrets, those too whose characters are written as escapes; else left as it is."""
@@ -56,16 +66,20 @@ class Redactor:
         return self._escaped.sub(lambda found: f"[redacted:{self._groups[str(found.lastgroup)]}]", clean)
 
     def value(self, value: Any) -> Any:
-        """A JSON value without secrets, in keys and values; the same object if there are no secrets."""
-        if self._pattern is None:
+        """A JSON value without secrets, in keys and values; the same object where there were none."""
+        if self.is_idle:
             return value
         match value:
             case str():
-                return self.text(value)
+                clean = self.text(value)
+                return value if clean == value else clean
             case list() | tuple():
-                return [self.value(each) for each in value]
+                items = [self.value(each) for each in value]
+                return value if all(map(operator.is_, items, value)) else items
             case dict():
-                return {self.value(key): self.value(each) for key, each in value.items()}
+                pairs = {self.value(key): self.value(each) for key, each in value.items()}
+                same = all(map(operator.is_, pairs.values(), value.values())) and pairs.keys() == value.keys()
+                return value if same else pairs
         return value
 
 

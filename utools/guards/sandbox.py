@@ -17,6 +17,8 @@ from utools.errors import SandboxError
 
 FOLLOW_NONE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO must not hang
+DEEPEST = 64
+"""Parts of a path that is written to: much deeper trees are more than many programs can walk, or delete."""
 LARGEST_APPENDED = 16 * 2**20
 """Bytes that a file may have and still be added to."""
 
@@ -72,6 +74,8 @@ class Sandbox:
         place = self.resolve(path)
         if not place.parts:
             raise SandboxError(f"{path!r} is a directory")
+        if len(place.parts) > DEEPEST:
+            raise SandboxError(f"the path has {len(place.parts)} parts, and at most {DEEPEST} are made")
         try:
             with self._directory(place.parent, make=True) as here:
                 _replace(here, place.name, data, append=append, new=new)

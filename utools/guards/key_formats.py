@@ -1,0 +1,81 @@
+"""Key formats: keys that are told by how they look, of clouds, code hosts, chats and the like.
+
+The rules are those of `detect-secrets`, and a few for newer formats. A rule is looked up only when a text holds one of
+its hints, so that ordinary text costs a handful of substring searches.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib import import_module
+
+HINTS: Mapping[str, tuple[str, ...]] = {
+    "aws": ("AKIA", "ASIA", "ABIA", "ACCA", "A3T"),
+    "azure_storage_key": ("AccountKey=",),
+    "github_token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    "gitlab_token": ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glimt-", "glptt-", "glagent-"),
+    "npm": (":_authToken=",),
+    "pypi_token": ("pypi-AgE",),
+    "sendgrid": ("SG.",),
+    "slack": ("xox", "hooks.slack.com/"),
+    "square_oauth": ("sq0csp-",),
+    "stripe": ("sk_live_", "rk_live_"),
+    "openai": ("T3BlbkFJ",),
+}
+"""By the module of the rule in `detect_secrets.plugins`: what stands in every key of that format."""
+OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "private_key": (
+        ("-----BEGIN ",),
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\Z)",
+    ),
+    "jwt": (("eyJ",), r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
+    "github_fine_grained": (("github_pat_",), r"github_pat_\w{22,255}"),
+    "google_api_key": (("AIza",), r"(?<![\w-])AIza[\w-]{35}(?![\w-])"),
+    "anthropic": (("sk-ant-",), r"sk-ant-[\w-]{20,}"),
+    "openai_project": (("sk-proj-", "sk-svcacct-", "sk-admin-"), r"sk-(?:proj|svcacct|admin)-[\w-]{20,}"),
+    "huggingface": (("hf_",), r"(?<!\w)hf_[A-Za-z]{30,}(?!\w)"),
+    "slack_app": (("xapp-", "xoxe"), r"xapp-\d-[A-Z0-9]+-\d+-[a-z0-9]+|xoxe(?:\.xox[bp])?-\d-[\w-]{20,}"),
+    "npm_token": (("npm_",), r"(?<!\w)npm_[A-Za-z0-9]{36}(?!\w)"),
+    "feishu_webhook": (("/bot/v2/hook/", "/bot/hook/"), r"(?<=hook/)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    "password_in_url": (("://",), r"(?<=://)[^\s:/?#@\[\]]{1,256}:[^\s/?#@\[\]]{1,256}(?=@[\w\[])"),
+}
+"""By name: hints, and the pattern."""
+NAMES = tuple(sorted([*HINTS, *OWN]))
+TOKEN = re.compile(r"[\w\-.~+/=:%@]+\Z", re.ASCII)
+"""What may be the beginning of a key, at the end of a text that goes on."""
+BEGUN, ENDED = "-----BEGIN ", re.compile("-----END [^-]*-----")
+
+
+def masked(text: str) -> str:
+    """`text` with each key by its format, as `[redacted:FORMAT]`."""
+    for name in _hinted(text):
+        for pattern in _patterns(name):
+            text = pattern.sub(f"[redacted:{name}]", text)
+    return text
+
+
+def unsettled(text: str) -> int:
+    """How many characters at the end of a text that goes on may be the beginning of a key."""
+    begun = text.rfind(BEGUN)
+    if begun >= 0 and not ENDED.search(text, begun):
+        return len(text) - begun
+    found = TOKEN.search(text)
+    return len(found[0]) if found else 0
+
+
+def _hinted(text: str) -> Iterator[str]:
+    for name, hints in HINTS.items():
+        if any(hint in text for hint in hints):
+            yield name
+    for name, (hints, _) in OWN.items():
+        if any(hint in text for hint in hints):
+            yield name
+
+
+@lru_cache
+def _patterns(name: str) -> tuple[re.Pattern[str], ...]:
+    if name in OWN:
+        return (re.compile(OWN[name][1]),)
+    module = import_module(f"detect_secrets.plugins.{name}")
+    own = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
+    return tuple(pattern for each in own for pattern in getattr(each, "denylist", ()))
