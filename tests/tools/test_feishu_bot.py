@@ -3,13 +3,13 @@
 import base64
 import hashlib
 import hmac
+import sys
 import time
 from typing import Any
 
 import pytest
 from loopback import Loopback, http, serving
 
-import utools.builtin.feishu_bot as module
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin.feishu_bot import feishu_bot, signature
 
@@ -80,7 +80,7 @@ async def test_a_code_is_a_failure_though_the_status_is_200(code: int) -> None:
 
 
 async def test_a_bot_that_is_busy_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(sys.modules[signature.__module__], "PAUSES", (0.0, 0.0))
     busy = http(200, {"code": 11232, "msg": "frequency limited"})
     async with serving(busy, busy, OK) as server:
         assert (await sent(server, text="x")).success
