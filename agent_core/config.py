@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent_core.errors import DefinitionError
+from utools.calls.rate_limit import RateLimit
 
 Approval = Literal["never", "always", "on_write"]
 Limit = Annotated[int, Field(ge=0)] | None
@@ -26,7 +27,7 @@ class AllowedTool(_Strict):
     preset: dict[str, Any] = Field(default={}, description="Arguments that the author sets; no model sees them")
     approval: Approval | None = None
     max_calls: Limit = None
-    rate_limit: str | None = None
+    rate_limit: str | None = Field(default=None, description="How often all on this host may call it, e.g. 10/min")
     timeout: Seconds = None
     trusted: bool = Field(default=False, description="Its answers count as trusted text for provenance")
     args: dict[str, Any] | None = Field(default=None, description="A JSON Schema that narrows what may be sent")
@@ -98,10 +99,7 @@ def read_config(config: Any, *, where: str = "config") -> AgentConfig:
             raise DefinitionError(message, where=f"{where}/{key}", value=getattr(read, key))
     for index, allowed in enumerate(read.allowed_tools):
         if isinstance(allowed, AllowedTool) and allowed.rate_limit is not None:
-            raise DefinitionError(
-                "rate limits are not built yet; leave it out",
-                where=f"{where}/allowed_tools/{index}/rate_limit",
-            )
+            RateLimit.of(allowed.rate_limit, where=f"{where}/allowed_tools/{index}/rate_limit")
     if read.tool_choice != "auto" and read.protocol != "tools":
         told = "belongs to native function calling; leave it out, or set protocol: tools"
         raise DefinitionError(told, where=f"{where}/tool_choice", value=read.tool_choice)

@@ -22,6 +22,7 @@ from agent_core.loop.tokens import estimate
 from agent_core.models.client import Completion, ModelClient, ModelError, Models, Question
 from agent_core.prepare import Prepare
 from agent_core.secrets import Secrets, filled
+from utools.calls.rate_limit import RateLimit, turn_of
 from utools.errors import ToolError, UnknownTool
 from utools.guards.redaction import Redactor
 from utools.guards.scrub import scrubbed
@@ -30,6 +31,8 @@ from utools.tool import ToolContext, ToolResult
 
 TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
+WAITS = 0.9
+"""How much of a call's time may pass while it waits for its tool's rate limit: it must still end in time."""
 DEEPEST = 8
 """How many runs may be nested in one another."""
 
@@ -158,19 +161,37 @@ class Door:
         return Did(result.success, self.redactor.value(result.output), failure, now(), seconds, cached)
 
     async def _attempts(self, call: ToolCall, op: Act) -> ToolResult:
+        """The answer that is kept of such a call, or the call itself."""
+        context, config = self._context(call, op), filled(call.config, call.fills, self.secrets)
+        tool, made = self.registry.get(call.tool), partial(self._made, call, op, config, context)
+        if tool.cache is None or call.effect != "read":
+            return await made()
+        return await self.registry.calls.answers.answer(tool, config, context, made, self.redactor.value)
+
+    async def _made(self, call: ToolCall, op: Act, config: Json, context: ToolContext) -> ToolResult:
         """The call, and where nothing can be done twice, again after what may pass.
 
         Judge has validated it, all but what is secret.
         """
-        context, config = self._context(call, op), filled(call.config, call.fills, self.secrets)
-        validated = not call.fills
+        begun, validated = perf_counter(), not call.fills
+        if told := await self._turn(call, begun):
+            return ToolResult(False, error=told)
         result = await self.registry.execute(call.tool, config, context, validated=validated)
         for attempt in range(TRANSIENT_RETRIES):
             if op.doubtful or not result.metadata.get("transient"):
                 break
             await asyncio.sleep(BACKOFF * 2**attempt)
+            if await self._turn(call, begun):
+                break
             result = await self.registry.execute(call.tool, config, context, validated=validated)
         return result
+
+    async def _turn(self, call: ToolCall, begun: float) -> str | None:
+        """Wait for the tool's rate limit; the reason why not where that leaves too little of the call's time."""
+        if call.rate_limit is None:
+            return None
+        within = None if call.within is None else call.within * WAITS - (perf_counter() - begun)
+        return await turn_of(self.registry.calls.store, call.tool, RateLimit.of(call.rate_limit), within=within)
 
     def _context(self, call: ToolCall, op: Act) -> ToolContext:
         context = ToolContext(

@@ -84,6 +84,7 @@ def bound_by(allowed: AllowedTool, config: AgentConfig) -> Json:
         "trusted": allowed.trusted,
         "args": allowed.args,
         "provenance": allowed.provenance,
+        **({"rate_limit": allowed.rate_limit} if allowed.rate_limit else {}),
     }
 
 
@@ -97,6 +98,9 @@ def _policy(
         told = f"the author must set {', '.join(missing)}: no model can"
         raise DefinitionError(told, where=f"{where}/preset", value=allowed.preset)
     _check_narrowing(schema, allowed, where)
+    if allowed.rate_limit and tool.effect == "nested":
+        told = "a nested run is no single call: limit the tools that it uses"
+        raise DefinitionError(told, where=f"{where}/rate_limit", value=allowed.rate_limit)
     return {
         "description": tool.description,
         "schema": schema,

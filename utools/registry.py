@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from utools.calls.shared import SharedCalls
 from utools.errors import DefinitionError, ToolError, UnknownTool
 from utools.faults import Fault
 from utools.jsonvalue import NotJson, as_json
@@ -21,9 +22,11 @@ FAULTS_TOLD = 20
 
 
 class ToolRegistry:
-    """The tools of one host. Tools are added at start; then threads and event loops may share it."""
+    """The tools of one host, and what their calls share. Tools are added at start; then threads and event loops may
+    share it."""
 
-    def __init__(self, tools: Iterable[Tool] = (), *, threads: int = 32) -> None:
+    def __init__(self, tools: Iterable[Tool] = (), *, threads: int = 32, calls: SharedCalls | None = None) -> None:
+        self.calls = calls or SharedCalls()
         self._tools: dict[str, Tool] = {}
         self._schemas: dict[str, ConfigSchema] = {}
         self._outputs: dict[str, ConfigSchema] = {}

@@ -63,6 +63,7 @@ class ToolCall:
     idempotent: bool = False
     inherited: Json = field(default_factory=dict)
     fills: Sequence[Json] = ()
+    rate_limit: str | None = None
 
     @property
     def doubtful(self) -> bool:

@@ -86,6 +86,7 @@ class Turn:
             within=self.budget.within(policy.get("timeout") or self.budget.limits.call_seconds),
             idempotent=policy.get("idempotent", False),
             fills=policy.get("fills", ()),
+            rate_limit=policy.get("rate_limit"),
         )
 
     def _call_id(self, index: int, count: int) -> str:

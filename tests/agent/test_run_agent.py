@@ -101,7 +101,7 @@ BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
     ({"allowed_tools": [{"tool": "look", "preset": {"zz": 7}}]}, "allowed_tools/0/preset/zz"),
     ({"allowed_tools": [{"tool": "look", "args": {"type": "wrong"}}]}, "allowed_tools/0/args"),
     ({"allowed_tools": [{"tool": "look", "provenance": {"zz": "trusted"}}]}, "allowed_tools/0/provenance/zz"),
-    ({"allowed_tools": [{"tool": "look", "rate_limit": "1/s"}]}, "rate limits are not built yet"),
+    ({"allowed_tools": [{"tool": "look", "rate_limit": "1/day"}]}, "allowed_tools/0/rate_limit: write a count"),
     ({"mode": "plan"}, "plan mode is not built yet"),
     ({"protocol": "soap"}, "config/protocol"),
     ({"tool_choice": "required"}, "belongs to native function calling"),

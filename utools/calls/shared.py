@@ -1,0 +1,13 @@
+"""SharedCalls: what all calls of one host share, whichever run makes them."""
+
+from utools.calls.cache import AnswerCache
+from utools.calls.store import CallStore
+from utools.calls.store_memory import MemoryCallStore
+
+
+class SharedCalls:
+    """Kept answers and rate limits: of this process, or of all that share the given store."""
+
+    def __init__(self, store: CallStore | None = None) -> None:
+        self.store = store or MemoryCallStore()
+        self.answers = AnswerCache(self.store)
