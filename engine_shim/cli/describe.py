@@ -16,6 +16,7 @@ from engine_shim.graph.definition import Definition, load_workflow
 from engine_shim.graph.problem import Problem, problems_in
 from engine_shim.graph.validate import known_config
 from engine_shim.graph.validate import validate as find_problems
+from engine_shim.graph.warnings import warnings
 from engine_shim.runs.models import HostModels
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -70,20 +71,26 @@ def schema(
 
 def validate(file: Flow, config: Config = None, as_json: AsJson = False) -> int:
     """Find what is wrong with a definition without running it."""
-    problems = _problems(file, *host_config(config))
+    problems, doubts = _problems(file, *host_config(config))
     if as_json:
-        output.document({"ok": not problems, "problems": [{"where": p.where, "message": p.message} for p in problems]})
+        told = {"ok": not problems, "problems": [{"where": p.where, "message": p.message} for p in problems]}
+        doubtful = [{"where": each.where, "message": each.message} for each in doubts]
+        output.document({**told, "warnings": doubtful} if doubtful else told)
         return output.DEFINITION if problems else output.OK
     for problem in problems:
         output.line(str(problem))
+    for doubt in doubts:
+        output.line(f"warning: {doubt}")
     output.line(output.counted(len(problems), "problem") if problems else "ok")
     return output.DEFINITION if problems else output.OK
 
 
-def _problems(file: Path, host: HostConfig, base: Path) -> Sequence[Problem]:
+def _problems(file: Path, host: HostConfig, base: Path) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    """What is wrong, and what may not be meant."""
     models = HostModels(base_urls=host.base_urls, default_provider=host.default_provider)
     try:
         workflow = load_workflow(file)
-        return [*find_problems(workflow, registry_of(host, base)), *models.problems(workflow)]
+        found = [*find_problems(workflow, registry_of(host, base)), *models.problems(workflow)]
+        return found, list(warnings(workflow))
     except DefinitionError as error:
-        return problems_in(error)
+        return problems_in(error), ()

@@ -94,3 +94,14 @@ async def test_a_models_window_bounds_its_questions_unless_the_config_does() -> 
         started, asked = [row.record() for row in journal.load(output.run_id)["agent"]][:2]
         assert started.get("window") == window
         assert ("cut" in asked) is (window is not None)
+
+
+def test_a_tool_that_may_reach_every_host_is_warned_of(cli: Cli, write: Write) -> None:
+    bound = {"tool": "http_request", "preset": {"allowed_domains": ["api.example.com"]}}
+    for tools, place in ((["http_request"], 0), (["echo", "http*"], 1), ([bound], None)):
+        ran = cli("validate", str(write("flow.json", agent(allowed_tools=tools))), "--json")
+        told = [each["where"] for each in ran.json.get("warnings", ())]
+        assert (ran.code, told) == (0, [] if place is None else [f"nodes/0/config/allowed_tools/{place}"])
+    plain = {"id": "w", "nodes": [{"tool": "http_request", "config": {"method": "GET", "url": "https://example.com"}}]}
+    ran = cli("validate", str(write("flow.json", plain)))
+    assert (ran.code, "warning: nodes/0/config/allowed_domains" in ran.out) == (0, True)
