@@ -1,6 +1,7 @@
 """The host's configuration: tools from each source, what a bad entry says, and the example of utools' README."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -101,19 +102,18 @@ def test_a_tool_of_each_kind_is_called_as_the_readme_says(home: Path) -> None:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
     (commands,) = [text for _, mark, text in blocks if mark == "run"]
-    program = f'PATH="{Path(sys.executable).parent}:$PATH"; {commands}'
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", program], cwd=home, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+    def printed(commands: str) -> str:
+        words = ["bash", "-euo", "pipefail", "-c", commands]
+        done = subprocess.run(words, cwd=home, env=here, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    shown = printed(commands)
     for line in ("Greet somebody.", "Count the lines of a text file.", "The room in which somebody sits."):
-        assert line in done.stdout
-    shown = subprocess.run(
-        [Path(sys.executable).with_name("agent-core"), "run", "flow.yaml", "--json"],
-        cwd=home,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    outputs = json.loads(shown.stdout)["outputs"]["agent_core"]
+        assert line in shown
+    outputs = json.loads(printed("agent-core run flow.yaml --json"))["outputs"]["agent_core"]
     observed = [step["observation"] for step in outputs["trace"][:3]]
     assert observed == ["Good morning, Ada!", "8 flow.yaml\n", '{"result":"Ada sits in room 7."}']
     assert outputs["used_tools"].keys() == {"greet", "count_lines", "mcp.office.room_of"}

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from loopback import http
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.sources.mcp import McpServer, McpServers
@@ -193,6 +194,75 @@ async def test_a_server_over_http_gets_its_headers_and_is_found_again(start: Sta
         assert "cut_off" not in gone.metadata
         with over_http(*command, at=url):
             assert (await called(registry, "double", n=4)).output == {"result": 8}
+
+
+@needs_reference
+async def test_a_server_over_http_that_was_started_anew_is_asked_again(start: Start) -> None:
+    command = (f"{REFERENCE}/mcp-server-everything", "streamableHttp")
+    with over_http(*command) as (url, first):
+        registry = tools_of(start(every={"url": url}))
+        assert (await registry.execute("mcp.every.echo", {"message": "one"})).success
+        first.kill()
+        first.wait(10)
+        with over_http(*command, at=url):
+            again = await registry.execute("mcp.every.echo", {"message": "two"})
+    assert (again.output, again.error) == ("Echo: two", None)
+
+
+@asynccontextmanager
+async def answering(status: int, body: bytes = b"") -> AsyncIterator[tuple[str, list[str]]]:
+    """An MCP server over HTTP whose calls all end like this; and the methods that it was asked."""
+    asked: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(next((line.split()[1] for line in head.lower().split(b"\r\n") if b"content-length" in line), 0))
+        message = json.loads(await reader.readexactly(length)) if length else {}
+        method = message.get("method", "GET")
+        asked.append(method)
+        result: Any = None
+        if method == "initialize":
+            info = {"name": "x", "version": "1"}
+            version = message["params"]["protocolVersion"]
+            result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+        elif method == "tools/list":
+            result = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+        if method == "tools/call":
+            writer.write(http(status, body, connection="close"))
+        elif result is None:
+            writer.write(http(202 if method.startswith("notifications/") else 405, connection="close"))
+        else:
+            told = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            writer.write(http(200, told, connection="close", mcp_session_id="s1"))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp", asked
+
+
+REFUSAL = b'{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"no such city"}}'
+STATUSES: dict[str, tuple[int, bytes, str, dict[str, Any], int]] = {
+    "gateway": (502, b"", "answered with the HTTP status 502", {"transient": True, "cut_off": True}, 1),
+    "forbidden": (403, b"", "answered with the HTTP status 403", {}, 1),
+    "refusal": (422, REFUSAL, "refused: no such city", {}, 1),
+    "session": (404, b"", "refused: Session terminated", {}, 2),
+}
+
+
+@pytest.mark.parametrize(("status", "body", "told", "metadata", "times"), STATUSES.values(), ids=STATUSES)
+async def test_what_an_http_status_means_for_a_call(
+    start: Start, status: int, body: bytes, told: str, metadata: Any, times: int
+) -> None:
+    async with answering(status, body) as (url, asked):
+        servers = start(own={"url": url})
+        registry = ToolRegistry(await asyncio.to_thread(servers.tools))
+        result = await called(registry, "t")
+        await asyncio.to_thread(servers.close)
+    assert told in str(result.error)
+    assert result.metadata == metadata
+    assert asked.count("tools/call") == times
 
 
 # ── what comes of a call ──────────────────────────────────────────────────────────────────────────

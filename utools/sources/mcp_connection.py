@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,15 @@ from utools.sources.mcp_transport import Watch, over_http, over_pipes
 
 if TYPE_CHECKING:
     from mcp.client import Client
+    from mcp.shared.exceptions import MCPError
 
 PAGES = 100
 LISTED_ANEW = 300.0
 """Seconds after which a server is asked again which tools it has; one that tells of a change is asked at once."""
 CLOSING = 10.0
 SHOWN = 500
+BY_STATUS = "Server returned an error response"
+"""What the library says of an HTTP status of failure without a message of the protocol."""
 Progress = Callable[[float, float | None, str | None], None]
 
 
@@ -43,6 +46,10 @@ class Live:
     client: "Client | None" = None
     error: BaseException | None = None
     keeper: "asyncio.Task[None] | None" = None
+
+
+class _Forgotten(ToolError):
+    """The server knows nothing of this session, since it was started anew: what was asked has not been done."""
 
 
 class McpConnection:
@@ -64,12 +71,18 @@ class McpConnection:
         ToolError if it refuses, or cannot be reached, or if the tool is no longer the one that was approved;
         ConnectionResetError if it ends in mid-call, TimeoutError if it takes too long.
         """
+        try:
+            return await self._called(approved, dict(args), seconds, progress)
+        except _Forgotten:
+            return await self._called(approved, dict(args), seconds, progress)
+
+    async def _called(self, approved: Definition, args: dict[str, Any], seconds: float, tell: Progress) -> Any:
         live = await self._connected()
         check_unchanged(f"the MCP server {self.name}", approved, live.definitions.get(approved.name))
         live.calls += 1
         try:
             async with asyncio.timeout(seconds):
-                return await self._asked(live, approved.name, dict(args), progress)
+                return await self._asked(live, approved.name, args, tell)
         except TimeoutError:
             raise TimeoutError(f"the MCP server {self.name} gave no answer within {seconds:g} seconds") from None
         finally:
@@ -86,7 +99,6 @@ class McpConnection:
 
     async def _asked(self, live: Live, tool: str, args: dict[str, Any], tell: Progress) -> Any:
         from mcp.shared.exceptions import MCPError
-        from mcp_types import CONNECTION_CLOSED
 
         assert live.client is not None  # it is connected
 
@@ -96,45 +108,61 @@ class McpConnection:
         try:
             return await live.client.call_tool(tool, args, progress_callback=told)
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED or live.watch.ended.is_set():
-                raise await self._broken(live) from None
-            if error.message == "Session terminated":  # the server knows nothing of us: it was started anew
-                live.watch.end()
-            raise ToolError(f"the MCP server {self.name} refused: {error.message[:SHOWN]}") from None
+            raise self._why(live, error) from None
         except (RuntimeError, ValueError) as error:  # an answer that breaks the protocol, or its own schema
             text = str(error)[:SHOWN]
             raise ToolError(f"the answer of the MCP server {self.name} is not sound: {text}") from None
 
-    async def _broken(self, live: Live) -> Exception:
-        """Why the connection ended, after it had: nothing was sent if no connection could be had for this one call."""
-        live.watch.end()
-        if live.watch.refused and live.calls == 1:
-            return ConnectionRefusedError(f"the MCP server {self.name} cannot be reached")
-        return ConnectionResetError(f"the MCP server {self.name} ended in mid-call{live.watch.last_words()}")
+    def _why(self, live: Live, error: "MCPError") -> Exception:
+        """What an error of the library stands for: a refusal, or a call of which nobody knows how far it came."""
+        from mcp_types import CONNECTION_CLOSED
+
+        watch = live.watch
+        if error.code == CONNECTION_CLOSED or watch.ended.is_set():
+            if self.server.command is not None:
+                watch.end()
+            if watch.refused and live.calls == 1:
+                return ConnectionRefusedError(f"the MCP server {self.name} cannot be reached")
+            return ConnectionResetError(f"the MCP server {self.name} ended in mid-call{watch.last_words()}")
+        if watch.forgotten:
+            watch.end()
+            return _Forgotten(f"the MCP server {self.name} refused: {error.message[:SHOWN]}")
+        if error.message == BY_STATUS:
+            told = f"the MCP server {self.name} answered with the HTTP status {watch.status}"
+            return ConnectionResetError(told) if watch.status >= 500 else ToolError(told)
+        return ToolError(f"the MCP server {self.name} refused: {error.message[:SHOWN]}")
 
     async def _connected(self) -> Live:
         """The open connection, opened if need be, with a list of tools that is not too old."""
         async with self._starting:
             live = self._live
-            if live is None or live.watch.ended.is_set():
-                if live is not None and live.keeper is not None:
-                    await asyncio.wait({live.keeper}, timeout=CLOSING)
-                live = await self._started()
-            elif live.stale or asyncio.get_running_loop().time() - live.listed > LISTED_ANEW:
-                await self._listed_anew(live)
-        return live
+            open_yet = live is not None and not live.watch.ended.is_set()
+            if live is not None and open_yet and self._is_old(live):
+                open_yet = await self._listed_anew(live)
+            if live is not None and open_yet:
+                return live
+            if live is not None and live.keeper is not None:
+                await asyncio.wait({live.keeper}, timeout=CLOSING)
+            return await self._started()
 
-    async def _listed_anew(self, live: Live) -> None:
+    def _is_old(self, live: Live) -> bool:
+        return live.stale or asyncio.get_running_loop().time() - live.listed > LISTED_ANEW
+
+    async def _listed_anew(self, live: Live) -> bool:
+        """Ask an open connection for the tools; false, and the connection ended, if it does not say."""
         try:
             async with asyncio.timeout(self.server.start_timeout):
                 await _list(live)
         except Exception as error:  # whatever the server made of the question
+            logging.getLogger(__name__).debug("the MCP server %s does not list its tools: %r", self.name, error)
             live.watch.end()
-            raise ToolError(f"the MCP server {self.name} does not say which tools it has: {_told(error)}") from None
+            return False
+        return True
 
     async def _started(self) -> Live:
         self._live = live = Live(Watch())
         live.keeper = asyncio.create_task(self._keep(live))
+        live.keeper.add_done_callback(lambda done: done.cancelled() or done.exception())
         ready = asyncio.create_task(live.ready.wait())
         try:
             await asyncio.wait(
@@ -227,6 +255,5 @@ def _told(error: BaseException) -> str:
     """The first cause that says something; the library wraps them into groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    with suppress(AttributeError):
-        return str(error.strerror)  # type: ignore[attr-defined]
-    return (str(error) or type(error).__name__)[:SHOWN]
+    told = error.strerror if isinstance(error, OSError) else None
+    return (told or str(error) or type(error).__name__)[:SHOWN]

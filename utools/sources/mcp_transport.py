@@ -18,14 +18,21 @@ KEPT = 4096
 """Bytes of what a server last wrote to its standard error."""
 LAST_WORDS = 300
 CONNECT_SECONDS = 10.0
+SESSION = "mcp-session-id"
 
 
 class Watch:
-    """What becomes of a connection: `ended` when no answer can come any more, `refused` when none was to be had."""
+    """What becomes of a connection.
+
+    `ended`: no answer can come any more; `refused`: no connection was to be had; `forgotten`: the server does not know
+    the session; `status`: of the last HTTP response that told of a failure.
+    """
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
         self.refused = False
+        self.forgotten = False
+        self.status = 0
         self._errors = bytearray()
 
     def end(self) -> None:
@@ -116,17 +123,21 @@ class _Watched:
 
 
 def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "httpx2.AsyncBaseTransport":
-    """A transport that notices when the server cannot be reached: the library would go on trying."""
+    """A transport that notices when the server cannot be reached, where the library would go on trying, or refuses."""
     import httpx2
 
     class Watched(httpx2.AsyncBaseTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             try:
-                return await inner.handle_async_request(request)
+                response = await inner.handle_async_request(request)
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 watch.refused = request.method == "POST"
                 watch.end()
                 raise
+            if response.status_code >= 400 and request.method == "POST":
+                watch.status = response.status_code
+                watch.forgotten = response.status_code in (400, 404) and SESSION in request.headers
+            return response
 
         async def aclose(self) -> None:
             await inner.aclose()
