@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from utools.calls.store import CallStore, Place
 from utools.errors import DefinitionError, UtoolsError
 
-SPANS = {"s": ("second", 1.0), "min": ("minute", 60.0), "h": ("hour", 3600.0)}
+SPANS = {"s": ("a second", 1.0), "min": ("a minute", 60.0), "h": ("an hour", 3600.0)}
 WRITTEN = re.compile(r"([1-9][0-9]{0,5})/(s|min|h)")
 
 
@@ -30,7 +30,7 @@ class RateLimit:
         return SPANS[self.unit][1]
 
     def __str__(self) -> str:
-        return f"{self.count} {'call' if self.count == 1 else 'calls'} a {SPANS[self.unit][0]}"
+        return f"{self.count} {'call' if self.count == 1 else 'calls'} {SPANS[self.unit][0]}"
 
 
 async def turn_of(store: CallStore, tool: str, limit: RateLimit, *, within: float | None) -> str | None:

@@ -1,0 +1,254 @@
+"""Rate limits: no more calls in any span of time than are allowed, by whomever; who cannot wait is told until when."""
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from call_stores import Backend, Clock, in_fake_redis, in_memory, in_redis
+from hypothesis import given
+from hypothesis import strategies as st
+from redis_server import RealServer, real_server
+
+from agent_core import MemoryJournal, replay, run_agent, verify
+from agent_core.errors import DefinitionError
+from agent_core.models import ScriptedModel
+from utools import Tool, ToolContext, ToolError, ToolRegistry, ToolResult
+from utools.calls.rate_limit import RateLimit, turn_of
+from utools.calls.shared import SharedCalls
+from utools.calls.store import Place
+from utools.calls.store_memory import MemoryCallStore
+from utools.calls.store_redis import RedisCallStore
+from utools.redis_server import RedisServer
+
+ASK = '{"type": "action", "thought": "", "tool": "look", "args": {"q": "x"}}'
+DONE = '{"type": "final", "thought": "", "answer": "done"}'
+SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+
+
+@pytest.fixture(params=["memory", "fakeredis", "redis"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    made: dict[str, Callable[[], Backend]] = {
+        "memory": in_memory,
+        "fakeredis": in_fake_redis,
+        "redis": lambda: in_redis(request.getfixturevalue("redis_server")),
+    }
+    return made[request.param]()
+
+
+@pytest.mark.parametrize(("text", "count", "seconds"), [("10/min", 10, 60), ("1/s", 1, 1), ("999999/h", 999999, 3600)])
+def test_limit_is_a_count_and_a_span(text: str, count: int, seconds: float) -> None:
+    limit = RateLimit.of(text)
+    assert (limit.count, limit.seconds) == (count, seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "10", "0/s", "-1/s", "1.5/s", "10/m", "10 / min", "10/min\n", "１/s", "1000000/s"]
+)
+def test_what_is_no_limit_is_told_where_it_stands(text: str) -> None:
+    with pytest.raises(DefinitionError, match=r"^here: write a count and a span, such as 10/min, 2/s or 500/h \(got '"):
+        RateLimit.of(text, where="here")
+
+
+async def test_places_come_up_as_the_limit_allows(backend: Backend) -> None:
+    waits = [(await backend.store.take("k", 2, 60, None)).wait for _ in range(5)]
+    assert waits == pytest.approx([0, 0, 60, 60, 120], abs=0.5)
+    assert (await backend.store.take("other", 2, 60, None)).wait == 0
+    backend.later(61)
+    assert (await backend.store.take("k", 2, 60, None)).wait == pytest.approx(59, abs=0.5)
+
+
+async def test_place_that_comes_up_too_late_is_not_taken(backend: Backend) -> None:
+    assert (await backend.store.take("k", 1, 60, 0)).ticket is not None
+    late = await backend.store.take("k", 1, 60, 59)
+    assert (late.ticket, late.wait) == (None, pytest.approx(60, abs=0.5))
+    in_time = await backend.store.take("k", 1, 60, 61)
+    assert (in_time.ticket is not None, in_time.wait) == (True, pytest.approx(60, abs=0.5))
+
+
+async def test_place_that_is_given_back_is_free_again(backend: Backend) -> None:
+    await backend.store.take("k", 1, 60, None)
+    waiting = await backend.store.take("k", 1, 60, None)
+    assert waiting.ticket is not None
+    await backend.store.give_back("k", waiting.ticket)
+    await backend.store.give_back("k", "no such ticket")
+    assert (await backend.store.take("k", 1, 60, None)).wait == pytest.approx(60, abs=0.5)
+
+
+async def test_many_at_once_get_places_of_their_own(backend: Backend) -> None:
+    taken = await asyncio.gather(*(backend.store.take("k", 10, 60, None) for _ in range(50)))
+    assert len({each.ticket for each in taken}) == 50
+    expected = [60.0 * (number // 10) for number in range(50)]
+    assert sorted(each.wait for each in taken) == pytest.approx(expected, abs=0.5)
+
+
+STEPS = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, 1.0, 7.0]), st.booleans()), max_size=40)
+
+
+@given(STEPS, st.integers(1, 4))
+async def test_no_span_ever_has_more_than_are_allowed(steps: list[tuple[float, bool]], count: int) -> None:
+    clock = Clock()
+    store, starts = MemoryCallStore(clock=clock), dict[str, float]()
+    for passing, giving_back in steps:
+        clock.pass_by(passing)
+        place = await store.take("k", count, 1.0, None)
+        assert place.ticket is not None
+        starts[place.ticket] = clock.now + place.wait
+        if giving_back and place.wait:
+            await store.give_back("k", place.ticket)
+            del starts[place.ticket]
+    for start in starts.values():
+        assert sum(start <= each < start + 1.0 - 1e-6 for each in starts.values()) <= count
+
+
+TAKER = """
+import asyncio, sys
+from utools.calls.store_redis import RedisCallStore
+from utools.redis_server import RedisServer
+async def main():
+    store = RedisCallStore(RedisServer(sys.argv[1]))
+    taken = await asyncio.gather(*(store.take("k", 5, 3600, 1) for _ in range(25)))
+    print(sum(each.ticket is not None for each in taken))
+asyncio.run(main())
+"""
+
+
+def test_processes_share_one_limit_where_they_share_a_server(redis_server: RealServer) -> None:
+    command = [sys.executable, "-c", TAKER, redis_server.url]
+    takers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert sum(int(each.communicate(timeout=60)[0]) for each in takers) == 5
+
+
+class Scripted(MemoryCallStore):
+    """A store whose next place comes up after so many seconds."""
+
+    def __init__(self, wait: float) -> None:
+        super().__init__()
+        self.wait = wait
+        self.given_back: list[str] = []
+
+    async def take(self, key: str, count: int, seconds: float, longest: float | None) -> Place:
+        return Place(self.wait, None if longest is not None and self.wait > longest else "mine")
+
+    async def give_back(self, key: str, ticket: str) -> None:
+        self.given_back.append(ticket)
+
+
+async def test_who_can_wait_waits_and_who_cannot_is_told_until_when() -> None:
+    limit = RateLimit.of("1/min")
+    assert await turn_of(Scripted(0.01), "look", limit, within=1) is None
+    told = await turn_of(Scripted(42), "look", limit, within=30)
+    assert re.fullmatch(
+        r"look is limited to 1 call a minute, and this call cannot wait so long: "
+        r"it would be allowed in 42\.0 seconds, at 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ",
+        str(told),
+    )
+
+
+async def test_who_is_cancelled_while_waiting_gives_the_place_back() -> None:
+    store = Scripted(60)
+    waiting = asyncio.create_task(turn_of(store, "look", RateLimit.of("1/min"), within=None))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert store.given_back == ["mine"]
+
+
+class Look(list[ToolContext]):
+    """The tool `look`, which counts its calls."""
+
+    def __init__(self, calls: SharedCalls | None = None, *, fails: str | None = None, **options: Any) -> None:
+        super().__init__()
+        self.fails = fails
+        tool = Tool("look", "Looks.", SCHEMA, self.execute, **{"effect": "read"} | options)
+        self.registry = ToolRegistry([tool], calls=calls)
+
+    async def execute(self, args: dict[str, Any], context: ToolContext) -> Any:
+        self.append(context)
+        if self.fails:
+            raise ToolError(self.fails, transient=True)
+        return "seen"
+
+
+def config(limit: str, **more: Any) -> dict[str, Any]:
+    allowed = [{"tool": "look", "rate_limit": limit}]
+    return {"model": "scripted", "max_steps": 5, "max_repairs": 3, "allowed_tools": allowed, "prompt": "Go.", **more}
+
+
+async def run(look: Look, settings: dict[str, Any], *replies: str, **more: Any) -> Any:
+    return await run_agent(settings, registry=look.registry, model=ScriptedModel(list(replies)), **more)
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+async def test_call_beyond_the_limit_is_a_tool_error_that_says_when_and_replays(effect: str) -> None:
+    look, journal = Look(effect=effect), MemoryJournal()
+    output = await run(look, config("1/h"), ASK, ASK, DONE, journal=journal, run_id="r")
+    assert (len(look), output.final_answer, output.usage["tool_calls"]) == (1, "done", 2)
+    assert "look is limited to 1 call an hour" in output.trace[1]["error"]
+    assert "it would be allowed in 3" in output.trace[1]["error"]
+    assert verify(journal, run_id="r").ok
+    assert replay(journal, run_id="r").identical
+    assert len(look) == 1
+
+
+async def test_call_waits_within_its_time_and_counts_once() -> None:
+    look = Look(SharedCalls(Scripted(0.05)))
+    output = await run(look, config("1/s"), ASK, ASK, DONE)
+    assert (len(look), output.usage["tool_calls"], output.used_tools["look"]["count"]) == (2, 2, 2)
+    assert all(step["elapsed_ms"] >= 50 for step in output.trace[:2])
+
+
+async def test_wait_that_leaves_no_time_for_the_call_is_not_begun() -> None:
+    look = Look(SharedCalls(Scripted(9.5)), effect="write")
+    settings = config("1/min", single_call_timeout=10)
+    output = await run(look, settings, ASK, DONE)
+    assert (len(look), output.final_answer) == (0, "done")
+    assert "cannot wait so long" in output.trace[0]["error"]
+
+
+async def test_all_runs_of_a_host_share_one_limit() -> None:
+    look = Look()
+    outputs = await asyncio.gather(*(run(look, config("2/h"), ASK, DONE) for _ in range(5)))
+    assert len(look) == 2
+    assert sum("limited to 2 calls an hour" in str(each.trace[0]["error"]) for each in outputs) == 3
+
+
+async def test_each_attempt_counts_as_the_vendor_counts_it() -> None:
+    look = Look(fails="429")
+    output = await run(look, config("2/h"), ASK, DONE)
+    assert len(look) == 2
+    assert output.trace[0]["error"] == "429"
+
+
+async def test_run_that_is_cancelled_while_its_call_waits_frees_the_place() -> None:
+    store = Scripted(20)
+    look = Look(SharedCalls(store))
+    under_way = asyncio.create_task(run(look, config("1/min", single_call_timeout=60), ASK, DONE))
+    await asyncio.sleep(0.1)
+    under_way.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await under_way
+    while not store.given_back:
+        await asyncio.sleep(0)
+    assert (len(look), store.given_back) == (0, ["mine"])
+
+
+async def test_limit_that_cannot_be_looked_up_holds_the_call_back(tmp_path: Path) -> None:
+    with real_server(tmp_path) as server:
+        look = Look(SharedCalls(RedisCallStore(RedisServer(server.url, name="REDIS_URL"))))
+        assert (await run(look, config("9/h"), ASK, DONE)).trace[0]["error"] is None
+    output = await run(look, config("9/h"), ASK, DONE)
+    assert len(look) == 1
+    told = "look is limited to 9 calls an hour, and how many were made cannot be looked up: Redis (REDIS_URL)"
+    assert told in output.trace[0]["error"]
+
+
+async def test_nested_run_takes_no_limit() -> None:
+    nested = ToolRegistry([Tool("look", "Runs.", SCHEMA, lambda args, context: ToolResult(), effect="nested")])
+    with pytest.raises(DefinitionError, match="allowed_tools/0/rate_limit: a nested run is no single call"):
+        await run_agent(config("1/s"), registry=nested, model=ScriptedModel([DONE]))

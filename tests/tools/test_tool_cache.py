@@ -1,0 +1,257 @@
+"""Kept answers: a tool that reads is not called again while they are fresh, and nobody is told what is not true."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from call_stores import Backend, in_fake_redis, in_memory, in_redis
+from redis_server import RealServer, real_server
+
+from agent_core import MemoryJournal, replay, run_agent, verify
+from agent_core.models import ScriptedModel
+from agent_core.secrets import Secrets
+from utools import Tool, ToolContext, ToolError, ToolRegistry
+from utools.calls.cache import LARGEST, key_of
+from utools.calls.shared import SharedCalls
+from utools.calls.store_memory import MemoryCallStore
+from utools.calls.store_redis import RedisCallStore
+from utools.redis_server import RedisServer
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {}, "token": {"type": "string"}}}
+DONE = '{"type": "final", "thought": "", "answer": "done"}'
+
+
+def ask(q: str = '"x"') -> str:
+    return f'{{"type": "action", "thought": "", "tool": "look", "args": {{"q": {q}}}}}'
+
+
+@pytest.fixture(params=["memory", "fakeredis", "redis"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    made: dict[str, Callable[[], Backend]] = {
+        "memory": in_memory,
+        "fakeredis": in_fake_redis,
+        "redis": lambda: in_redis(request.getfixturevalue("redis_server")),
+    }
+    return made[request.param]()
+
+
+async def test_text_is_kept_for_its_time_and_may_be_replaced(backend: Backend) -> None:
+    assert await backend.store.kept("k") is None
+    await backend.store.keep("k", "é", 10)
+    await backend.store.keep("other", "x", 1000)
+    assert await backend.store.kept("k") == "é"
+    await backend.store.keep("k", "new", 20)
+    backend.later(15)
+    assert await backend.store.kept("k") == "new"
+    backend.later(6)
+    assert await backend.store.kept("k") is None
+    assert await backend.store.kept("other") == "x"
+
+
+async def test_memory_holds_no_more_than_it_may_and_lets_go_of_what_nobody_asks_for() -> None:
+    store = MemoryCallStore(largest=10)
+    for key in "abc":
+        await store.keep(key, "xxx", 60)
+    assert await store.kept("a") == "xxx"
+    await store.keep("d", "xxx", 60)
+    assert [await store.kept(key) for key in "abcd"] == ["xxx", None, "xxx", "xxx"]
+
+
+class Look(list[dict[str, Any]]):
+    """The tool `look`, which counts its calls and keeps its answers for a minute."""
+
+    def __init__(self, calls: SharedCalls | None = None, **options: Any) -> None:
+        super().__init__()
+        self.answer: Callable[[], Any] = lambda: {"seen": len(self)}
+        self.hold = asyncio.Event()
+        self.hold.set()
+        made: dict[str, Any] = {"effect": "read", "cache": {"ttl": 60}} | options
+        self.registry = ToolRegistry([Tool("look", "Looks.", SCHEMA, self.execute, **made)], calls=calls)
+
+    async def execute(self, args: dict[str, Any], context: ToolContext) -> Any:
+        self.append(args)
+        await self.hold.wait()
+        return self.answer()
+
+
+CONFIG = {"model": "scripted", "max_steps": 9, "max_repairs": 5, "allowed_tools": ["look"], "prompt": "Go."}
+
+
+async def run(look: Look, *replies: str, **more: Any) -> Any:
+    settings = {**CONFIG, **more.pop("settings", {})}
+    return await run_agent(settings, registry=look.registry, model=ScriptedModel([*replies, DONE]), **more)
+
+
+def seen(output: Any) -> list[tuple[Any, bool]]:
+    return [(step["observation"], step["cached"]) for step in output.trace[:-1]]
+
+
+async def test_equal_call_is_answered_from_what_is_kept_and_marked_so(backend: Backend) -> None:
+    look, journal = Look(SharedCalls(backend.store)), MemoryJournal()
+    output = await run(look, ask(), ask(), ask('"y"'), journal=journal, run_id="r")
+    assert seen(output) == [('{"seen":1}', False), ('{"seen":1}', True), ('{"seen":2}', False)]
+    assert output.usage["tool_calls"] == 3
+    assert verify(journal, run_id="r").ok
+    assert replay(journal, run_id="r").identical
+    assert seen(await run(look, ask())) == [('{"seen":1}', True)]
+    backend.later(61)
+    assert seen(await run(look, ask())) == [('{"seen":3}', False)]
+
+
+async def test_order_of_the_arguments_does_not_matter_and_their_kind_does() -> None:
+    look = Look()
+    output = await run(look, ask('{"a": 1, "b": 2}'), ask('{"b": 2, "a": 1}'), ask("1"), ask('"1"'), ask("true"))
+    assert [cached for _, cached in seen(output)] == [False, True, False, False, False]
+
+
+async def test_what_the_author_presets_is_part_of_the_call() -> None:
+    look = Look()
+    for token in ("one", "two", "one"):
+        allowed = {"allowed_tools": [{"tool": "look", "preset": {"token": token}}]}
+        await run(look, ask(), settings=allowed)
+    assert [each["token"] for each in look] == ["one", "two"]
+
+
+NEVER: dict[str, dict[str, Any]] = {
+    "no cache": {"cache": None},
+    "a write": {"effect": "write"},
+    "told by its arguments": {"effect": {"argument": "q", "read": ["other"]}},
+}
+
+
+@pytest.mark.parametrize("options", NEVER.values(), ids=NEVER)
+async def test_only_reads_that_say_so_are_kept(options: dict[str, Any]) -> None:
+    look = Look(**options)
+    assert [cached for _, cached in seen(await run(look, ask(), ask()))] == [False, False]
+
+
+async def test_failure_is_not_kept_and_too_large_an_answer_neither() -> None:
+    def fail() -> Any:
+        raise ToolError("not now")
+
+    look = Look()
+    for look.answer in (fail, lambda: "x" * LARGEST):
+        before = len(look)
+        await run(look, ask(), ask())
+        assert len(look) == before + 2
+
+
+async def test_kept_answer_takes_no_turn_of_a_rate_limit() -> None:
+    look = Look()
+    limited = {"allowed_tools": [{"tool": "look", "rate_limit": "1/h"}]}
+    output = await run(look, ask(), ask(), ask('"y"'), settings=limited)
+    assert [step["error"] is None for step in output.trace[:-1]] == [True, True, False]
+
+
+async def test_equal_calls_at_the_same_time_are_made_once() -> None:
+    look = Look()
+    look.hold.clear()
+    runs = [asyncio.create_task(run(look, ask())) for _ in range(5)]
+    while not look:
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.05)
+    look.hold.set()
+    outputs = await asyncio.gather(*runs)
+    assert len(look) == 1
+    assert sorted(cached for output in outputs for _, cached in seen(output)) == [False, True, True, True, True]
+
+
+async def test_who_waits_for_a_call_that_is_cancelled_makes_it_anew() -> None:
+    look = Look()
+    look.hold.clear()
+    first = asyncio.create_task(run(look, ask()))
+    while not look:
+        await asyncio.sleep(0)
+    second = asyncio.create_task(run(look, ask()))
+    await asyncio.sleep(0.05)
+    assert len(look) == 1
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    look.hold.set()
+    assert seen(await second) == [('{"seen":2}', False)]
+
+
+async def test_who_waits_for_another_call_waits_no_longer_than_its_own_time() -> None:
+    look = Look()
+    look.hold.clear()
+    first = asyncio.create_task(run(look, ask()))
+    while not look:
+        await asyncio.sleep(0)
+    output = await run(look, ask(), settings={"single_call_timeout": 0.1})
+    assert "gave no result within 0.1 seconds" in output.trace[0]["error"]
+    look.hold.set()
+    assert seen(await first) == [('{"seen":1}', False)]
+
+
+async def test_another_tool_or_another_version_of_it_has_answers_of_its_own() -> None:
+    def made(**other: Any) -> Tool:
+        about = {"code": "look", "description": "Looks.", "config_schema": SCHEMA}
+        return Tool(**{**about, **other}, execute=lambda args, context: None, effect="read")
+
+    tools = [made(), made(code="see"), made(description="Sees."), made(fingerprint="2"), made(output_schema={})]
+    tools.append(made(config_schema={"type": "object"}))
+    assert len({key_of(each, {"q": 1}) for each in tools}) == len(tools)
+    assert key_of(tools[0], {"q": 1}) == key_of(made(), {"q": 1})
+    assert "hunter2" not in key_of(made(), {"token": "hunter2"})
+
+
+async def test_no_secret_stands_in_what_redis_keeps(redis_server: RealServer) -> None:
+    secrets = Secrets(["TOKEN"], env={"TOKEN": "hunter2-hunter2"})
+    look = Look(SharedCalls(RedisCallStore(RedisServer(redis_server.url))))
+    look.answer = lambda: {"told": "hunter2-hunter2"}
+    await run(look, ask('"private"'), secrets=secrets)
+    output = await run(look, ask('"private"'), secrets=secrets)
+    assert [cached for _, cached in seen(output)] == [True]
+    kept = b"".join(key + redis_server.client.get(key) for key in redis_server.client.scan_iter())
+    assert b"told" in kept
+    assert b"hunter2" not in kept
+    assert b"private" not in kept
+
+
+async def test_cache_that_cannot_be_asked_costs_only_the_calls_that_it_would_save(tmp_path: Path, caplog: Any) -> None:
+    with real_server(tmp_path) as server:
+        look = Look(SharedCalls(RedisCallStore(RedisServer(server.url, name="REDIS_URL"))))
+        await run(look, ask())
+    output = await run(look, ask(), ask())
+    assert [cached for _, cached in seen(output)] == [False, False]
+    assert "the kept answers cannot be read: Redis (REDIS_URL) cannot be reached" in caplog.text
+
+
+async def test_what_another_program_put_there_is_not_an_answer(redis_server: RealServer) -> None:
+    look = Look(SharedCalls(RedisCallStore(RedisServer(redis_server.url))))
+    await run(look, ask())
+    (key,) = redis_server.client.scan_iter()
+    for planted in (b"no json", b"\xff"):
+        redis_server.client.set(key, planted)
+        assert [cached for _, cached in seen(await run(look, ask()))] == [False]
+
+
+OTHER = """
+import asyncio, sys
+from agent_core import run_agent
+from agent_core.models import ScriptedModel
+from utools import Tool, ToolRegistry
+from utools.calls.shared import SharedCalls
+from utools.calls.store_redis import RedisCallStore
+from utools.redis_server import RedisServer
+schema = {"type": "object", "properties": {"q": {}, "token": {"type": "string"}}}
+look = Tool("look", "Looks.", schema, lambda args, context: "made", effect="read", cache={"ttl": 60})
+registry = ToolRegistry([look], calls=SharedCalls(RedisCallStore(RedisServer(sys.argv[1]))))
+config = {"model": "scripted", "max_steps": 9, "allowed_tools": ["look"], "prompt": "Go."}
+asked = '{"type": "action", "thought": "", "tool": "look", "args": {"q": "x"}}'
+model = ScriptedModel([asked, '{"type": "final", "thought": "", "answer": "done"}'])
+step = asyncio.run(run_agent(config, registry=registry, model=model)).trace[0]
+print(step["observation"], step["cached"])
+"""
+
+
+async def test_processes_share_answers_where_they_share_a_server(redis_server: RealServer) -> None:
+    await run(Look(SharedCalls(RedisCallStore(RedisServer(redis_server.url)))), ask())
+    command = [sys.executable, "-c", OTHER, redis_server.url]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
+    assert done.stdout == '{"seen":1} True\n'
