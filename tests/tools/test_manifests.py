@@ -333,9 +333,9 @@ async def test_a_timeout_ends_the_command_and_what_it_started(load: Load, tmp_pa
     child = "import subprocess,sys,time; p=subprocess.Popen(['sleep','60']); "
     code = f"{child} open('pids','w').write(f'{{p.pid}}'); time.sleep(60)"
     begun = time.monotonic()
-    result = await ran(load, [], {}, code=code, timeout=1)
-    assert time.monotonic() - begun < 5
-    assert "1 seconds" in str(result.error)
+    result = await ran(load, [], {}, code=code, timeout=3)
+    assert time.monotonic() - begun < 10
+    assert "3 seconds" in str(result.error)
     assert result.metadata["cut_off"]
     pid = int((tmp_path / "pids").read_text())
     for _ in range(50):
@@ -408,11 +408,17 @@ def test_every_fault_of_a_manifest_is_told_at_once(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("key", ["python", "command"])
-def test_only_the_host_s_own_manifests_name_python_or_a_command(tmp_path: Path, key: str) -> None:
+OWN: dict[str, dict[str, Any]] = {
+    "python": {"description": "X.", "python": "os:getcwd"},
+    "command": {"description": "X.", "command": {"argv": ["id"]}, "schema": schema()},
+    "docs": {"docs": "/etc/hostname", "http": {"url": "https://example.com/"}, "schema": schema()},
+}
+
+
+@pytest.mark.parametrize("keys", OWN.values(), ids=OWN)
+def test_only_the_host_s_own_manifests_name_python_commands_and_files(tmp_path: Path, keys: dict[str, Any]) -> None:
     path = tmp_path / "tool.yaml"
-    kind = {"python": "os:getcwd"} if key == "python" else {"command": {"argv": ["id"]}, "schema": schema()}
-    path.write_text(yaml.safe_dump({"code": "x", "description": "X.", **kind}))
+    path.write_text(yaml.safe_dump({"code": "x", **keys}))
     with pytest.raises(DefinitionError, match="only a manifest of the host's own configuration"):
         manifest_tools(path)
 

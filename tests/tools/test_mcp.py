@@ -373,8 +373,11 @@ async def test_a_server_that_dies_in_mid_call_cuts_it_off_and_is_started_anew(st
 
 async def test_a_server_that_was_killed_between_calls_is_started_anew(start: Start, tmp_path: Path) -> None:
     registry = tools_of(start(own=faulty(tmp_path)))
-    os.kill(starts(tmp_path)[0], 9)
-    await asyncio.sleep(0.3)
+    (pid,) = starts(tmp_path)
+    os.kill(pid, 9)
+    while Path(f"/proc/{pid}").exists():  # until it has been noticed
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.1)
     assert (await called(registry, "echo", text="back")).output == "back"
 
 

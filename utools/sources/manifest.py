@@ -74,6 +74,8 @@ def _tool(document: Document, entry: Any, place: Place, root: Path, trusted: boo
         kind = "python" if manifest.python is not None else "command"
         told = "only a manifest of the host's own configuration may name Python or a command"
         raise document.error(told, (*place, kind))
+    if not trusted and manifest.docs is not None:
+        raise document.error("only a manifest of the host's own configuration may name a file", (*place, "docs"))
     made = _from_python(manifest, document, place)
     schema = _schema(manifest, made, document, place)
     options: dict[str, Any] = {
