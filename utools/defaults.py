@@ -1,4 +1,4 @@
-"""The registry that most hosts start with: all built-in tools, rooted at one directory."""
+"""The registries that most hosts start with: all built-in tools, rooted at one directory."""
 
 import os
 from typing import TYPE_CHECKING
@@ -24,3 +24,20 @@ def default_registry(
     from utools.builtin import builtin_tools
 
     return ToolRegistry(builtin_tools(root, context_store=context_store), calls=calls)
+
+
+def host_registry(root: str | os.PathLike[str] = ".") -> ToolRegistry:
+    """The default registry as the environment says: with REDIS_URL, all processes that name the same server share
+    conversations, kept answers and rate limits. DefinitionError for a URL that is none.
+    """
+    from utools.redis_server import redis_of_host
+
+    server = redis_of_host()
+    if server is None:
+        return default_registry(root)
+    from utools.calls.shared import SharedCalls
+    from utools.calls.store_redis import RedisCallStore
+    from utools.context.store_redis import RedisContextStore
+
+    calls = SharedCalls(RedisCallStore(server))
+    return default_registry(root, context_store=RedisContextStore(server), calls=calls)

@@ -58,6 +58,10 @@ class RedisServer:
             finally:
                 here.idle.append(connection)
 
+    def check(self) -> None:
+        """DefinitionError for a URL that is none; nothing is connected."""
+        self._pool()
+
     async def close(self) -> None:
         """Let go of this event loop's connections. A later command opens new ones."""
         here = self._open.pop(asyncio.get_running_loop(), None)
@@ -159,9 +163,13 @@ class _Open:
 
 
 def redis_of_host() -> RedisServer | None:
-    """The server that REDIS_URL names, or None where it is not set."""
+    """The server that REDIS_URL names, or None where it is not set; DefinitionError for a URL that is none."""
     url = os.environ.get(VARIABLE)
-    return RedisServer(url, name=VARIABLE) if url else None
+    if not url:
+        return None
+    server = RedisServer(url, name=VARIABLE)
+    server.check()
+    return server
 
 
 def _why(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from engine_shim.graph.problem import Faulty, Place, Problem, problems_of
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.runner import Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
-from utools.defaults import default_registry
+from utools.defaults import host_registry
 from utools.registry import ToolRegistry
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp import McpServer, McpServers
@@ -73,7 +73,7 @@ def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
     root = base / config.root
     if not root.is_dir():
         raise DefinitionError("there is no such directory", where="host configuration: root", value=str(root))
-    registry = default_registry(str(root))
+    registry = host_registry(str(root))
     registry.discover()
     for index, reference in enumerate(config.tools):
         where = f"host configuration: tools/{index}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from redis_server import RealServer, real_server
 
+from engine_shim.cli.host import HostConfig, registry_of
 from utools import DefinitionError, ToolError, ToolRegistry
 from utools.context.manager import context_manager
 from utools.context.store_redis import RedisContextStore
@@ -187,3 +188,22 @@ def test_connections_end_with_their_event_loop(redis_server: RealServer) -> None
         assert asyncio.run(server.ask("ECHO", str(each))) == str(each).encode()
     while len(redis_server.client.client_list()) > 1:
         pass
+
+
+async def test_host_with_redis_url_keeps_its_conversations_and_shares_its_calls_there(
+    redis_server: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDIS_URL", redis_server.url)
+    one, other = registry_of(HostConfig(), Path()), registry_of(HostConfig(), Path())
+    told = {"op": "persist", "session_id": "s", "turn_id": "t", "user_message": "hi", "final_answer": "hello"}
+    assert (await one.execute("context_manager", told)).success
+    assert len((await other.execute("context_manager", {"op": "load", "session_id": "s"})).output) == 2
+    await one.calls.store.keep("k", "x", 60)
+    assert await other.calls.store.kept("k") == "x"
+    assert {key.split(b":")[1] for key in redis_server.client.scan_iter()} == {b"context", b"calls"}
+
+
+def test_host_whose_redis_url_is_none_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDIS_URL", "localhost:6379")
+    with pytest.raises(DefinitionError, match=r"Redis \(REDIS_URL\): its URL cannot be used; write redis://HOST"):
+        registry_of(HostConfig(), Path())
