@@ -97,13 +97,34 @@ def test_expression_without_a_value_says_why(expression: str, why: str) -> None:
         {},
         {"operation": "sum"},
         {"numbers": [1]},
-        {"operation": "sum", "numbers": [1], "expression": "1"},
-        {"expression": "1", "numbers": []},
     ],
 )
-def test_exactly_one_form_must_be_given(args: dict[str, Any]) -> None:
-    with pytest.raises(ToolError, match="either"):
+def test_one_whole_form_must_be_given(args: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match="or else both"):
         calculate(args)
+
+
+def test_of_both_forms_the_expression_counts() -> None:
+    assert calculate({"operation": "sum", "numbers": [1], "expression": "2 * 3"}) == 6
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("max(3, 5, 4) - 1", 4),
+        ("mean(1, 2) * 2", 3),
+        ("sum(1, count(7, 8), -median(1, 9, 2))", 1),
+        ("min(2 ** 3, 9)", 8),
+    ],
+)
+def test_an_expression_may_hold_the_operations(expression: str, value: float) -> None:
+    assert calculate({"expression": expression}) == value
+
+
+@pytest.mark.parametrize("expression", ["max()", "mean", "open(1)", "max(1)(2)", "sum(*1)", "max(n=1)", "maxmin(1)"])
+def test_nothing_else_is_called(expression: str) -> None:
+    with pytest.raises(ToolError):
+        calculate({"expression": expression})
 
 
 @pytest.mark.parametrize("operation", ["mean", "median", "max", "min"])

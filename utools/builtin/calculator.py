@@ -15,8 +15,11 @@ Number = int | float
 MAX_LENGTH = 1000
 MAX_EXPONENT = 1024
 MAX_BITS = 8192
-NOT_ARITHMETIC = "an expression may hold only numbers and + - * / // % ** ( ), where ** is the power"
-ALLOWED = re.compile(r"[0-9eE.+\-*/%()_\s]*")
+NOT_ARITHMETIC = (
+    "an expression may hold only numbers, + - * / // % ** ( ), where ** is the power, "
+    "and mean, max, min, sum, count and median"
+)
+ALLOWED = re.compile(r"(?:[0-9eE.+\-*/%(),_\s]|mean|max|min|sum|count|median)*")
 
 BINARY: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]] = {
     ast.Add: operator.add,
@@ -37,19 +40,19 @@ def calculator() -> Tool:
     return Tool(
         code="calculator",
         description=(
-            "Calculate. Give either an operation and numbers, e.g. {'operation': 'mean', 'numbers': [1, 2]}, "
-            "or an arithmetic expression, e.g. {'expression': '(2 + 3) * 4'}."
+            "Calculate an arithmetic expression, e.g. {'expression': '(2 + 3) * 4 - mean(1, 2)'}, or else an operation "
+            "on a list of numbers, e.g. {'operation': 'mean', 'numbers': [1, 2]}. Of both, the expression counts."
         ),
         config_schema={
             "type": "object",
             "properties": {
-                "operation": {"enum": list(OPERATIONS), "description": "What to do with the numbers."},
-                "numbers": {"type": "array", "items": {"type": "number"}, "maxItems": 10_000},
                 "expression": {
                     "type": "string",
                     "maxLength": MAX_LENGTH,
-                    "description": "Numbers and + - * / // % ** ( ).",
+                    "description": f"Numbers, + - * / // % ** ( ), and {', '.join(OPERATIONS)}.",
                 },
+                "operation": {"enum": list(OPERATIONS), "description": "Instead: what to do with the numbers."},
+                "numbers": {"type": "array", "items": {"type": "number"}, "maxItems": 10_000},
             },
         },
         execute=execute,
@@ -59,12 +62,11 @@ def calculator() -> Tool:
 
 def calculate(args: Args) -> Number:
     """The result of one of the two forms; ToolError if it has none."""
-    given = {name for name in ("operation", "numbers", "expression") if name in args}
-    if given == {"expression"}:
+    if "expression" in args:
         return rendered(evaluate(args["expression"]))
-    if given == {"operation", "numbers"}:
+    if "operation" in args and "numbers" in args:
         return rendered(OPERATIONS[args["operation"]]([exact(each) for each in args["numbers"]]))
-    raise ToolError("give either 'operation' and 'numbers', or 'expression' alone")
+    raise ToolError("give an 'expression', or else both 'operation' and 'numbers'")
 
 
 def exact(number: Number) -> Fraction:
@@ -106,6 +108,8 @@ def _value(node: ast.expr) -> Fraction:
             return -_value(inner)
         case ast.UnaryOp(op=ast.UAdd(), operand=inner):
             return _value(inner)
+        case ast.Call(func=ast.Name(id=name), args=[_, *_] as given, keywords=[]) if name in OPERATIONS:
+            return Fraction(OPERATIONS[name]([_value(each) for each in given]))
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             return _bounded(_power(_value(left), _value(right)))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
