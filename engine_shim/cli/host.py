@@ -35,7 +35,7 @@ class HostConfig(BaseModel):
     `manifests` are files, directories of them, or globs. Paths start from the directory of the configuration.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     tools: list[str] = []
     manifests: list[str] = []

@@ -20,7 +20,7 @@ from utools.errors import DefinitionError
 class Definition(BaseModel):
     """A tool as its server describes it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: str
     description: str
@@ -61,7 +61,7 @@ class _Entry(Definition):
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     format: Literal[1] = 1
     sources: dict[str, list[_Entry]] = {}

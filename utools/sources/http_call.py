@@ -31,7 +31,7 @@ HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 class Reach(BaseModel):
     """Where calls may go, which secrets they carry, how long they may take. Secrets are names, read at call time."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     token_env: str | None = None
     """The secret that is sent as a bearer token."""

@@ -25,7 +25,7 @@ LONGEST_DESCRIPTION = 2000
 class Manifest(BaseModel):
     """One tool. `schema` is that of its arguments; `docs` a file that describes it, where nothing else does."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     code: str = Field(pattern=r"^[A-Za-z0-9_.:\-]{1,128}$")
     description: str | None = Field(None, min_length=1)

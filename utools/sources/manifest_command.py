@@ -24,7 +24,7 @@ class Command(BaseModel):
     An argument that is one whole placeholder takes a list as several arguments, and goes when nothing was given.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     argv: list[str] = Field(min_length=1)
     cwd: str = "."

@@ -32,7 +32,7 @@ BODIES = ("json", "form", "body")
 class HttpCall(Reach):
     """The request. Values are encoded for where they stand: none can add a header, a host or a path segment."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     method: Method = "GET"
     url: str

@@ -15,7 +15,7 @@ class McpServer(BaseModel):
     `trust_annotations` believes the server when it says that a tool only reads, or can be called twice.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     command: list[str] | None = Field(None, min_length=1)
     env: list[str] = []

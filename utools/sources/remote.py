@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pydantic import Field, TypeAdapter, ValidationError, field_validator
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from utools.errors import DefinitionError, ToolError
 from utools.sources.approved import Change, Definition
@@ -18,7 +18,7 @@ from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
 __all__ = ["Change", "RemoteHost", "RemoteHosts"]
 
-OFFERS = TypeAdapter(list[Offer])
+OFFERS = TypeAdapter(list[Offer], config=ConfigDict(defer_build=True))
 LISTED_ANEW = 300.0
 """Seconds after which a host is asked again what its tools are."""
 

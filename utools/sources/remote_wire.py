@@ -11,7 +11,7 @@ EXECUTE = "/tools/{code}/execute"
 class Function(BaseModel):
     """A tool in function-calling shape: its code, what it does, the schema of its arguments."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     name: str
     description: str = ""
@@ -24,7 +24,7 @@ class Offer(BaseModel):
     A caller believes `effect` and `idempotent` only of a host that it trusts.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     type: Literal["function"] = "function"
     function: Function
@@ -35,7 +35,7 @@ class Offer(BaseModel):
 class Execution(BaseModel):
     """What `POST /tools/{code}/execute` is sent. `idempotency_key` is the same for every attempt of one call."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     args: dict[str, Any]
     idempotency_key: str | None = None
@@ -47,7 +47,7 @@ class Executed(BaseModel):
     `transient`: trying again may help; `cut_off`: the tool had begun, and nobody knows how far it came.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     success: bool
     output: Any = None
