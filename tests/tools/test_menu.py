@@ -38,6 +38,7 @@ def test_default_registry_has_the_built_in_tools_with_a_word_on_each() -> None:
         "feishu_bot",
         "file_search",
         "formatter",
+        "health",
         "http_request",
         "json_transform",
         "log_transform",

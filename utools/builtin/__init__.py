@@ -9,6 +9,7 @@ from utools.builtin.email import email
 from utools.builtin.feishu_bot import feishu_bot
 from utools.builtin.files import file_search, read_file, write_file
 from utools.builtin.formatter import formatter
+from utools.builtin.health import health
 from utools.builtin.http_request import http_request
 from utools.builtin.json_transform import json_transform
 from utools.builtin.log_transform import log_transform
@@ -30,6 +31,7 @@ __all__ = [
     "feishu_bot",
     "file_search",
     "formatter",
+    "health",
     "http_request",
     "json_transform",
     "log_transform",
@@ -50,6 +52,7 @@ def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "Context
         feishu_bot(),
         file_search(root),
         formatter(),
+        health(root),
         http_request(),
         json_transform(),
         log_transform(root),
