@@ -107,6 +107,7 @@ def _policy(
         "visible": visible(schema, hidden),
         "hidden": hidden,
         "preset": allowed.preset,
+        **({"fingerprint": tool.fingerprint} if tool.fingerprint else {}),
         "effect": effect_as_data(tool),
         "idempotent": tool.idempotent,
         **bound_by(allowed, config),

@@ -10,7 +10,7 @@ from agent_core.errors import DefinitionError
 from agent_core.node import CODE as AGENT
 from agent_core.prepare import prepare_agent
 from engine_shim.cli import output
-from engine_shim.cli.host import HostConfig, host_config, registry_of
+from engine_shim.cli.host import HostConfig, foreign_of, host_config, registry_of
 from engine_shim.cli.run import AsJson, Config, Flow
 from engine_shim.graph.definition import Definition, load_workflow
 from engine_shim.graph.problem import Problem, problems_in
@@ -23,12 +23,15 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def tools(
-    action: Annotated[str | None, typer.Argument(metavar="[show]")] = None,
-    code: Annotated[str | None, typer.Argument(metavar="[CODE]")] = None,
+    action: Annotated[str | None, typer.Argument(metavar="[show|approve]")] = None,
+    code: Annotated[str | None, typer.Argument(metavar="[CODE|SOURCE]")] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the tools of this host, or `show CODE` one with its schema."""
+    """List the tools of this host, `show CODE` one with its schema, or `approve [SOURCE]` what an MCP server or another
+    host offers now."""
+    if action == "approve":
+        return _approved(code, config, as_json=as_json)
     registry = registry_of(*host_config(config))
     if action == "show" and code:
         tool = registry.get(code)
@@ -36,13 +39,30 @@ def tools(
         output.document({"code": tool.code, "description": tool.description, "config_schema": schema})
         return output.OK
     if action is not None:
-        raise typer.BadParameter("write `tools`, or `tools show CODE`")
+        raise typer.BadParameter("write `tools`, `tools show CODE`, or `tools approve [SOURCE]`")
     if as_json:
         output.document([{"code": tool.code, "description": tool.description} for tool in registry.all()])
         return output.OK
     width = max(len(tool.code) for tool in registry.all())
     for tool in registry.all():
         output.line(f"{tool.code:<{width}}  {' '.join(tool.description.split())[:100]}")
+    return output.OK
+
+
+def _approved(name: str | None, config: Path | None, *, as_json: bool) -> int:
+    """Approve anew what these sources, or all, offer; tells what that changed."""
+    sources = [source for source in foreign_of(*host_config(config)) if name is None or name in source.names]
+    if not sources:
+        why = f"there is no such source: {name}" if name else "no MCP server and no other host is configured"
+        raise typer.BadParameter(why)
+    found = [change for source in sources for change in (source.approve(name) if name else source.approve())]
+    told = [{"source": each.source, "tool": each.tool, "kind": each.kind} for each in found]
+    if as_json:
+        output.document({"approved": told})
+        return output.OK
+    for each in told:
+        output.line(f"{each['kind']:<8} {each['source']}: {each['tool']}")
+    output.line(f"approved; {output.counted(len(told), 'change')}")
     return output.OK
 
 

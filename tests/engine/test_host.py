@@ -45,6 +45,15 @@ def test_a_host_offers_tools_of_every_source(cli: Cli, write: Write, home: Path)
     assert len((home / "starts").read_text().split()) == 1
 
 
+def test_what_a_source_offers_is_approved_by_a_command(cli: Cli, write: Write, home: Path) -> None:
+    write("agent-core.yaml", {"mcp_servers": {"own": {"command": [sys.executable, MCP, str(home)]}}})
+    first = cli("tools", "approve", "--json").json["approved"]
+    assert {"source": "own", "tool": "echo", "kind": "new"} in first
+    ran = cli("tools", "approve", "own")
+    assert (ran.code, ran.out) == (0, "approved; 0 changes\n")
+    assert cli("tools", "approve", "nobody").code == 2
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no_manifest": ({"manifests": ["nope.yaml"]}, "host configuration: manifests/0: there is no such manifest"),
     "bad_manifest": ({"manifests": ["bad.yaml"]}, "bad.yaml:2: coed: unknown key"),

@@ -27,7 +27,7 @@ class Foreign(ABC):
             if not NAME.fullmatch(name):
                 told = "a name here is 1 to 40 letters (A-Z, a-z), digits, or any of _ -"
                 raise DefinitionError(told, where=self.where, value=name)
-        self._names = list(names)
+        self.names = list(names)
         self._approved = Approved(lock)
 
     @abstractmethod
@@ -36,25 +36,25 @@ class Foreign(ABC):
 
     def approved(self) -> dict[str, list[Definition]]:
         """The approved tools of each source. DefinitionError for a new one that cannot be asked."""
-        if unseen := [name for name in self._names if self._approved.of(self._key(name)) is None]:
+        if unseen := [name for name in self.names if self._approved.of(self._key(name)) is None]:
             self._write(self._usable(unseen))
-        return {name: self._approved.of(self._key(name)) or [] for name in self._names}
+        return {name: self._approved.of(self._key(name)) or [] for name in self.names}
 
     def changes(self, *names: str) -> list[Change]:
         """What approving these sources, or all, would change."""
-        return self._changes(self._usable(names or self._names))
+        return self._changes(self._usable(names or self.names))
 
     def approve(self, *names: str) -> list[Change]:
         """Approve what these sources, or all, offer now; returns what that changed."""
-        offered = self._usable(names or self._names)
+        offered = self._usable(names or self.names)
         found = self._changes(offered)
         self._write(offered)
         return found
 
     def _usable(self, names: Sequence[str]) -> dict[str, list[Definition]]:
         for name in names:
-            if name not in self._names:
-                there = ", ".join(self._names) or "none"
+            if name not in self.names:
+                there = ", ".join(self.names) or "none"
                 raise DefinitionError(f"there is no such source; there are {there}", where=self.where, value=name)
         offered = self.offered(names).items()
         return {name: [usable for each in found if (usable := _usable(name, each))] for name, found in offered}
