@@ -24,6 +24,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document 
 Store = Annotated[Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE")]
 Config = Annotated[Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG")]
 
+ITS_OWN = ("base_url", "api_key_env", "fallback_models")
+"""Keys of an agent's config that are meant for the model that the file names, and for no other."""
 Decide = Callable[[list[dict[str, Any]]], Decisions]
 
 
@@ -31,7 +33,7 @@ def run(
     file: Flow,
     given: Annotated[list[str] | None, typer.Option("--input", help="An input, name=value.")] = None,
     inputs: Annotated[str | None, typer.Option(help="A JSON file with all inputs, or - for stdin.")] = None,
-    model: Annotated[str | None, typer.Option(help="Ask this model in every agent node instead.")] = None,
+    model: Annotated[str | None, typer.Option(help="Ask this model alone in every agent node instead.")] = None,
     store: Store = None,
     config: Config = None,
     as_json: AsJson = False,
@@ -115,11 +117,12 @@ def _input(name: str, text: str, schema: Any) -> Any:
 
 
 def with_model(workflow: Workflow, model: str) -> Workflow:
-    """The same workflow with another model in every agent node."""
+    """The same workflow with another model in every agent node, asked where its own name says, and no other."""
     data = workflow.as_json()
     for node in data["nodes"]:
         if node["tool"] == AGENT:
-            node["config"] = {**node.get("config", {}), "model": model}
+            kept = {key: value for key, value in node.get("config", {}).items() if key not in ITS_OWN}
+            node["config"] = {**kept, "model": model}
     if "model" in data:
         data["model"] = model
     return load_workflow(data, base=workflow.base)

@@ -122,6 +122,28 @@ def test_other_model_can_be_asked_in_every_agent_node(cli: Cli, write: Write) ->
     assert "The other one." in cli("run", "w.json", "--model", "scripted:other.json").out
 
 
+OF_THE_FILES_MODEL: dict[str, dict[str, Any]] = {
+    "endpoint": {"base_url": "http://127.0.0.1:9/v1"},
+    "key": {"api_key_env": "NOBODYS_KEY"},
+    "fallbacks": {"fallback_models": ["scripted:nix.json"]},
+}
+
+
+@pytest.mark.parametrize("config", OF_THE_FILES_MODEL.values(), ids=OF_THE_FILES_MODEL)
+def test_other_model_leaves_behind_what_was_meant_for_the_files_model(
+    cli: Cli, write: Write, config: dict[str, Any]
+) -> None:
+    write("other.json", [final("The other one.")])
+    write("w.json", agent(model="openai:gpt-4o-mini", **config))
+    ran = cli("run", "w.json", "--model", "scripted:other.json", "--json").json
+    records = cli("show", ran["run_id"], "--json").json["records"]
+    (asked,) = [each["config"] for each in records if each.get("loop") == "agent"]
+    assert {name: asked[name] or None for name in ("model", *config)} == {
+        "model": "scripted:other.json",
+        **dict.fromkeys(config),
+    }
+
+
 INPUTS = {
     "a text stays a text": (["--input", "s=5"], {"s": "5", "n": 1}),
     "a number is read where one is declared": (["--input", "n=7"], {"n": 7}),
