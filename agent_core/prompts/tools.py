@@ -1,4 +1,7 @@
-"""The tool section of a prompt: code, first sentence of the description, arguments as a short signature. Pure."""
+"""The tool section of a prompt: code, first sentence of the description, arguments as a short signature. Pure.
+
+An argument of which no type is told is a text, as most are.
+"""
 
 import re
 from collections.abc import Mapping
@@ -31,10 +34,11 @@ def _arguments(schema: Json) -> str:
 
 
 def _argument(name: str, rule: Any, required: bool, root: Json) -> str:
-    told = f"{name}{'' if required else '?'}: {_type(rule, root)}"
+    kind = _type(rule, root)
+    told = f"{name}{'' if required else '?'}" + ("" if kind == "string" else f": {kind}")
     description = rule.get("description") if isinstance(rule, dict) else None
     default = f" = {_json(rule['default'])}" if isinstance(rule, dict) and rule.get("default") is not None else ""
-    return f"{told}{default}" + (f" /* {_first_sentence(description)} */" if description else "")
+    return f"{told}{default}" + (f" ({_first_sentence(description).rstrip('.')})" if description else "")
 
 
 def _type(rule: Any, root: Json, depth: int = 0) -> str:

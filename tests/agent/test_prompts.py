@@ -13,7 +13,7 @@ from agent_core.prompts.tools import tool_definitions
 SIGNATURES: list[tuple[dict[str, Any], str]] = [
     ({"type": "object", "properties": {}}, "{}"),
     ({"type": "object"}, "object"),
-    ({"properties": {"q": {"type": "string"}}, "required": ["q"]}, "{q: string}"),
+    ({"properties": {"q": {"type": "string"}}, "required": ["q"]}, "{q}"),
     ({"properties": {"n": {"type": "integer", "default": 20}}}, "{n?: integer = 20}"),
     ({"properties": {"op": {"enum": ["a", "b"]}}}, '{op?: "a"|"b"}'),
     ({"properties": {"xs": {"type": "array", "items": {"type": ["string", "null"]}}}}, "{xs?: (string|null)[]}"),
@@ -26,7 +26,7 @@ SIGNATURES: list[tuple[dict[str, Any], str]] = [
     ),
     ({"properties": {"r": {"$ref": "#"}}}, "{r?: {r?: {r?: any}}}"),
     ({"properties": {"u": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}, "{u?: string|null}"),
-    ({"properties": {"d": {"type": "string", "description": "The day. Not the hour."}}}, "{d?: string /* The day. */}"),
+    ({"properties": {"d": {"type": "string", "description": "The day. Not the hour."}}}, "{d? (The day)}"),
 ]
 
 
@@ -85,8 +85,11 @@ def test_the_built_in_examples_follow_the_protocol(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_examples_observe_in_the_words_of_the_loop(language: str) -> None:
-    shown = render(built_in(language, "observation"), {"tool": "weather", "observation": '{"celsius":4}'})
-    assert shown in built_in(language, "examples")
+    examples = built_in(language, "examples")
+    shown = render(built_in(language, "observation"), {"tool": "bus", "observation": '{"minutes":5}'})
+    assert shown in examples
+    failed = render(built_in(language, "tool_error"), {"tool": "inn", "error": "/nights: expected an integer"})
+    assert failed.splitlines()[0] in examples
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -148,7 +148,7 @@ async def test_own_prompts_by_text_and_by_file(tmp_path: Path, monkeypatch: pyte
         model=ScriptedModel(lambda m: seen.append(m) or final()),
     )
     assert seen[0][0]["content"].startswith(
-        "MINE - look({q: string}): Looks. 5\n\nFROM A FILE, $5, asked Go. after user: $HOME"
+        "MINE - look({q}): Looks. 5\n\nFROM A FILE, $5, asked Go. after user: $HOME"
     )
 
 
