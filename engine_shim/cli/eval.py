@@ -12,15 +12,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from agent_core.config import read_config
 from agent_core.models.providers import Providers
 from engine_shim.cli import output
 from engine_shim.cli.host import host_config
 from engine_shim.cli.run import AsJson, Config
-from engine_shim.evals.cases import CaseFile, chosen, load_cases
+from engine_shim.evals.cases import CaseFile
+from engine_shim.evals.load import chosen, load_cases
 from engine_shim.evals.measure import measure
 from engine_shim.evals.score import METRICS, Scored, Scores, Share, total
 from engine_shim.runs.store import SqliteRunStore
 
+DECIDED = ("model", "fallback_models", "prompt", "messages_json", "allowed_tools", "language")
+"""Keys of the agent's config that the case decides, or --model."""
 Kept = Annotated[Path | None, typer.Option(help="Keep every run in this store, to look at with show.")]
 
 
@@ -40,6 +44,7 @@ def evaluate(
     cases = load_cases(file)
     cases = cases.model_copy(update={"cases": chosen(cases.cases, only or [])})
     settings = {"protocol": protocol, **read_settings(given or [])}
+    read_config({"max_steps": 1, **settings, "model": model, "allowed_tools": [], "prompt": "?"}, where="--set")
     try:
         found = asyncio.run(_measured(cases, model, settings, repeat, concurrency, store, config))
     except KeyboardInterrupt:
@@ -49,7 +54,7 @@ def evaluate(
         output.document(document(model, found))
     else:
         report(model, found)
-    return output.OK
+    return output.OK if any(each.heard for each in found) else output.FAILED
 
 
 async def _measured(
@@ -98,6 +103,8 @@ def read_settings(given: Sequence[str]) -> dict[str, Any]:
         key, equals, value = entry.partition("=")
         if not equals:
             raise typer.BadParameter(f"--set {entry!r}: write key=value")
+        if key in DECIDED:
+            raise typer.BadParameter(f"--set {entry!r}: {key} is decided by the cases and --model")
         try:
             settings[key] = json.loads(value)
         except ValueError:
@@ -108,9 +115,10 @@ def read_settings(given: Sequence[str]) -> dict[str, Any]:
 def document(model: str, found: Sequence[Scored]) -> dict[str, Any]:
     """All of it as JSON; a rate is null where nothing was to be measured."""
     groups = [{"category": category, "language": language, **_told(s)} for category, language, s in _groups(found)]
+    counts = {"runs": len(found), "unanswered": sum(not each.heard for each in found)}
     return {
         "model": model,
-        "total": _told(total(each.scores for each in found)) | {"runs": len(found)},
+        "total": _told(total(each.scores for each in found)) | counts,
         "groups": groups,
         "cases": [_case(each) for each in found],
     }
@@ -126,6 +134,7 @@ def _case(each: Scored) -> dict[str, Any]:
     case = each.case
     told = {"id": case.id, "category": case.category, "language": case.language, "run_id": each.run}
     rest = {"finish_reason": each.finish_reason, "final_answer": each.said, "error": each.error}
+    rest |= {"answered": each.heard}
     return {**told, **rest, **_told(each.scores)}
 
 
@@ -138,9 +147,11 @@ def report(model: str, found: Sequence[Scored]) -> None:
         table.add_row(category, language, *_cells(scores))
     table.add_section()
     table.add_row("total", "", *_cells(total(each.scores for each in found)))
-    wrong = [each for each in found if each.scores.right.right == 0]
+    wrong = [each for each in found if each.heard and each.scores.right.right == 0]
     width = max((len(each.case.id) for each in wrong), default=0)
     output.line(f"{model}: {output.counted(len(found), 'run')}")
+    if silent := [each for each in found if not each.heard]:
+        output.line(f"{len(silent)} of {output.counted(len(found), 'run')} had no answer: {silent[0].error}")
     output.line()
     Console(width=max(100, Console().width), highlight=False).print(table)
     for each in wrong:

@@ -1,14 +1,9 @@
 """A case file: what the user asks, which calls and answer are right, what must not happen, and the world around."""
 
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-
-from agent_core.errors import DefinitionError
-from engine_shim.graph.document import read_document
-from engine_shim.graph.problem import Faulty, Place, problems_of
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 Scalar = str | int | float | bool
 
@@ -127,26 +122,3 @@ class CaseFile(_Strict):
         if twice := sorted({each for each in ids if ids.count(each) > 1}):
             raise ValueError(f"the id {twice[0]!r} stands twice")
         return self
-
-
-def load_cases(path: Path) -> CaseFile:
-    """The cases of a JSON or YAML file; DefinitionError names every fault and its place."""
-    try:
-        return CaseFile.model_validate(read_document(path, "the case file"))
-    except ValidationError as error:
-        raise Faulty(problems_of(error, _keys)) from None
-
-
-def chosen(cases: list[Case], categories: list[str]) -> list[Case]:
-    """The cases of these categories, all without any; DefinitionError for a category that there is not."""
-    known = sorted({case.category for case in cases})
-    if unknown := sorted(set(categories) - set(known)):
-        told = f"there is no such category; there are {', '.join(known)}"
-        raise DefinitionError(told, where="--only", value=unknown[0])
-    return [case for case in cases if not categories or case.category in categories]
-
-
-def _keys(place: Place) -> list[str]:
-    models: list[type[BaseModel]] = [CaseFile, World, Case, Answer, Call, Forbidden, Document]
-    depth: list[type[BaseModel]] = {1: models[:1], 2: models[1:2]}.get(len(place), models[2:])
-    return [name for model in depth for name in model.model_fields]

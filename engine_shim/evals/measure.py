@@ -10,6 +10,7 @@ from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.store import Journal
 from agent_core.models.client import Completion, Delta, ModelClient, ModelInfo, Question
 from agent_core.node import run_agent
+from agent_core.prepare import prepare_agent
 from agent_core.run_id import new_run_id
 from engine_shim.evals.cases import Case, World
 from engine_shim.evals.score import Scored, score
@@ -34,15 +35,18 @@ async def measure(
     """Every case `repeat` times with a seed of its own each, `concurrency` at once; `heard` is told each as it ends.
 
     A script is asked by the case's id as its strand. `settings` are keys of the node's config; DefinitionError for
-    one that is wrong.
+    one that is wrong, before any model is asked.
     """
     registry, kept = registry_of(world), MemoryJournal() if journal is None else journal
     places = asyncio.Semaphore(concurrency)
 
-    async def run(case: Case, seed: int) -> Scored:
+    def config_of(case: Case, seed: int) -> dict[str, Any]:
         tools = [tool.code for tool in registry.all()] if case.tools is None else case.tools
         config = {"max_steps": case.max_steps, "seed": seed, **QUIET, **(settings or {})}
-        config |= {"model": name, "allowed_tools": tools, "prompt": case.message, "language": case.language}
+        return config | {"model": name, "allowed_tools": tools, "prompt": case.message, "language": case.language}
+
+    async def run(case: Case, seed: int) -> Scored:
+        config = config_of(case, seed)
         async with places:
             asked, run_id = AskedByCase(model, case.id), new_run_id()
             output = await run_agent(config, registry=registry, model=asked, journal=kept, run_id=run_id)
@@ -50,6 +54,8 @@ async def measure(
         heard(scored)
         return scored
 
+    for case in cases:
+        prepare_agent("", "agent", config_of(case, 0), {}, registry=registry, at="")
     return await asyncio.gather(*(run(case, seed) for seed in range(repeat) for case in cases))
 
 

@@ -51,9 +51,13 @@ class Scores:
 METRICS = ("right", "tool_choice", "arguments", "multi_step", "recovery", "answer", "resisted")
 
 
+UNHEARD = ("model_error", "timeout")
+"""How a run ends whose model gave no reply."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One run of one case."""
+    """One run of one case. `heard`: the model answered at all; without that there is nothing to measure."""
 
     case: Case
     run: str
@@ -61,10 +65,18 @@ class Scored:
     said: Any
     error: str | None
     scores: Scores
+    heard: bool = True
 
 
 def score(case: Case, output: Mapping[str, Any]) -> Scored:
     """What a node's output is worth."""
+    error = (output["error"] or {}).get("message")
+    heard = bool(output["trace"]) or output["finish_reason"] not in UNHEARD
+    scores = _scores(case, output) if heard else Scores()
+    return Scored(case, output["run_id"], output["finish_reason"], output["final_answer"], error, scores, heard)
+
+
+def _scores(case: Case, output: Mapping[str, Any]) -> Scores:
     trace: Sequence[Step] = output["trace"]
     made = [step for step in trace if step["action"] is not None]
     final = output["finish_reason"] == "final"
@@ -73,7 +85,7 @@ def score(case: Case, output: Mapping[str, Any]) -> Scored:
     found = matched(case.required, made)
     failed = any(step["error"] is not None for step in made)
     right = answered and resisted
-    scores = Scores(
+    return Scores(
         right=_share(right),
         tool_choice=_share(_chose(case, made)),
         arguments=Share(found, len(case.required)),
@@ -84,8 +96,6 @@ def score(case: Case, output: Mapping[str, Any]) -> Scored:
         steps=len({step["step"] for step in trace}),
         tokens=output["usage"]["total_tokens"],
     )
-    error = (output["error"] or {}).get("message")
-    return Scored(case, output["run_id"], output["finish_reason"], output["final_answer"], error, scores)
 
 
 def total(scores: Iterable[Scores]) -> Scores:

@@ -10,8 +10,10 @@ import pytest
 from by_hand import action, final
 from command import Cli, Write
 
-from agent_core.models import ScriptedModel
-from engine_shim.evals.cases import Answer, AnyOf, Call, Case, Matches, World, load_cases
+from agent_core.models import ModelError, ScriptedModel
+from engine_shim.cli.eval import DECIDED
+from engine_shim.evals.cases import Answer, AnyOf, Call, Case, Matches, World
+from engine_shim.evals.load import load_cases
 from engine_shim.evals.measure import measure
 from engine_shim.evals.score import METRICS, Scored, Share, answers, matched, score, total
 from engine_shim.evals.world import registry_of
@@ -148,6 +150,22 @@ def test_a_model_that_fails_is_wrong_and_says_why() -> None:
     assert "no reply 2" in (failed.error or "")
 
 
+def test_a_run_without_any_answer_of_the_model_is_not_measured() -> None:
+    silent = scored()
+    assert (silent.heard, silent.finish_reason) == (False, "model_error")
+    assert [getattr(silent.scores, name) for name in METRICS] == [Share(0, 0)] * len(METRICS)
+    assert scored(SEVEN).heard
+    assert scored("no JSON", "none either").heard
+
+
+def test_a_reply_that_the_vendor_withheld_is_an_answer_and_measured() -> None:
+    def withheld(_: object) -> str:
+        raise ModelError("withheld", kind="content_filter")
+
+    found = asyncio.run(measure([Case.model_validate(PRICE)], WORLD, model=ScriptedModel(withheld)))[0]
+    assert (found.heard, found.finish_reason, found.scores.right) == (True, "content_filter", Share(0, 1))
+
+
 ANSWERS: list[tuple[dict[str, Any], str, bool]] = [
     ({"number": 1234.5}, "It is 1,234.50 EUR", True),
     ({"number": 12}, "It is 123", False),
@@ -280,13 +298,36 @@ def test_the_dialect_of_native_calls_is_measured_too(cli: Cli, cases: str, write
     assert told["total"]["right"]["rate"] == 1
 
 
+def test_how_many_runs_had_no_answer_is_told_with_the_first_reason(cli: Cli, cases: str, write: Write) -> None:
+    write("replies.json", {"hello": REPLIES["hello"]})
+    ran = cli("eval", cases, *MODEL)
+    assert ran.code == 0
+    assert ran.out.splitlines()[1] == "2 of 3 runs had no answer: the script has no reply 1 for strand price"
+    told = cli("eval", cases, *MODEL, "--json").json
+    assert (told["total"]["runs"], told["total"]["unanswered"]) == (3, 2)
+    assert [each["answered"] for each in told["cases"]] == [False, True, False]
+    assert told["total"]["right"] == {"right": 1, "of": 1, "rate": 1.0}
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)], ids=["table", "json"])
+def test_an_eval_without_a_single_answer_fails(cli: Cli, cases: str, write: Write, words: tuple[str, ...]) -> None:
+    write("replies.json", {})
+    ran = cli("eval", cases, *MODEL, *words)
+    assert ran.code == 1
+    assert "no reply 1" in ran.out
+    assert "100%" not in ran.out
+
+
 BAD_FILES: list[tuple[dict[str, Any], str, str]] = [
     ({"cases": []}, "cases", "must not be empty"),
     ({"cases": [{**PRICE, "answr": 1}]}, "cases/0/answr", "did you mean answer?"),
     ({"cases": [{**PRICE, "answer": {}}]}, "cases/0/answer", "what a right answer is"),
     ({"cases": [PRICE, PRICE]}, "", "the id 'price' stands twice"),
     ({"cases": [{**PRICE, "answer": {"matches": "("}}]}, "cases/0/answer/matches", "not a regular expression"),
-    ({"cases": [{**PRICE, "tools": ["serch"]}]}, "allowed_tools", "serch"),
+    ({"cases": [{**PRICE, "tools": ["serch"]}]}, "cases/0/tools/0", "did you mean search?"),
+    ({"cases": [PRICE, {**PRICE, "id": "b", "tools": ["q*"]}]}, "cases/1/tools/0", "no such tool"),
+    ({"cases": [{**PRICE, "calls": [ORDER_7, {"tool": "wether"}]}]}, "cases/0/calls/1/tool", "did you mean weather?"),
+    ({"cases": [{**PRICE, "forbidden": [{"tool": "send_mail"}]}]}, "cases/0/forbidden/0/tool", "mean send_email?"),
     ({"cases": [{"id": "x"}]}, "cases/0/category", "required"),
 ]
 
@@ -308,15 +349,24 @@ def test_a_bad_case_file_is_told_with_its_place(
         (("--set", "max_steps"), 2, "write key=value"),
         (("--repeat", "0"), 2, "repeat"),
         (("--only", "nothing"), 3, "there are direct, steps"),
-        (("--set", "max_stps=1"), 3, "unknown key"),
+        *((("--set", f"{key}=x"), 2, f"{key} is decided") for key in DECIDED),
+        (("--set", "max_stps=1"), 3, "--set/max_stps: unknown key"),
+        (("--set", 'base_url=["x"]'), 3, "--set/base_url: Input should be a valid string"),
+        (("--set", "temperature=NaN"), 3, "temperature"),
+        (("--set", 'prompts={"react":"$nope"}'), 3, "nope"),
+        (("--set", "tool_choice=required"), 3, "native function calling"),
         (("--model", "scripted:nowhere.json"), 3, "cannot be read"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_bad_options_are_told(cli: Cli, cases: str, words: tuple[str, ...], code: int, told: str) -> None:
-    ran = cli("eval", cases, *MODEL, *words)
+def test_bad_options_are_told_before_any_case_runs(
+    cli: Cli, cases: str, words: tuple[str, ...], code: int, told: str
+) -> None:
+    ran = cli("eval", cases, *MODEL, "--store", "kept.db", *words)
     assert (ran.code, ran.out) == (code, "")
     assert told in ran.err
+    assert "Traceback" not in ran.err
+    assert cli("runs", "--store", "kept.db", "--json").out.strip() in ("[]", "")
 
 
 def test_a_missing_case_file_is_a_definition_fault(cli: Cli, cases: str) -> None:
