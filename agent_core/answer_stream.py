@@ -18,8 +18,8 @@ class AnswerStream:
     there to be redacted.
     """
 
-    def __init__(self, redactor: Redactor, *, native: bool) -> None:
-        self._redactor, self._native = redactor, native
+    def __init__(self, redactor: Redactor, *, native: bool, tolerant: bool = False) -> None:
+        self._redactor, self._native, self._tolerant = redactor, native, tolerant
         self._reply, self._read, self._told = "", 0, ""
 
     def more(self, piece: str) -> str:
@@ -29,7 +29,7 @@ class AnswerStream:
             return ""
         self._read = len(self._reply)
         answer = self._answer(self._reply) or ""
-        clean, held_back = self._redactor.text(answer), self._redactor.unsettled(answer)
+        clean, held_back = self._redactor.json_text(answer), self._redactor.unsettled(answer)
         return self._shown(clean[: max(0, len(clean) - held_back)])
 
     def rest(self, reply: str) -> str | None:
@@ -47,13 +47,21 @@ class AnswerStream:
 
     def _answer(self, reply: str) -> str | None:
         if self._native:
-            return reply
+            return _after_thinking(reply) if self._tolerant else reply
         try:
             step: Any = from_json(_bare(reply), allow_partial="trailing-strings")
         except ValueError:
             return None
         answer = step.get("answer") if isinstance(step, dict) and step.get("type") == "final" else None
         return answer if isinstance(answer, str) else None
+
+
+def _after_thinking(reply: str) -> str:
+    """What an answer is without the think block before it."""
+    text = reply.strip()
+    if "<think>".startswith(text[:7]) and not text.startswith("<think>"):
+        return ""  # it may be about to think
+    return text.partition("</think>")[2].strip() if text.startswith("<think>") else reply
 
 
 def _bare(reply: str) -> str:

@@ -33,6 +33,7 @@ TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
 WAITS = 0.9
 """How much of a call's time may pass while it waits for its tool's rate limit: it must still end in time."""
+MOST_TOKENS = 2**40
 DEEPEST = 8
 """How many runs may be nested in one another."""
 
@@ -103,7 +104,8 @@ class Door:
         """The reply, its answer told while it is being written."""
         assert self.events is not None
         tell, native = partial(self.events.delta, slot.path, slot.n - 1), question.options.get("protocol") == "tools"
-        answer = AnswerStream(self.redactor, native=native)
+        tolerant = question.options.get("parsing") == "tolerant"
+        answer = AnswerStream(self.redactor, native=native, tolerant=tolerant)
         async with aclosing(client.stream(question)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
@@ -111,7 +113,7 @@ class Door:
                     tell(rest)
                     return piece
                 if piece.anew:
-                    answer = AnswerStream(self.redactor, native=native)
+                    answer = AnswerStream(self.redactor, native=native, tolerant=tolerant)
                     tell(None)
                 tell(answer.more(piece.text))
         raise ModelError("the stream ended without a reply")
@@ -121,6 +123,8 @@ class Door:
         content = self._clean(completion.content)
         usage, seconds = _usage(effect, completion), perf_counter() - start
         calls, echo = [self._sound(call) for call in completion.calls], self._sound(completion.echo)
+        if not _is_writable(calls, echo):
+            raise ModelError("the reply's calls nest too deep to be recorded", requests=completion.requests)
         return Said(
             content, completion.finish_reason, usage, now(), seconds, completion.requests, effect.model, calls, echo
         )
@@ -209,14 +213,28 @@ class Door:
             self.events.progress(slot.path, slot.n - 1, self.redactor.text(text), fraction)
 
 
+def _is_writable(*values: Any) -> bool:
+    """Whether a journal can hold what stands beside a reply's text."""
+    try:
+        orjson.dumps(values)
+    except (TypeError, orjson.JSONEncodeError):  # nested deeper, or longer, than what it can write
+        return False
+    return True
+
+
+def _counted(tokens: int | None) -> int | None:
+    """A count that can be one; sums of others would not fit into a journal."""
+    return tokens if tokens is None or 0 <= tokens < MOST_TOKENS else None
+
+
 def _usage(effect: CallModel, completion: Completion) -> Json:
     """The vendor's count, or an estimate that says so."""
-    given, got = completion.input_tokens, completion.output_tokens
+    given, got = _counted(completion.input_tokens), _counted(completion.output_tokens)
+    estimated = given is None or got is None
     if given is None:
         given = (sum(map(len, effect.messages)) + len(orjson.dumps(effect.options.get("tools", [])))) // 4
     if got is None:
         got = sum([estimate(text) for text in (completion.content, *(c["arguments"] for c in completion.calls))])
-    estimated = completion.input_tokens is None or completion.output_tokens is None
     return {"input_tokens": given, "output_tokens": got, "cost": completion.cost, "estimated": estimated}
 
 

@@ -18,6 +18,7 @@ from agent_core.loop.effects import Json
 from agent_core.loop.messages import last_turns, read_messages
 from agent_core.loop.step_schema import step_schema
 from agent_core.loop.tools_dialect import function_name, names_of
+from agent_core.loop.transcript import CUTS
 from agent_core.models.client import ModelInfo
 from agent_core.policy import tool_policies
 from agent_core.prompts.render import render, templates
@@ -70,6 +71,7 @@ def prepare_agent(
         "redaction": clean.rules,
         "versions": {"agent_core": own_version()},
     }
+    body["cuts"] = CUTS
     if (window := _window(read, info)) is not None:
         body["window"] = window
     _refuse_secret_presets(tools, clean)
@@ -178,8 +180,9 @@ def _format(config: AgentConfig, tools: Json) -> Json:
 
 def _functions(config: AgentConfig, tools: Json) -> Json:
     """The tools as functions, in OpenAI's shape; DefinitionError when two of them would have one name."""
+    protocol = {"protocol": "tools", "parsing": config.parsing}
     if not tools:
-        return {"protocol": "tools"}
+        return protocol
     names = names_of(tools)
     if taken := [code for code in tools if names[function_name(code)] != code]:
         name = function_name(taken[0])
@@ -187,7 +190,7 @@ def _functions(config: AgentConfig, tools: Json) -> Json:
         raise DefinitionError(told, where="allowed_tools", value=taken[0])
     functions = [_function(code, tool) for code, tool in tools.items()]
     choice = {} if config.tool_choice == "auto" else {"tool_choice": config.tool_choice}
-    return {"protocol": "tools", "tools": functions, **choice}
+    return {**protocol, "tools": functions, **choice}
 
 
 def _function(code: str, tool: Json) -> Json:

@@ -7,7 +7,6 @@ turn, never JSON that looks like a reply, since a small model echoes what looks 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
 
 import orjson
 
@@ -27,11 +26,11 @@ class JsonDialect:
     def opening(self, messages: Sequence[Json]) -> list[Entry]:
         """Neighbours of one role become one message."""
         sent: list[Entry] = []
-        for role, content in _lines(messages, self.prose):
+        for role, content, is_answer in _lines(messages, self.prose):
             if sent and sent[-1].role == role:
                 sent[-1] = Entry(role, f"{sent[-1].content}\n\n{content}")
             else:
-                sent.append(Entry(role, content))
+                sent.append(Entry(role, content, observation=is_answer))
         return sent
 
     def read(self, reply: Said, *, mode: Mode, any_answer: bool) -> Reading:
@@ -57,38 +56,43 @@ def _echo(told: Told, thought: str | None) -> str:
     return clip(text, ECHO_MAX) if told.how == "refused" else text
 
 
-def _lines(messages: Sequence[Json], prose: Prose) -> Iterator[tuple[str, str]]:
-    """Each message as (role, text). The answers to a call are the tool messages right behind it."""
+def _lines(messages: Sequence[Json], prose: Prose) -> Iterator[tuple[str, str, bool]]:
+    """Each message as (role, text, whether it is a tool's answer). The answers to a call are right behind it."""
     answered: set[int] = set()
     for index, message in enumerate(messages):
         if message["role"] == "tool":
             if index not in answered:
-                yield "user", prose.observation(message.get("name") or "a tool", message["content"])
+                yield "user", prose.observation(message.get("name") or "a tool", message["content"]), True
         elif message.get("tool_calls"):
-            answers = answers_to(messages, index)
-            answered.update(answers[call["id"]] for call in message["tool_calls"] if call.get("id") in answers)
-            yield from _calls(message, {id_: messages[place] for id_, place in answers.items()}, prose)
+            places = answers_to(messages, index)
+            answered.update(place for place in places if place is not None)
+            yield from _calls(message, [None if place is None else messages[place] for place in places], prose)
         elif message["role"] == "assistant":
-            yield "assistant", render(Final(message["content"]))
+            yield "assistant", render(Final(message["content"])), False
         else:
-            yield message["role"], message["content"]
+            yield message["role"], message["content"], False
 
 
-def answers_to(messages: Sequence[Json], index: int) -> dict[Any, int]:
-    """Where the answers to the calls of message `index` stand, by the call's id."""
-    behind = takewhile(lambda place: messages[place]["role"] == "tool", range(index + 1, len(messages)))
-    return {messages[place].get("tool_call_id"): place for place in reversed(list(behind))}
+def answers_to(messages: Sequence[Json], index: int) -> list[int | None]:
+    """Where the answer to each call of message `index` stands; calls with one id have theirs in order."""
+    behind = list(takewhile(lambda place: messages[place]["role"] == "tool", range(index + 1, len(messages))))
+    found: list[int | None] = []
+    for call in messages[index]["tool_calls"]:
+        place = next((place for place in behind if messages[place].get("tool_call_id") == call.get("id")), None)
+        if place is not None:
+            behind.remove(place)
+        found.append(place)
+    return found
 
 
-def _calls(message: Json, answers: dict[Any, Json], prose: Prose) -> Iterator[tuple[str, str]]:
+def _calls(message: Json, answers: Sequence[Json | None], prose: Prose) -> Iterator[tuple[str, str, bool]]:
     """Each call as an action of its own, with its answer right behind it."""
     thought = message["content"] or None
-    for call in message["tool_calls"]:
+    for call, answer in zip(message["tool_calls"], answers, strict=True):
         tool = call["function"]["name"]
         args = orjson.loads(call["function"].get("arguments") or "{}")
-        yield "assistant", render(Action(tool, args, thought))
-        answer = answers.get(call.get("id"))
-        yield "user", prose.observation(tool, answer["content"] if answer else UNANSWERED)
+        yield "assistant", render(Action(tool, args, thought)), False
+        yield "user", prose.observation(tool, answer["content"] if answer else UNANSWERED), True
 
 
 UNANSWERED = "no answer was recorded"

@@ -1,5 +1,6 @@
 """react(): the loop of an agent run. It asks, is told, decides, and at last returns an outcome. Pure."""
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -111,14 +112,15 @@ def _is_open(result: Result | Verdict) -> bool:
 
 def _judged(turn: Turn, actions: Sequence[Action]) -> Generator[Effect, Any, Judged]:
     judged: Judged = []
+    beside: Counter[str] = Counter()
     for index, action in enumerate(actions):
         effect = effect_of(turn.tools.get(action.tool), action.args)
         call = turn.call(index, len(actions), action, effect or "write")
-        beside = sum(other.tool == call.tool and verdict.verdict != "refuse" for other, verdict in judged)
-        verdict = turn.judge(call, beside=beside)
+        verdict = turn.judge(call, beside=beside[call.tool])
         if effect is None and verdict.verdict != "refuse":  # only a call that may be made is shown to the tool
             call = replace(call, effect=(yield Classify(index, call.tool, call.config)))
-            verdict = turn.judge(call, beside=beside)
+            verdict = turn.judge(call, beside=beside[call.tool])
+        beside[call.tool] += verdict.verdict != "refuse"
         judged.append((call, verdict))
     return judged
 

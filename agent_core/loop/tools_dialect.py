@@ -20,7 +20,10 @@ from agent_core.loop.prose import Prose
 from agent_core.loop.protocol import MAX_BYTES, Action, Final, Mode, ProtocolError, parse, read_value, unwrap
 
 LONGEST_NAME = 64
-_TAG = re.compile(r"\s*(<\|?(tool_call|function_call|function=|python_tag)|\[TOOL_CALLS\])")
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MOST_CALLS = 128
+"""Calls of one reply that are read."""
+_TAG = re.compile(r"(<\|?(tool_call|function_call|function=|python_tag)|\[TOOL_CALLS\])")
 _NAMED = re.compile(
     r"""\s*(```\w*\s*)?[\[{]+\s*"(name|function|tool)"\s*:\s*"(?P<name>[^"]+)"(?=.*"(arguments|parameters|args)")""",
     re.S,
@@ -31,7 +34,10 @@ _NAMED = re.compile(
 def function_name(code: str) -> str:
     """The name of a tool on the wire, of letters, digits, `_` and `-`, at most 64: `.` is `__` there, `:` is `--`."""
     name = code.replace(".", "__").replace(":", "--")
-    return name if len(name) <= LONGEST_NAME else f"{name[:55]}_{sha256(code.encode()).hexdigest()[:8]}"
+    if NAME.fullmatch(name):
+        return name
+    told = re.sub(r"[^A-Za-z0-9_-]", "_", name)[: LONGEST_NAME - 9]  # a model may call what is no code at all
+    return f"{told}_{sha256(code.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,9 @@ class ToolsDialect:
         if reply.finish_reason == "length":
             told = "The reply was cut off because it reached the output limit. Send a shorter one."
             return ProtocolError("truncated", told)
+        if len(reply.calls) > MOST_CALLS:
+            told = f"The reply makes {len(reply.calls)} calls, and at most {MOST_CALLS} are read. Make fewer at once."
+            return ProtocolError("too_large", told)
         if reply.calls:
             return self._actions(reply)
         if self._is_call(reply.content):
@@ -80,10 +89,14 @@ class ToolsDialect:
         return [_calling(reply.content or None, sent, reply.echo)], heard
 
     def _is_call(self, text: str) -> bool:
-        """Whether a text is a call rather than an answer: taken for one it would be a false success."""
-        named = _NAMED.match(text)
+        """Whether a text is a call rather than an answer: taken for one it would be a false success.
+
+        A tag of a call anywhere makes it one; JSON only where it is the whole text, a think block and a fence aside.
+        """
+        bare = unwrap(text)[0]
+        named = _NAMED.match(bare)
         known = named is not None and (named["name"] in self.codes or named["name"] in self.codes.values())
-        return known or _TAG.match(text) is not None or isinstance(parse(text), Action)
+        return known or _TAG.search(text) is not None or isinstance(parse(bare), Action)
 
     def _actions(self, reply: Said) -> Reading:
         actions = []
@@ -131,20 +144,22 @@ def _entries(messages: Sequence[Json], prose: Prose) -> Iterator[Entry]:
             if index not in answered:
                 yield Entry("user", prose.observation(message.get("name") or "a tool", message["content"]))
         elif message.get("tool_calls"):
-            answers = answers_to(messages, index)
-            calls = [_past(call) for call in message["tool_calls"]]
+            calls = _past(message["tool_calls"], index)
             yield _calling(message["content"] or None, calls, None)
-            for call in message["tool_calls"]:
-                place = answers.get(call["id"])
+            for call, place in zip(calls, answers_to(messages, index), strict=True):
                 answered.update(() if place is None else (place,))
                 content = UNANSWERED if place is None else messages[place]["content"]
-                yield Entry("tool", content, more={"tool_call_id": call["id"]})
+                yield Entry("tool", content, observation=True, more={"tool_call_id": call["id"]})
         else:
             yield Entry(message["role"], message["content"])
 
 
-def _past(call: Json) -> Json:
-    return _call(call["id"], call["function"]["name"], call["function"].get("arguments") or "{}", {})
+def _past(calls: Sequence[Json], index: int) -> list[Json]:
+    """Calls of an earlier turn, each with an id of its own."""
+    ids = [call["id"] for call in calls]
+    own = ids if len({*ids, ""}) > len(ids) else [f"past_{index}_{place}" for place in range(len(ids))]
+    told = [(call["function"]["name"], call["function"].get("arguments") or "{}") for call in calls]
+    return [_call(id_, *each, {}) for id_, each in zip(own, told, strict=True)]
 
 
 def _call(id_: str, tool: str, arguments: str, came: Mapping[str, Any]) -> Json:

@@ -13,21 +13,31 @@ from agent_core.loop.tokens import estimate
 
 SHORTENED = 80
 PER_MESSAGE = 4
+CUTS = 2
+"""How a conversation is cut, since a run is replayed as it was: by the first rules, no earlier turn's observations were
+shortened, and the digest after a cut left native calls out."""
 
 
 class Transcript:
     """Grows at its end only, so that vendors' prefix caches hit, until `max_tokens` forces a cut.
 
     `kept` are the neutral messages for the next turn: no system message, no unreadable reply, no repair. What goes
-    `beside` the messages in each question takes room too.
+    `beside` the messages in each question takes room too. `rules` are the ones by which the run began to be cut.
     The digest is chained over neutral messages: each covers the last and what is new.
     """
 
     def __init__(
-        self, sent: Sequence[Entry], kept: Sequence[Json], max_tokens: int | None, *, beside: object = None
+        self,
+        sent: Sequence[Entry],
+        kept: Sequence[Json],
+        max_tokens: int | None,
+        *,
+        beside: object = None,
+        rules: int = CUTS,
     ) -> None:
         self.kept: list[Json] = list(kept)
-        self.entries = _numbered(sent)
+        self._rules = rules
+        self.entries = _numbered([entry._replace(observation=False) for entry in sent] if rules == 1 else sent)
         self.digest = sha256(orjson.dumps([entry.wire() for entry in sent])).hexdigest()
         self._wire = [_bytes(entry) for entry in self.entries]
         self._max_tokens = max_tokens
@@ -59,7 +69,9 @@ class Transcript:
         if not shortened and not dropped:
             return None
         self._wire = [_bytes(entry) for entry in self.entries]
-        self.digest = sha256(orjson.dumps([[entry.role, entry.content] for entry in self.entries])).hexdigest()
+        first = self._rules == 1
+        told = [[entry.role, entry.content] if first else entry.wire() for entry in self.entries]
+        self.digest = sha256(orjson.dumps(told)).hexdigest()
         return {"shortened": shortened, "dropped": dropped}
 
     def _over(self) -> bool:

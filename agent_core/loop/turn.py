@@ -43,13 +43,15 @@ class Turn:
         self.repair: Repair | None = None
         self._prefix: str = started["call_prefix"]
         self._options = Options(started["options"])
+        self._own_model = True
         self._models: list[str] = [self.config["model"], *self.config.get("fallback_models", ())]
         self._run: str = started["run"]
         self._dialect = _dialect(self.config, self.prose, self.tools)
         sent = _with_notice(self._dialect.opening(started["messages"]), self.prose.notice(self.budget))
         kept = [message for message in started["messages"] if message["role"] != "system"]
         room = self.config["max_input_tokens"] or started.get("window")
-        self.transcript = Transcript(sent, kept, room, beside=started["options"].get("tools"))
+        beside = started["options"].get("tools")
+        self.transcript = Transcript(sent, kept, room, beside=beside, rules=started.get("cuts", 1))
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
@@ -63,7 +65,7 @@ class Turn:
         options = self._options.now(
             first=not self.trace.tools,
             last=self.prose.notice(self.budget) is not None,
-            own=self._models[0] == self.config["model"],
+            own=self._own_model,
         )
         return CallModel(step, question, self._models[0], messages, digest, options, within, cut)
 
@@ -72,6 +74,7 @@ class Turn:
         if reply.reason not in FALLS_BACK or len(self._models) == 1 or self.budget.exceeded():
             return False
         del self._models[0]
+        self._own_model = False
         return True
 
     def call(self, index: int, count: int, action: Action, effect: str) -> ToolCall:
@@ -149,7 +152,7 @@ class Turn:
             echoed = clip(reply.content, ECHO_MAX) or "(an empty reply)"
             own, heard = self._dialect.unreadable(reply, error.message, self._call_id(0, 1))
             self.transcript.add(own, [{"role": "assistant", "content": echoed}])
-            self._hear(heard, (), tool_failed=False)
+            self._hear(heard, (), Repair(self.prose.error(error.message), tool_failed=False))
         return outcome
 
     def acted(
@@ -165,14 +168,14 @@ class Turn:
         if outcome is None:
             own, heard = self._dialect.acted(reply, thought, told)
             self.transcript.add(own, [action])
-            self._hear(heard, neutral, tool_failed=tool_failed(failures) if failures else None)
+            wrong = [self.prose.told(each.how, each.call.tool, each.text) for each in told if each.how != "seen"]
+            self._hear(heard, neutral, Repair("\n\n".join(wrong), tool_failed(failures)) if wrong else None)
         return outcome
 
-    def _hear(self, heard: Sequence[Entry], neutral: Sequence[Json], *, tool_failed: bool | None) -> None:
-        """Send what came of a step. `tool_failed`: None when all went well, else whether a tool's own words tell it."""
+    def _hear(self, heard: Sequence[Entry], neutral: Sequence[Json], repair: Repair | None) -> None:
+        """Send what came of a step; `repair` is what of it says that something went wrong."""
+        self.repair, notice = repair, self.prose.notice(self.budget)
         text = "\n\n".join([entry.content for entry in heard])
-        self.repair = None if tool_failed is None else Repair(text, tool_failed)
-        notice = self.prose.notice(self.budget)
         told = [{"role": "user", "content": part} for part in (None if neutral else text, notice) if part]
         self.transcript.add(_with_notice(heard, notice), [*neutral, *told])
 

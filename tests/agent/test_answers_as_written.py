@@ -1,6 +1,7 @@
 """The answer as it is being written: pieces that are provisional, hold no secret, and change nothing in the journal."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -159,6 +160,27 @@ async def test_no_secret_is_shown_however_it_is_cut(protocol: str, size: int, mo
     output, events = await told(Writer(pieces(reply, size)), protocol=protocol, secrets=Secrets(["DOOR_KEY"]))
     assert SECRET not in str(events)
     assert shown(events) == output.final_answer == text.replace(SECRET, "[redacted:DOOR_KEY]")
+
+
+async def test_the_answer_after_thinking_is_shown_without_the_thoughts() -> None:
+    text = "<think>secret plan</think>\nThe answer is 4."
+    output, events = await told(Writer(pieces(text)), protocol="tools", parsing="tolerant")
+    assert shown(events) == output.final_answer == "The answer is 4."
+    assert "plan" not in str(events)
+
+
+@pytest.mark.parametrize("protocol", ["json", "tools"])
+@pytest.mark.parametrize("form", ["raw", "base64"])
+async def test_no_escape_hides_a_secret(protocol: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOOR_KEY", SECRET)
+    word = SECRET if form == "raw" else b64encode(SECRET.encode()).decode()
+    spelled = "".join(f"\\u{ord(char):04x}" for char in word)
+    reply = '{"type":"final","answer":"' + spelled + '"}' if protocol == "json" else spelled
+    output, events = await told(Writer(pieces(reply)), protocol=protocol, secrets=Secrets(["DOOR_KEY"]))
+    assert word not in str(events)
+    assert word not in str(output)
+    if protocol == "json":
+        assert output.final_answer == "[redacted:DOOR_KEY]"
 
 
 async def test_the_journal_is_the_same_as_without_anybody_listening() -> None:

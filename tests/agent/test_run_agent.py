@@ -427,6 +427,32 @@ async def test_a_reply_that_no_journal_can_hold_is_a_protocol_error() -> None:
     assert "surrogate" in output.trace[0]["error"]
 
 
+def _deep(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+ODD = {
+    "huge_count": Completion('{"type":"final","answer":"done"}', input_tokens=2**64 - 1, output_tokens=1),
+    "negative_count": Completion('{"type":"final","answer":"done"}', input_tokens=-5, output_tokens=1),
+    "deep_call": Completion("", calls=({"name": "look", "arguments": "{}", "extra": _deep(400)},)),
+    "deep_echo": Completion("", calls=({"name": "look", "arguments": "{}"},), echo={"reasoning_details": _deep(400)}),
+}
+
+
+@pytest.mark.parametrize("reply", ODD.values(), ids=ODD)
+async def test_a_reply_that_no_journal_can_hold_has_a_typed_ending(reply: Completion) -> None:
+    journal = MemoryJournal()
+    config = {**CONFIG, "protocol": "tools", "max_repairs": 0}
+    model = Client(lambda question: reply)
+    output = await run_agent(config, registry=Calls().registry, model=model, journal=journal)
+    assert output.finish_reason in ("final", "model_error")
+    assert output.finish_reason == "model_error" or output.usage["estimated"]
+    assert verify(journal, run_id=output.run_id).ok
+
+
 async def test_a_script_that_runs_dry_is_a_model_error() -> None:
     output = await run_agent(CONFIG, registry=Calls().registry, model=ScriptedModel([]))
     assert (output.finish_reason, output.usage["requests"]) == ("model_error", 0)

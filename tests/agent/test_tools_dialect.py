@@ -1,6 +1,7 @@
 """Native function calling: what goes over the wire, what is read of it, and calls side by side."""
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -129,6 +130,10 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "call_as_json": (said('{{"name": "look", "arguments": {"q": "x"}}}}'), "unknown_type"),
     "call_in_a_fence": (said('```json\n{"name":"look","parameters":{"q":"x"}}\n```'), "unknown_type"),
     "calls_as_a_list": (said('[TOOL_CALLS] [{"name": "look", "arguments": {}}]'), "unknown_type"),
+    "call_after_thinking": (said('<think>hm</think>\n{"name":"look","arguments":{"q":"x"}}'), "unknown_type"),
+    "tag_after_words": (said('I look.\n<tool_call>{"name":"look","arguments":{"q":"x"}}</tool_call>'), "unknown_type"),
+    "our_json_in_a_fence": (said("```json\n" + action() + "\n```"), "unknown_type"),
+    "too_many": (calls(*[("look", {"q": str(i)}) for i in range(129)]), "too_large"),
     "call_as_our_json": (said(" " + action()), "unknown_type"),
     "one_of_two": (
         replace(said(""), calls=[{"name": "look", "arguments": '{"q":"x"}'}, {"name": "look", "arguments": "{"}]),
@@ -175,6 +180,80 @@ def test_tolerant_parsing_takes_a_think_block_off_an_answer() -> None:
     text = "<think>Is it so? It is.</think>\n\nYes."
     assert native([said(text)]).output["final_answer"] == text
     assert native([said(text)], parsing="tolerant").output["final_answer"] == "Yes."
+
+
+@pytest.mark.parametrize("parsing", ["strict", "tolerant"])
+@pytest.mark.parametrize("reply", [reply for name, (reply, _) in UNREADABLE.items() if "call" in name or "tag" in name])
+def test_a_call_in_a_text_is_an_answer_in_no_mode(reply: Any, parsing: str) -> None:
+    assert native([reply], parsing=parsing, max_repairs=0).reason == "protocol_error"
+
+
+@pytest.mark.parametrize("name", ["look up!", "", "查询", "a b", "x" * 300, "look\n"])
+def test_a_name_that_no_vendor_takes_does_not_go_back_to_one(name: str) -> None:
+    run = native([one("{}", name), "Sorry."])
+    sent = [call["function"]["name"] for message in run.questions[1] for call in message.get("tool_calls") or ()]
+    assert len(sent) == 1
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", sent[0])
+
+
+def test_an_answer_may_be_what_another_call_of_the_batch_returned() -> None:
+    answer = "Order 17 was shipped to Oslo on Monday."
+    for batch in ([("hack", {}), ("look", {"q": "x"})], [("look", {"q": "x"}), ("hack", {})]):
+        assert native([calls(*batch), answer], act=[did(answer)]).output["final_answer"] == answer
+
+
+def test_calls_of_a_history_with_one_id_each_have_their_own_answer() -> None:
+    made = [{"id": "", "type": "function", "function": {"name": "look", "arguments": "{}"}} for _ in range(2)]
+    history = [
+        {"role": "user", "content": "Both?"},
+        {"role": "assistant", "content": None, "tool_calls": made},
+        {"role": "tool", "tool_call_id": "", "content": "first"},
+        {"role": "tool", "tool_call_id": "", "content": "second"},
+    ]
+    sent = native(["Hi."], messages_json=history, prompt="And?").questions[0]
+    asked = [call["id"] for call in sent[2]["tool_calls"]]
+    assert [(message["tool_call_id"], message["content"]) for message in sent[3:5]] == [
+        (asked[0], "first"),
+        (asked[1], "second"),
+    ]
+    assert len(set(asked)) == 2
+    texts = [message["content"] for message in Hand([final()], messages_json=history, prompt="And?").questions[0]]
+    assert ["first" in texts[3], "second" in texts[5]] == [True, True]
+
+
+def test_calls_that_are_made_count_once_each() -> None:
+    allowed = [{"tool": "look", "max_calls": 100}]
+    run = native(
+        [calls(*[("look", {"q": str(i)}) for i in range(120)]), "Done."], allowed_tools=allowed, max_tool_calls=0
+    )
+    assert [each["verdict"] for each in run.decided[0]["calls"]].count("refuse") == 20
+
+
+# ── what does not fit ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("protocol", ["json", "tools"])
+def test_what_earlier_tools_returned_is_shortened_before_turns_are_dropped(protocol: str) -> None:
+    made = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"q":"x"}'}}]
+    history = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": None, "tool_calls": made},
+        {"role": "tool", "tool_call_id": "c1", "content": "o" * 4000},
+        {"role": "assistant", "content": "Seen."},
+    ]
+    run = Hand([final()], messages_json=history, prompt="And?", max_input_tokens=1000, protocol=protocol)
+    assert run.asked[0].cut == {"shortened": 1, "dropped": 0}
+
+
+def test_after_a_cut_a_question_still_tells_what_was_called() -> None:
+    turns = [{"role": role, "content": f"{role} " + "w" * 900} for _ in range(4) for role in ("user", "assistant")]
+    digests = set()
+    for word in ("one", "two"):
+        replies = [calls(("look", {"q": word})), "Done."]
+        run = native(replies, act=[did("seen")], messages_json=turns, prompt="Now?", max_input_tokens=700)
+        assert run.asked[0].cut
+        digests.add(run.asked[1].digest)
+    assert len(digests) == 2
 
 
 # ── which tool may be chosen ──────────────────────────────────────────────────────────────────────
@@ -304,6 +383,11 @@ def test_models_are_asked_in_turn_and_the_one_that_answers_is_kept(protocol: str
     assert [asked.question for asked in run.asked] == [0, 0, 0, 1]
     assert ["base_url" in asked.options for asked in run.asked] == [True, False, False, False]
     assert (run.reason, run.output["usage"]["requests"]) == ("final", 6)
+
+
+def test_a_fallback_of_the_same_name_is_the_vendors_own() -> None:
+    run = Hand([DOWN, final()], model="openai:gpt", base_url="http://127.0.0.1:9/v1", fallback_models=["openai:gpt"])
+    assert ["base_url" in asked.options for asked in run.asked] == [True, False]
 
 
 @pytest.mark.parametrize(

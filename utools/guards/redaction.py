@@ -63,7 +63,17 @@ class Redactor:
         clean = self.text(text)
         if self._escaped is None or "\\" not in clean:
             return clean
-        return self._escaped.sub(lambda found: f"[redacted:{self._groups[str(found.lastgroup)]}]", clean)
+        clean = self._escaped.sub(lambda found: f"[redacted:{self._groups[str(found.lastgroup)]}]", clean)
+        return self._decoded(clean) if "\\u" in clean else clean
+
+    def _decoded(self, text: str) -> str:
+        """A JSON text whose escapes spell another form of a secret, such as its base64; else the text as it is."""
+        try:
+            value = json.loads(text, object_pairs_hook=_without_doubles)
+        except (ValueError, RecursionError):
+            return text
+        clean = self.value(value)
+        return text if clean is value else json.dumps(clean, ensure_ascii=False, separators=(",", ":"))
 
     def value(self, value: Any) -> Any:
         """A JSON value without secrets, in keys and values; the same object where there were none."""
@@ -81,6 +91,13 @@ class Redactor:
                 same = all(map(operator.is_, pairs.values(), value.values())) and pairs.keys() == value.keys()
                 return value if same else pairs
         return value
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
 
 
 def _group(index: int) -> str:
