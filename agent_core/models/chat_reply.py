@@ -17,6 +17,13 @@ OURS = ("id", "type", "function", "index", "name", "arguments")
 """Keys of a call that are made anew when it is sent back; the rest, such as Gemini's extra_content, goes back as is."""
 WANTED_BACK = ("reasoning_content", "reasoning_details", "extra_content")
 """Keys of a message with calls that DeepSeek, OpenRouter and Gemini want back in the questions that follow."""
+MOST_CALLS = 128
+LARGEST_COUNT = 2**40
+"""Tokens past which a count is no count; sums of such would not fit into JSON."""
+LONGEST_WORDS = 2_000
+"""Characters of a vendor's message that are looked at."""
+ROOM = 32
+"""Levels of nesting that are left for what a call is put into later: a message, a row of the journal."""
 FINISH_REASONS = {"tool_calls": "stop", "function_call": "stop"}
 
 
@@ -53,7 +60,17 @@ def read(answer: Answer, now: datetime) -> Completion | Refusal:
         return _refused(answer, reply, now)
     if reply is None:
         return Refusal(f"answered with what is not JSON: {_shown(answer.body)}", answer.status)
-    return _refused(answer, reply, now) if _error(reply) else _completion(reply, answer.status)
+    return judged(reply, answer, now)
+
+
+def judged(reply: Any, answer: Answer, now: datetime) -> Completion | Refusal:
+    """The completion in the JSON value of an answer that says it is one."""
+    if _error(reply):
+        return _refused(answer, reply, now)
+    try:
+        return _completion(reply, answer.status)
+    except orjson.JSONEncodeError:
+        return Refusal("answered with what nests too deep", answer.status)
 
 
 def _completion(reply: Any, status: int) -> Completion | Refusal:
@@ -64,12 +81,15 @@ def _completion(reply: Any, status: int) -> Completion | Refusal:
         return Refusal("answered with an empty list of choices", status)
     choice = choices[0] if isinstance(choices[0], dict) else {}
     message = found if isinstance(found := choice.get("message"), dict) else {"content": ()}
+    if isinstance(made := message.get("tool_calls"), list) and len(made) > MOST_CALLS:
+        return Refusal(f"answered with {len(made)} calls, and at most {MOST_CALLS} are read", status)
     content, calls = _text(message.get("content")), _calls(message)
     if content is None or calls is None:
         return Refusal(f"answered with a choice that holds no message: {_shown(orjson.dumps(choices[0]))}", status)
     usage = reply.get("usage")
     given, got = (_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
     finish_reason, echo = _finish_reason(choice.get("finish_reason")), _echo(message) if calls else None
+    _be_dumped([calls, echo])
     cost, cached = _cost(usage), _cached(usage)
     return Completion(content, finish_reason, given, got, cost, calls=calls, echo=echo, cached_tokens=cached)
 
@@ -82,8 +102,8 @@ def _calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             return None
-        arguments = function.get("arguments")
-        text = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
+        arguments = {} if function.get("arguments") is None else function["arguments"]
+        text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
         more = {name: value for name, value in call.items() if name not in OURS}
         calls.append({"name": function["name"], "arguments": text, **more})
     return tuple(calls)
@@ -92,6 +112,13 @@ def _calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
 def _echo(message: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a vendor wants back with the message that made calls."""
     return {name: message[name] for name in WANTED_BACK if message.get(name)} or None
+
+
+def _be_dumped(value: Any) -> None:
+    """Raise orjson.JSONEncodeError unless a value may be sent back and written down, some levels further in."""
+    for _ in range(ROOM):
+        value = [value]
+    orjson.dumps(value)
 
 
 def _cached(usage: Any) -> int:
@@ -103,7 +130,9 @@ def _cached(usage: Any) -> int:
 def _cost(usage: Any) -> float | None:
     """What the reply cost, where the vendor itself says so (OpenRouter)."""
     cost = usage.get("cost") if isinstance(usage, dict) else None
-    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
+    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= LARGEST_COUNT:
+        return float(cost)
+    return None
 
 
 def _text(content: Any) -> str | None:
@@ -122,7 +151,7 @@ def _finish_reason(reason: Any) -> str:
 
 def _count(usage: Any, name: str) -> int | None:
     value = usage.get(name) if isinstance(usage, dict) else None
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= LARGEST_COUNT else None
 
 
 def _refused(answer: Answer, reply: Any, now: datetime) -> Refusal:
@@ -130,12 +159,20 @@ def _refused(answer: Answer, reply: Any, now: datetime) -> Refusal:
     error = _error(reply)
     fields = error if isinstance(error, dict) else {}
     told = fields.get("message") or fields.get("detail") or error or _shown(answer.body)
-    text = told if isinstance(told, str) else orjson.dumps(told).decode()
+    text = (told if isinstance(told, str) else _as_json(told) or _shown(answer.body))[:LONGEST_WORDS]
     answered = "answered with an error" if answer.status == 200 else f"answered {answer.status}"
-    code, param = (value if isinstance(value := fields.get(name), str) else "" for name in ("code", "param"))
+    code, param = (value[:99] if isinstance(value := fields.get(name), str) else "" for name in ("code", "param"))
     transient = answer.status in PASSING or 500 <= answer.status < 600
     wait = _retry_after(answer.headers, now) if transient else None
     return Refusal(f"{answered}: {text}", answer.status, code, param, transient, wait)
+
+
+def _as_json(value: Any) -> str:
+    """The value's JSON, empty when it nests too deep for that."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return ""
 
 
 def _error(reply: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.models.chat_reply import Answer, Refusal, _error, _text, read
+from agent_core.models.chat_reply import Answer, Refusal, _error, _text, judged, read
 from agent_core.models.client import Completion
 from agent_core.models.sse import Events
 from agent_core.models.stream_message import StreamedMessage
@@ -72,7 +72,7 @@ class StreamedReply:
         choice = {"index": 0, "message": self._message.whole(), "finish_reason": self._finish_reason}
         choices = [choice] if self._begun else []
         whole = {**self._about, "object": "chat.completion", "choices": choices}
-        return read(replace(self._head, body=orjson.dumps(whole)), now)
+        return judged(whole, self._head, now)
 
     def _event(self, data: bytes) -> str | None:
         try:

@@ -2,20 +2,22 @@
 
 from typing import Any
 
-import orjson
-
-from agent_core.models.chat_reply import _text
+from agent_core.models.chat_reply import _as_json, _text
 
 GROWING = ("content", "reasoning_content", "reasoning", "refusal")
 """Texts that come in pieces. Of any other field the last value stands, and lists grow."""
+Key = int | str
+"""A call's number or id."""
 
 
 class StreamedMessage:
-    """The message so far."""
+    """The message so far. Its calls are found by number and by id, as there may be thousands of pieces."""
 
     def __init__(self) -> None:
         self._fields: dict[str, Any] = {}
         self._calls: list[_Call] = []
+        self._by_index: dict[Key, _Call] = {}
+        self._by_id: dict[Key, dict[Key | None, _Call]] = {}
 
     def add(self, delta: dict[str, Any]) -> None:
         for name, value in delta.items():
@@ -33,31 +35,42 @@ class StreamedMessage:
         return {**whole, "tool_calls": [call.whole() for call in self._calls]} if self._calls else whole
 
     def _called(self, piece: dict[str, Any]) -> "_Call":
-        """The call that a piece belongs to, the one last begun first."""
-        for call in reversed(self._calls):
-            if call.goes_on_with(piece):
+        """The call that a piece belongs to: one that has begun, or a new one."""
+        index, identity = _key(piece.get("index")), _key(piece.get("id")) or None
+        call = self._begun(index, identity, _named(piece))
+        if call is None:
+            call = _Call(index)
+            self._calls.append(call)
+            if index is not None:
+                self._by_index[index] = call
+        if identity is not None and call.id is None:
+            call.id = identity
+            self._by_id.setdefault(identity, {})[call.index] = call
+        return call
+
+    def _begun(self, index: "Key | None", identity: "Key | None", named: bool, /) -> "_Call | None":
+        """OpenAI numbers the calls, and tells id and name once. Others tell them with each piece, or make up a new id
+        for each, or send whole calls without a number, or all with the same one, or all with the same id."""
+        if identity is not None and (same := self._by_id.get(identity)):
+            if index is None:
+                return next(reversed(same.values()))
+            if call := same.get(index) or same.get(None):
                 return call
-        self._calls.append(_Call(piece.get("index")))
-        return self._calls[-1]
+        if index is None:
+            return self._calls[-1] if self._calls and not named else None
+        call = self._by_index.get(index)
+        return None if call and named and identity is not None and call.id is not None else call
 
 
 class _Call:
     """One function call so far."""
 
-    def __init__(self, index: Any) -> None:
-        self._index = index
+    def __init__(self, index: "Key | None") -> None:
+        self.index = index
+        self.id: Key | None = None
         self._fields: dict[str, Any] = {}
         self._function: dict[str, Any] = {}
-
-    def goes_on_with(self, piece: dict[str, Any]) -> bool:
-        """OpenAI numbers the calls, and tells id and name once. Others tell them with each piece, or make up a new id
-        for each, or send whole calls without a number, or all with the same one."""
-        ours, its, index = self._fields.get("id"), piece.get("id"), piece.get("index")
-        if its and its == ours:
-            return True
-        if index is not None and self._index is not None and not (its and ours and _named(piece)):
-            return bool(index == self._index)
-        return not _named(piece) and (index is None or index == self._index)
+        self._name_size = 0
 
     def add(self, piece: dict[str, Any]) -> None:
         for name, value in piece.items():
@@ -68,16 +81,23 @@ class _Call:
                 self._fields[name] = value
 
     def whole(self) -> dict[str, Any]:
-        function = {"name": "", "arguments": "", **_joined(self._function)}
+        function = {"name": "", **_joined(self._function)}
         return {"type": "function", **self._fields, "function": function}
 
     def _part(self, name: str, value: Any) -> None:
-        if name == "name" and value == _joined(self._function).get("name"):
-            return  # said again with each piece
-        if name == "arguments" and isinstance(value, dict):
-            value = orjson.dumps(value).decode()
+        if name == "name" and isinstance(value, str):
+            if not value or self._is_name(value):
+                return  # said again with each piece
+            self._name_size += len(value)
+        if name == "arguments" and value is not None and not isinstance(value, str):
+            value = _as_json(value) or value  # which is refused when the reply is read
         if value is not None:
             _grow(self._function, name, value, ("name", "arguments"))
+
+    def _is_name(self, text: str) -> bool:
+        """Whether it is the whole name so far, which is joined only for a text of its size: all are as long as sent."""
+        name = self._function.get("name")
+        return isinstance(name, _Pieces) and len(text) == self._name_size and text == "".join(name)
 
 
 def _grow(fields: dict[str, Any], name: str, value: Any, growing: tuple[str, ...]) -> None:
@@ -105,3 +125,7 @@ def _joined(fields: dict[str, Any]) -> dict[str, Any]:
 def _named(piece: dict[str, Any]) -> bool:
     function = piece.get("function")
     return isinstance(function, dict) and bool(function.get("name"))
+
+
+def _key(value: Any) -> Key | None:
+    return value if isinstance(value, int | str) else None

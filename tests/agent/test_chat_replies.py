@@ -1,13 +1,17 @@
 """What OpenAICompatible makes of everything that an endpoint may answer."""
 
 import gzip
+from base64 import b64encode
+from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import pytest
 from asking import KEY, SCHEMA, answered, failed
-from loopback import chat, http
+from loopback import chat, events, http, piece
 
 from agent_core.models import Completion
+from agent_core.models.chat_reply import Answer, Refusal, read
 
 pytestmark = pytest.mark.usefixtures("each_transport")
 
@@ -30,10 +34,39 @@ async def test_finish_reason_is_read(sent: Any, read: str) -> None:
     assert (await answered(chat("x", finish_reason=sent))).finish_reason == read
 
 
-@pytest.mark.parametrize("usage", [None, [], {}, {"prompt_tokens": "12", "completion_tokens": True}])
+ABSURD = {"prompt_tokens": 2**64 - 1, "completion_tokens": 2**40 + 1, "cost": 1e300}
+
+
+@pytest.mark.parametrize("usage", [None, [], {}, {"prompt_tokens": "12", "completion_tokens": True}, ABSURD])
 async def test_usage_that_is_no_count_is_absent(usage: Any) -> None:
     completion = await answered(chat("x", usage=usage))
-    assert (completion.input_tokens, completion.output_tokens) == (None, None)
+    assert (completion.input_tokens, completion.output_tokens, completion.cost) == (None, None, None)
+
+
+def call(**more: Any) -> dict[str, Any]:
+    return {"id": "c1", "type": "function", "function": {"name": "look", **more}}
+
+
+ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "absent": ({}, "{}"),
+    "null": ({"arguments": None}, "{}"),
+    "a text": ({"arguments": '{"q":1}'}, '{"q":1}'),
+    "an empty text": ({"arguments": ""}, ""),
+    "an object": ({"arguments": {"q": 1}}, '{"q":1}'),
+    "false": ({"arguments": False}, "false"),
+    "zero": ({"arguments": 0}, "0"),
+    "a list": ({"arguments": []}, "[]"),
+}
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("sent", "text"), ARGUMENTS.values(), ids=ARGUMENTS)
+async def test_arguments_are_kept_as_their_text_and_only_none_is_an_empty_object(
+    sent: dict[str, Any], text: str, streams: bool
+) -> None:
+    calls = [call(**sent)]
+    reply = events(piece(tool_calls=calls, finish_reason="stop")) if streams else chat(None, tool_calls=calls)
+    assert [each["arguments"] for each in (await answered(reply)).calls] == [text]
 
 
 async def test_a_compressed_reply_is_read() -> None:
@@ -67,6 +100,55 @@ UNUSABLE = {
 }
 
 
+DEEP = b"[" * 300 + b"]" * 300
+NESTED = {
+    "a call's field": call() | {"extra_content": "DEEP"},
+    "a call's arguments": call(arguments="DEEP"),
+    "the echo": {"tool_calls": [call()], "reasoning_details": "DEEP"},
+}
+
+
+def nested(name: str) -> bytes:
+    """A message's JSON, one value of which nests deeper than can be written again."""
+    found = NESTED[name] if name == "the echo" else {"tool_calls": [NESTED[name]]}
+    return orjson.dumps({"content": "", **found}).replace(b'"DEEP"', DEEP)
+
+
+@pytest.mark.parametrize("kind", ["message", "delta"])
+@pytest.mark.parametrize("name", NESTED)
+async def test_a_call_that_could_not_be_sent_back_is_refused(name: str, kind: str) -> None:
+    body = b'{"choices":[{"%b":%b,"finish_reason":"stop"}]}' % (kind.encode(), nested(name))
+    error = await failed(http(200, body) if kind == "message" else events(body))
+    assert "answered with what nests too deep" in str(error)
+    assert error.requests == 1
+
+
+@pytest.mark.parametrize("body", [b'{"a":%b}', b'{"choices":[{"a":%b}]}', b'{"choices":[{"message":{"content":%b}}]}'])
+def test_what_nests_too_deep_to_be_shown_is_refused(body: bytes) -> None:
+    assert isinstance(read(Answer(200, {}, body % DEEP), datetime.now(UTC)), (Refusal, Completion))
+
+
+def test_an_error_that_nests_too_deep_is_still_one_that_may_pass() -> None:
+    refusal = read(Answer(503, {}, b'{"error":{"message":%b}}' % DEEP), datetime.now(UTC))
+    assert isinstance(refusal, Refusal)
+    assert (refusal.status, refusal.transient) == (503, True)
+
+
+async def test_a_deep_field_that_nobody_wants_is_not_read() -> None:
+    body = b'{"choices":[{"delta":{"content":"ok","x":%b},"finish_reason":"stop"}],"y":%b}' % (DEEP, DEEP)
+    assert (await answered(events(body))).content == "ok"
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+async def test_calls_past_128_are_refused_all_together(streams: bool) -> None:
+    def reply(size: int) -> bytes:
+        calls = [call() | {"index": index, "id": f"c{index}"} for index in range(size)]
+        return events(piece(tool_calls=calls, finish_reason="stop")) if streams else chat(None, tool_calls=calls)
+
+    assert len((await answered(reply(128))).calls) == 128
+    assert "answered with 129 calls, and at most 128 are read" in str(await failed(reply(129)))
+
+
 @pytest.mark.parametrize(("reply", "told"), UNUSABLE.values(), ids=UNUSABLE)
 async def test_an_unusable_answer_is_a_model_error_in_the_vendors_words(reply: bytes, told: str) -> None:
     error = await failed(reply)
@@ -85,6 +167,18 @@ async def test_a_content_filter_that_refuses_the_request_has_its_own_kind() -> N
 async def test_a_key_that_is_echoed_is_not_shown() -> None:
     message = str(await failed(http(401, {"error": {"message": f"Incorrect API key provided: {KEY}."}})))
     assert "Incorrect API key provided: ***." in message
+
+
+async def test_a_key_that_is_echoed_in_base64_is_not_shown() -> None:
+    coded = b64encode(KEY.encode()).decode()
+    message = str(await failed(http(401, {"error": {"message": f"Basic {coded} is no key."}})))
+    assert "Basic *** is no key." in message
+
+
+def test_only_the_beginning_of_a_vendors_message_is_looked_at() -> None:
+    refusal = read(Answer(400, {}, b'{"error":{"message":"%b"}}' % (b"m" * 10**6)), datetime.now(UTC))
+    assert isinstance(refusal, Refusal)
+    assert len(refusal.message) < 2_100
 
 
 async def test_a_long_message_is_shortened() -> None:

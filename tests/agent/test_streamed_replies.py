@@ -237,18 +237,48 @@ CALLS: dict[str, list[Any]] = {
         [call(None, None, None, ":1}")],
         [call(None, "c2", "look", '{"q":2}')],
     ],
+    "whole calls with the same id": [[call(0, "c1", "look", '{"q":1}'), call(1, "c1", "look", '{"q":2}')]],
+    "the same id in pieces": [
+        [call(0, "c1", "look", '{"q":'), call(1, "c1", "look", '{"q":')],
+        [call(0, "c1", "look", "1}"), call(1, "c1", "look", "2}")],
+    ],
+    "a name in pieces": [
+        [call(0, "c1", "lo"), call(1, "c2", "l")],
+        [call(0, "c1", "ok", '{"q":'), call(1, None, "ook", '{"q":')],
+        [call(0, "c1", "look", "1}"), call(1, "c2", "look", "2}")],
+    ],
     "arguments as an object": [[call(0, "c1", "look", {"q": 1})], [call(1, "c2", "look", {"q": 2})]],
 }
 
 
-@pytest.mark.parametrize("pieces", CALLS.values(), ids=CALLS)
-def test_calls_are_put_together_as_vendors_send_them(pieces: list[Any]) -> None:
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_are_put_together_as_vendors_send_them(name: str) -> None:
     message = StreamedMessage()
-    for each in pieces:
+    for each in CALLS[name]:
         message.add({"content": None, "tool_calls": each})
-    expected = [("c1", "look", '{"q":1}'), ("c2", "look", '{"q":2}')]
+    expected = [("look", '{"q":1}'), ("look", '{"q":2}')]
     calls = message.whole()["tool_calls"]
-    assert [(each["id"], each["function"]["name"], each["function"]["arguments"]) for each in calls] == expected
+    assert [(each["function"]["name"], each["function"]["arguments"]) for each in calls] == expected
+    assert [each["id"] for each in calls] == (["c1", "c1"] if "the same id" in name else ["c1", "c2"])
+
+
+MANY = 200_000
+FLOODS = {
+    "calls by number": [call(index) for index in range(MANY)],
+    "calls by id": [call(None, f"c{index}", "f") for index in range(MANY)],
+    "calls of one id": [call(index, "c") for index in range(MANY)],
+    "one call in pieces": [call(0, None, None, "1") for _ in range(MANY)],
+    "one call's name with each piece": [call(0, "c1", "f", "12345678") for _ in range(MANY)],
+    "one call's name in pieces": [call(0, "c1", "fg")] * MANY + [call(0, None, "f")] * MANY,
+}
+
+
+@pytest.mark.parametrize("pieces", FLOODS.values(), ids=FLOODS)
+def test_pieces_without_number_are_put_together_before_anyone_waits(pieces: list[Any]) -> None:
+    """Each of these would take minutes if a piece were compared with all before it."""
+    message = StreamedMessage()
+    message.add({"tool_calls": pieces})
+    assert message.whole()["tool_calls"]
 
 
 def test_what_stands_beside_a_call_and_a_text_is_kept() -> None:
