@@ -22,7 +22,7 @@ from agent_core.journal.seal import keys_of_host
 from agent_core.journal.store import Journal
 from agent_core.loop.effects import Json
 from agent_core.loop.outcome import AgentOutcome
-from agent_core.models.client import ModelClient, ModelInfo, Models
+from agent_core.models.client import Known, ModelClient, Models
 from agent_core.models.providers import Providers
 from agent_core.own_loop import in_own_loop
 from agent_core.prepare import Prepare, journalable, prepare_agent
@@ -81,7 +81,7 @@ async def run_agent(
     redactor = allowed.redactor()
     providers = Providers()
     models: Models = providers if model is None else lambda *_: model
-    info = providers.info if model is None else lambda _: model.info()
+    info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
     prepare = _prepared(run, config, checked(run, journal.load(run)), registry, redactor, start)
     listener = Events(on_event) if on_event else None
@@ -107,7 +107,7 @@ def agent_preparer(
     registry: ToolRegistry,
     redactor: Redactor,
     base: Path | None = None,
-    info: Callable[[str], ModelInfo] | None = None,
+    info: Known | None = None,
 ) -> Prepare:
     """How an agent's run is started on this host. `info` knows of models."""
 

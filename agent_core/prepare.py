@@ -19,7 +19,7 @@ from agent_core.loop.messages import last_turns, read_messages
 from agent_core.loop.step_schema import step_schema
 from agent_core.loop.tools_dialect import function_name, names_of
 from agent_core.loop.transcript import CUTS
-from agent_core.models.client import ModelInfo
+from agent_core.models.client import Known
 from agent_core.policy import tool_policies
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
@@ -44,7 +44,7 @@ def prepare_agent(
     at: str,
     redactor: Redactor | None = None,
     base: Path | None = None,
-    info: Callable[[str], ModelInfo] | None = None,
+    info: Known | None = None,
 ) -> Json:
     """Everything that the loop needs, so that a replay needs nothing else. DefinitionError for a bad config."""
     read = read_config(journalable(config))
@@ -81,9 +81,10 @@ def prepare_agent(
     return body
 
 
-def _window(config: AgentConfig, info: Callable[[str], ModelInfo] | None) -> int | None:
+def _window(config: AgentConfig, info: Known | None) -> int | None:
     """The tokens that a question may have when the config does not say: what the model's window leaves for it."""
-    known = None if info is None or config.max_input_tokens is not None else info(config.model)
+    options = {"base_url": config.base_url}
+    known = None if info is None or config.max_input_tokens is not None else info(config.model, options)
     if known is None or known.context_window is None:
         return None
     reply = config.max_output_tokens or min(known.output_limit or LONGEST_REPLY, known.context_window // 4)

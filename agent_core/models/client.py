@@ -1,6 +1,6 @@
 """ModelClient: the seam to language models."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -96,3 +96,5 @@ class ModelClient(Protocol):
 
 Models = Callable[[str, dict[str, Any]], ModelClient]
 """The client for a model's name and a run's options (base_url, api_key_env)."""
+Known = Callable[[str, Mapping[str, Any]], ModelInfo]
+"""What is known of a model by its name and a run's options, without asking it."""

@@ -57,12 +57,13 @@ class Providers:
             url, _ = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
             OpenAICompatible(name, base_url=url, api_key=None)
 
-    def info(self, model: str) -> ModelInfo:
-        """What is known of a model without asking it, and without a key."""
+    def info(self, model: str, options: Mapping[str, Any]) -> ModelInfo:
+        """What is known of a model without asking it, and without a key: nothing behind an endpoint of one's own."""
         provider, name = self._split(model)
         if provider in OFFLINE:
             return self._offline(provider, name).info()
-        return info_of(VENDORS[provider], name)
+        url = options.get("base_url") or own_url(VENDORS[provider], os.environ)
+        return info_of(_vendor_at(provider, url), name)
 
     async def close(self) -> None:
         """Let go of all clients' connections in this event loop; a later question opens new ones."""

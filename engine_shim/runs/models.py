@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.journal.record import Tape
-from agent_core.models.client import ModelClient, ModelInfo, Models
+from agent_core.models.client import Known, ModelClient, Models
 from agent_core.models.providers import Providers
 from agent_core.node import CODE as AGENT
 from engine_shim.errors import DefinitionError
@@ -34,10 +34,10 @@ class HostModels:
         model = self._model
         return self._at(base) if model is None else lambda *_: model
 
-    def info(self, base: Path) -> Callable[[str], ModelInfo]:
+    def info(self, base: Path) -> Known:
         """What is known of a model, without a key."""
         model = self._model
-        return self._at(base).info if model is None else lambda _: model.info()
+        return self._at(base).info if model is None else lambda *_: model.info()
 
     def check(self, workflow: Workflow) -> None:
         """DefinitionError for the first model that cannot be asked, for want of a key too."""

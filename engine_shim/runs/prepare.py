@@ -1,14 +1,13 @@
 """What runs start from on this host: the `run_started` bodies of workflows, those they invoke, and their agents."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from agent_core.door import now
 from agent_core.journal.record import FORMAT
 from agent_core.loop.effects import Json
-from agent_core.models.client import ModelClient, ModelInfo
+from agent_core.models.client import Known, ModelClient
 from agent_core.node import CODE as AGENT
 from agent_core.node import agent_preparer, agent_tool
 from agent_core.policy import effect_as_data
@@ -31,9 +30,7 @@ SINGLE_CALL_TIMEOUT = 30.0
 class Preparer:
     """Prepares the runs of one host. `base` is the directory that a workflow's relative paths start from."""
 
-    def __init__(
-        self, registry: ToolRegistry, secrets: Secrets, base: Path, info: Callable[[str], ModelInfo] | None = None
-    ) -> None:
+    def __init__(self, registry: ToolRegistry, secrets: Secrets, base: Path, info: Known | None = None) -> None:
         self._registry, self._secrets, self._base, self._info = registry, secrets, base, info
         self._redactor = secrets.redactor()
 

@@ -7,7 +7,7 @@ import pytest
 from loopback import Loopback, chat, serving
 
 from agent_core.errors import DefinitionError
-from agent_core.models import ModelClient, Question, ScriptedModel, create_model
+from agent_core.models import ModelClient, ModelInfo, Question, ScriptedModel, create_model
 from agent_core.models.openai_compatible import OpenAICompatible
 from agent_core.models.providers import Providers
 from agent_core.models.vendors import VENDORS, own_url
@@ -222,15 +222,39 @@ def test_a_check_finds_what_needs_no_key_to_be_wrong(name: str, tmp_path: Path) 
 
 
 def test_what_is_known_of_a_model_needs_no_key() -> None:
-    known = Providers().info("ollama:qwen2.5:0.5b")
+    known = Providers().info("ollama:qwen2.5:0.5b", {})
     assert (known.name, known.json_schema, known.streaming, known.function_calling) == (
         "qwen2.5:0.5b",
         True,
         True,
         None,
     )
-    assert Providers().info("deepseek:deepseek-chat").json_schema is False
-    assert Providers().info("gpt-4o").function_calling is True
+    assert Providers().info("deepseek:deepseek-chat", {}).json_schema is False
+    assert Providers().info("gpt-4o", {}).function_calling is True
+
+
+ENDPOINTS = {
+    "none is named": ({}, {}, True),
+    "the vendor's own": ({"base_url": "https://api.openai.com/v1/"}, {}, True),
+    "one's own": ({"base_url": "http://gateway.example/v1"}, {}, False),
+    "the operator's": ({}, {"OPENAI_BASE_URL": "http://gateway.example/v1"}, False),
+    "one's own, with its key": ({"base_url": "http://gateway.example/v1", "api_key_env": "OTHER_KEY"}, {}, False),
+}
+
+
+@pytest.mark.parametrize(("options", "environment", "known"), ENDPOINTS.values(), ids=ENDPOINTS)
+def test_nothing_is_known_of_a_model_behind_an_endpoint_that_is_not_its_vendors(
+    options: dict[str, str], environment: dict[str, str], known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("genai_prices")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found = Providers().info("openai:gpt-4", options)
+    assert found == (
+        ModelInfo("gpt-4", 8192, function_calling=True, json_schema=False, streaming=True)
+        if known
+        else ModelInfo("gpt-4")
+    )
 
 
 # ── clients ───────────────────────────────────────────────────────────────────────────────────────────

@@ -96,6 +96,19 @@ async def test_a_models_window_bounds_its_questions_unless_the_config_does() -> 
         assert ("cut" in asked) is (window is not None)
 
 
+@pytest.mark.parametrize(("config", "window"), [({}, 6144), ({"base_url": "http://127.0.0.1:9/v1"}, None)])
+async def test_a_window_is_that_of_the_model_at_its_own_endpoint(
+    config: dict[str, Any], window: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("genai_prices")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    usual = {"model": "openai:gpt-4", "max_steps": 1, "allowed_tools": [], "prompt": "Go.", "timeout": 1e-9}
+    journal = MemoryJournal()
+    output = await run_agent({**usual, **config}, registry=ToolRegistry(), journal=journal)
+    assert journal.load(output.run_id)["agent"][0].record().get("window") == window
+
+
 def test_a_tool_that_may_reach_every_host_is_warned_of(cli: Cli, write: Write) -> None:
     bound = {"tool": "http_request", "preset": {"allowed_domains": ["api.example.com"]}}
     for tools, place in ((["http_request"], 0), (["echo", "http*"], 1), ([bound], None)):
