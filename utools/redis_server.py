@@ -22,6 +22,7 @@ CONNECTIONS = 64
 ERROR = re.compile(r"Error ([1-9]\d*) ")
 LOOKS = 2
 """Turns of the event loop in which it notices that an idle connection was closed, so that no write is lost on it."""
+LONG = 10.0**8
 NO_LOGIN = "refuses the login; check the user and the password in its URL"
 
 
@@ -65,7 +66,8 @@ class RedisServer:
     async def close(self) -> None:
         """Let go of this event loop's connections. A later command opens new ones."""
         here = self._open.pop(asyncio.get_running_loop(), None)
-        if here is not None and here.until_closed is not None:
+        if here is not None and here.until_closed is not None and here.held is not None:
+            here.held.cancel()
             await here.until_closed.aclose()
 
     async def _here(self) -> "_Open":
@@ -73,8 +75,9 @@ class RedisServer:
         here = self._open.get(loop)
         if here is None:
             here = self._open[loop] = _Open(self._pool())
-            here.until_closed = here.kept()
+            here.until_closed = _until_closed(here.idle)
             await anext(here.until_closed)
+            here.held = loop.call_later(LONG, id, here.until_closed)
         return here
 
     def _pool(self) -> "ConnectionPool":
@@ -152,14 +155,19 @@ class _Open:
     idle: "list[AbstractConnection]" = field(default_factory=list)
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CONNECTIONS))
     until_closed: "AsyncGenerator[None] | None" = None
+    held: asyncio.TimerHandle | None = None
 
-    async def kept(self) -> "AsyncGenerator[None]":
-        """An event loop that ends closes the generators that it has begun, and this one takes the connections along."""
-        try:
-            yield
-        finally:
-            for each in self.idle:
-                await each.disconnect()
+
+async def _until_closed(idle: "list[AbstractConnection]") -> "AsyncGenerator[None]":
+    """An event loop that ends closes the generators that it has begun, and this one takes the connections along.
+
+    The loop itself holds it, by a timer that never comes up: what nobody holds would be closed too late to wait for.
+    """
+    try:
+        yield
+    finally:
+        for each in idle:
+            await each.disconnect()
 
 
 def redis_of_host() -> RedisServer | None:

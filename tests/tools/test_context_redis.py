@@ -142,8 +142,7 @@ async def test_connection_cut_in_mid_command_is_told_and_the_turn_may_be_sent_ag
     assert (await registry.execute("context_manager", {**told, "turn_id": "0"})).success
     redis_server.client.client_pause(60_000, all=False)  # writes wait
     under_way = asyncio.create_task(registry.execute("context_manager", told))
-    while not await asyncio.to_thread(redis_server.waiting, "eval"):
-        await asyncio.sleep(0)
+    await redis_server.until_waiting("eval")
     await asyncio.to_thread(redis_server.kill_clients)
     redis_server.client.client_unpause()
     cut = await under_way
@@ -156,8 +155,7 @@ async def test_connection_cut_in_mid_command_is_told_and_the_turn_may_be_sent_ag
 async def test_server_that_does_not_answer_is_not_waited_for(redis_server: RealServer) -> None:
     store = RedisContextStore(RedisServer(f"{redis_server.url}?socket_timeout=0.2"))
     await store.append("s", "1", turn("one"))
-    redis_server.hang(0.6)
-    with pytest.raises(TimeoutError, match="Redis gave no answer in time"):
+    with redis_server.hanging(), pytest.raises(TimeoutError, match="Redis gave no answer in time"):
         await store.append("s", "2", turn("two"))
 
 
@@ -165,8 +163,7 @@ async def test_command_that_is_cancelled_leaves_no_answer_for_the_next(redis_ser
     server = RedisServer(redis_server.url)
     redis_server.client.client_pause(60_000, all=False)
     under_way = asyncio.create_task(server.ask("SET", "key", "value"))
-    while not await asyncio.to_thread(redis_server.waiting, "set"):
-        await asyncio.sleep(0)
+    await redis_server.until_waiting("set")
     under_way.cancel()
     with pytest.raises(asyncio.CancelledError):
         await under_way
@@ -186,8 +183,7 @@ def test_connections_end_with_their_event_loop(redis_server: RealServer) -> None
     server = RedisServer(redis_server.url)
     for each in range(3):
         assert asyncio.run(server.ask("ECHO", str(each))) == str(each).encode()
-    while len(redis_server.client.client_list()) > 1:
-        pass
+    redis_server.until(lambda: len(redis_server.client.client_list()) == 1)
 
 
 async def test_host_with_redis_url_keeps_its_conversations_and_shares_its_calls_there(

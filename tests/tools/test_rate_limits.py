@@ -233,8 +233,7 @@ async def test_run_that_is_cancelled_while_its_call_waits_frees_the_place() -> N
     under_way.cancel()
     with pytest.raises(asyncio.CancelledError):
         await under_way
-    while not store.given_back:
-        await asyncio.sleep(0)
+    await asyncio.sleep(0.05)
     assert (len(look), store.given_back) == (0, ["mine"])
 
 

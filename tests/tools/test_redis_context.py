@@ -271,8 +271,7 @@ async def test_write_whose_connection_is_killed_in_mid_command_is_cut_off(
     await keys.output("list")
     redis_server.client.client_pause(60_000, all=False)  # writes wait
     under_way = asyncio.create_task(keys(op, "a", **args))
-    while not await asyncio.to_thread(redis_server.waiting, command):
-        await asyncio.sleep(0)
+    await redis_server.until_waiting(command)
     await asyncio.to_thread(redis_server.kill_clients)
     cut = await under_way
     redis_server.client.client_unpause()
@@ -280,10 +279,10 @@ async def test_write_whose_connection_is_killed_in_mid_command_is_cut_off(
     assert "Redis (KEYS_URL) broke off before its answer" in str(cut.error)
 
 
-async def test_server_that_sleeps_in_mid_command_leaves_it_cut_off(redis_server: RealServer) -> None:
+async def test_server_that_hangs_in_mid_command_leaves_it_cut_off(redis_server: RealServer) -> None:
     keys = Keys(f"{redis_server.url}?socket_timeout=0.3")
     await keys.output("set", "a", value="x")
-    redis_server.hang(1)
-    cut = await keys("append", "b", value="x")
+    with redis_server.hanging():
+        cut = await keys("append", "b", value="x")
     assert "Redis (KEYS_URL) gave no answer in time" in str(cut.error)
     assert cut.metadata == {"transient": True, "cut_off": True}
