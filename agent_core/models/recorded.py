@@ -14,7 +14,7 @@ Tape = Mapping[str, Sequence[Row]]
 
 
 class RecordedModel:
-    """Answers question k of a strand with the strand's k-th recorded answer, a failure with the same failure.
+    """Answers question k of a strand with the strand's k-th recorded answer, a last failure with the same failure.
 
     A strand that was not recorded, or has no answer left, is a model error.
     """
@@ -63,11 +63,15 @@ class RecordedModel:
 
 
 def answers(records: Sequence[Json]) -> list[Said | Failed]:
-    """What the models answered in one strand, in order. A question that was cancelled has no answer there."""
+    """What the models answered in one strand, question by question.
+
+    A question that was cancelled has no answer there. One that was put to the next model, when the model before failed,
+    has that model's.
+    """
     acts = [record for record in records if record["kind"] in ("asked", "answered", "cancelled")]
     pairs = [(before, after) for before, after in pairwise(acts) if before.get("ask") == "model" and "reply" in after]
-    found = [answer_from(after) for _, after in pairs]
-    return [answer for answer in found if isinstance(answer, Said | Failed)]
+    found = [answer for _, after in pairs if isinstance(answer := answer_from(after), Said | Failed)]
+    return [answer for place, answer in enumerate(found, 1) if isinstance(answer, Said) or place == len(found)]
 
 
 def _completion(said: Said) -> Completion:

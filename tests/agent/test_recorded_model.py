@@ -80,6 +80,39 @@ async def test_a_recorded_failure_fails_the_same_way(tmp_path: Path) -> None:
     assert (caught.value.kind, caught.value.requests) == ("content_filter", 2)
 
 
+DOWN = ModelError("down")
+FALLEN_BACK: dict[str, tuple[list[str | ModelError], str]] = {
+    "at the first question": ([DOWN, ACTION, str(FINAL["content"])], "final"),
+    "at the second": ([ACTION, DOWN, str(FINAL["content"])], "final"),
+    "twice": ([DOWN, DOWN, str(FINAL["content"])], "final"),
+    "in vain": ([ACTION, DOWN, DOWN, DOWN], "model_error"),
+}
+
+
+@pytest.mark.parametrize("fallbacks", [[], ["b", "c"]], ids=["alone", "with fallbacks"])
+@pytest.mark.parametrize(("replies", "ending"), FALLEN_BACK.values(), ids=FALLEN_BACK)
+async def test_a_run_that_fell_back_is_driven_again(
+    replies: list[str | ModelError], ending: str, fallbacks: list[str], tmp_path: Path
+) -> None:
+    left = list(replies)
+
+    def answer(_: object) -> str:
+        reply = left.pop(0)
+        if isinstance(reply, ModelError):
+            raise reply
+        return reply
+
+    registry, path = ToolRegistry([lookup]), tmp_path / "run.jsonl"
+    config = {**CONFIG, "fallback_models": ["b", "c"]}
+    first = await run_agent(config, registry=registry, model=ScriptedModel(answer), journal=JsonlJournal(path))
+    model = RecordedModel.from_file(path)
+    again = await run_agent({**CONFIG, "fallback_models": fallbacks}, registry=registry, model=model)
+    for output in (first, again):
+        assert output.finish_reason == ending
+    assert again.final_answer == first.final_answer
+    assert [step["action"] for step in again.trace] == [step["action"] for step in first.trace]
+
+
 async def test_a_run_of_the_hosts_store_is_found_by_its_id(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path / "store.db")
     model: ModelClient = ScriptedModel([ACTION, FINAL])
