@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import DefinitionError
 from agent_core.models.client import ModelClient, ModelInfo
+from agent_core.models.gguf import context_length
 from agent_core.models.scripted import ScriptedModel
 from agent_core.models.vendors import VENDORS, Vendor, info_of, is_own, own_url, plain
 
@@ -42,13 +43,13 @@ class Providers:
         return self.clients[key]
 
     def check(self, model: str, options: Mapping[str, Any]) -> None:
-        """DefinitionError for an unknown provider, a missing file, or a base_url or key that is not allowed.
+        """DefinitionError for an unknown provider, a file that is missing or no model, a base_url or key not allowed.
 
         No key is looked at, so it holds on a machine that has none.
         """
         provider, name = self._split(model)
         if provider == "local":
-            self._file(name)
+            context_length(self._file(name))
         elif provider in OFFLINE:
             self._offline(provider, name)
         else:

@@ -1,6 +1,7 @@
 """Which client a model's name gives, and where a key may go."""
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,26 @@ def test_what_is_known_of_a_model_needs_no_key() -> None:
     )
     assert Providers().info("deepseek:deepseek-chat", {}).json_schema is False
     assert Providers().info("gpt-4o", {}).function_calling is True
+
+
+NO_MODELS = {
+    "empty": b"",
+    "other": b'["a script"]',
+    "older format": b"ggjt" + bytes(28),
+    "cut": b"GGUF" + bytes(3),
+}
+
+
+@pytest.mark.parametrize("content", NO_MODELS.values(), ids=NO_MODELS)
+def test_a_check_finds_a_file_that_is_no_gguf(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(content)
+    with pytest.raises(DefinitionError, match=r"not a sound GGUF file.*m\.gguf"):
+        Providers(tmp_path).check("local:m.gguf", {})
+
+
+def test_a_check_takes_a_gguf_without_the_extra_that_runs_it(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
+    Providers(tmp_path).check("local:m.gguf", {})
 
 
 ENDPOINTS = {
