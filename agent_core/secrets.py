@@ -14,12 +14,17 @@ SHORTEST_KEY = 16
 
 
 class Secrets:
-    """The names that a tool may ask for, read at call time. `env` is the process's environment unless given."""
+    """The names that a tool may ask for, read at call time. `env` is the process's environment unless given.
 
-    def __init__(self, names: Iterable[str] = (), *, env: Mapping[str, str] | None = None) -> None:
+    `hidden` are names of further keys, which no tool may ask for and nothing tells.
+    """
+
+    def __init__(
+        self, names: Iterable[str] = (), *, hidden: Iterable[str] = (), env: Mapping[str, str] | None = None
+    ) -> None:
         self._env = os.environ if env is None else env
         listed = self._env.get(VARIABLE, "").replace(",", " ").split()
-        self.names = frozenset([*names, *listed])
+        self.names, self._hidden = frozenset([*names, *listed]), frozenset(hidden)
 
     def __call__(self, name: str) -> str:
         """The value; ToolError when the operator does not allow the name, or has not set it."""
@@ -31,12 +36,15 @@ class Secrets:
         return value
 
     def redactor(self) -> Redactor:
-        """Hides the allowed secrets, and whatever the environment calls an API key and is as long as one.
+        """Hides the allowed secrets, and those of the other keys that are as long as one.
 
         A stand-in such as OPENAI_API_KEY=ollama is a word, and would take every such word out of every text.
         """
-        keys = {name for name, value in self._env.items() if name.endswith("_API_KEY") and len(value) >= SHORTEST_KEY}
+        keys = {name for name, value in self._env.items() if self._is_key(name) and len(value) >= SHORTEST_KEY}
         return _redactor(tuple((name, value) for name in sorted(self.names | keys) if (value := self._env.get(name))))
+
+    def _is_key(self, name: str) -> bool:
+        return name.endswith("_API_KEY") or name in self._hidden
 
 
 @lru_cache(maxsize=16)

@@ -15,7 +15,7 @@ from rich.table import Table
 from agent_core.config import read_config
 from agent_core.models.providers import Providers
 from engine_shim.cli import output
-from engine_shim.cli.host import host_config
+from engine_shim.cli.host import host_config, secrets_of
 from engine_shim.cli.run import AsJson, Config
 from engine_shim.evals.cases import CaseFile
 from engine_shim.evals.load import chosen, load_cases
@@ -88,6 +88,7 @@ async def _measured(
             repeat=repeat,
             concurrency=concurrency,
             journal=kept.journal if kept else None,
+            secrets=secrets_of(host),
             heard=tell,
         )
     finally:

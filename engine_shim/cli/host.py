@@ -102,13 +102,18 @@ def foreign_of(config: HostConfig, base: Path) -> list[McpServers | RemoteHosts]
     ]
 
 
+def secrets_of(config: HostConfig) -> Secrets:
+    """What the tools of this host may read, and the keys of its endpoints, which only their models get."""
+    return Secrets(config.secret_env, hidden=config.base_urls.values())
+
+
 def engine_of(config_path: Path | None, store: Path | None) -> Engine:
     """The engine of this host."""
     config, base = host_config(config_path)
     return Engine(
         registry_of(config, base),
         store=SqliteRunStore(store or default_store()),
-        secrets=Secrets(config.secret_env),
+        secrets=secrets_of(config),
         base_urls=config.base_urls,
         default_provider=config.default_provider,
     )

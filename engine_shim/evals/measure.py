@@ -12,6 +12,7 @@ from agent_core.models.client import Completion, Delta, ModelClient, ModelInfo, 
 from agent_core.node import run_agent
 from agent_core.prepare import prepare_agent
 from agent_core.run_id import new_run_id
+from agent_core.secrets import Secrets
 from engine_shim.evals.cases import Case, World
 from engine_shim.evals.score import Scored, score
 from engine_shim.evals.world import registry_of
@@ -30,6 +31,7 @@ async def measure(
     repeat: int = 1,
     concurrency: int = 1,
     journal: Journal | None = None,
+    secrets: Secrets | None = None,
     heard: Callable[[Scored], None] = lambda scored: None,
 ) -> list[Scored]:
     """Every case `repeat` times with a seed of its own each, `concurrency` at once; `heard` is told each as it ends.
@@ -49,7 +51,9 @@ async def measure(
         config = config_of(case, seed)
         async with places:
             asked, run_id = AskedByCase(model, case.id), new_run_id()
-            output = await run_agent(config, registry=registry, model=asked, journal=kept, run_id=run_id)
+            output = await run_agent(
+                config, registry=registry, model=asked, journal=kept, run_id=run_id, secrets=secrets
+            )
         scored = score(case, output.model_dump())
         heard(scored)
         return scored

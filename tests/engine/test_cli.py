@@ -609,6 +609,44 @@ def test_host_offers_tools_from_files_and_modules_alone_or_several_at_once(
     assert cli("tools", "show", "mine").json["config_schema"]["required"] == ["n"]
 
 
+PAIRED = {"tools": ["asks.py:token"], "base_urls": {"https://gateway.example/v1": "GATEWAY_TOKEN"}}
+ASKS = """
+from utools import ToolContext, tool
+
+@tool(effect="read")
+def token(context: ToolContext) -> str:
+    "The gateway's key."
+    return context.secret("GATEWAY_TOKEN")
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [("gateway-token-0123456789", "[redacted:GATEWAY_TOKEN]"), ("stand-in", "stand-in")]
+)
+def test_key_that_is_paired_with_an_endpoint_is_hidden_unless_it_is_a_stand_in(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch, value: str, told: str
+) -> None:
+    monkeypatch.setenv("GATEWAY_TOKEN", value)
+    write("asks.py", ASKS)
+    write("agent-core.yaml", PAIRED)
+    write("replies.json", [final(f"The key is {value}.")])
+    write("w.json", agent())
+    ran = cli("run", "w.json", "--json")
+    assert ran.json["outputs"]["agent_core"]["final_answer"] == f"The key is {told}."
+    assert (value in ran.out + ran.err + cli("show", ran.json["run_id"], "--json").out) is (value == told)
+
+
+def test_key_that_is_paired_with_an_endpoint_is_not_for_tools(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_TOKEN", "gateway-token-0123456789")
+    write("asks.py", ASKS)
+    write("agent-core.yaml", PAIRED)
+    write("w.json", {"id": "w", "nodes": [{"tool": "token", "config": {}}]})
+    error = cli("run", "w.json", "--json").json["error"]
+    assert "the secret GATEWAY_TOKEN is not allowed" in error["message"]
+
+
 def test_root_of_the_host_bounds_what_file_tools_see(cli: Cli, write: Write) -> None:
     write("docs/a.txt", "inside")
     write("secret.txt", "outside")

@@ -289,6 +289,16 @@ def test_settings_reach_the_agent(cli: Cli, cases: str) -> None:
     assert told["cases"][0]["finish_reason"] == "max_steps"
 
 
+def test_a_key_that_is_paired_with_an_endpoint_is_kept_nowhere(
+    cli: Cli, cases: str, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_TOKEN", "gateway-token-0123456789")
+    write("agent-core.yaml", {"base_urls": {"https://gateway.example/v1": "GATEWAY_TOKEN"}})
+    write("replies.json", {"wrong": [final("It is gateway-token-0123456789")]})
+    told = cli("eval", cases, *MODEL, "--json").json
+    assert told["cases"][2]["final_answer"] == "It is [redacted:GATEWAY_TOKEN]"
+
+
 def test_the_dialect_of_native_calls_is_measured_too(cli: Cli, cases: str, write: Write) -> None:
     call = {"name": "order_lookup", "arguments": {"order_id": "7"}}
     both = [call, {**call, "arguments": {"order_id": "8"}}]
