@@ -63,6 +63,16 @@ def read(answer: Answer, now: datetime) -> Completion | Refusal:
     return judged(reply, answer, now)
 
 
+def in_order(text: str, *words: str) -> bool:
+    """Whether words follow one another somewhere in a text: what `a.*b.*c` finds, in one walk."""
+    at = 0
+    for word in words:
+        at = text.find(word, at) + len(word)
+        if at < len(word):
+            return False
+    return True
+
+
 def judged(reply: Any, answer: Answer, now: datetime) -> Completion | Refusal:
     """The completion in the JSON value of an answer that says it is one."""
     if _error(reply):
@@ -160,6 +170,8 @@ def _refused(answer: Answer, reply: Any, now: datetime) -> Refusal:
     fields = error if isinstance(error, dict) else {}
     told = fields.get("message") or fields.get("detail") or error or _shown(answer.body)
     text = (told if isinstance(told, str) else _as_json(told) or _shown(answer.body))[:LONGEST_WORDS]
+    if isinstance(behind := fields.get("metadata"), dict) and isinstance(raw := behind.get("raw"), str):
+        text = f"{text}: {raw}"[:LONGEST_WORDS]  # OpenRouter's word of the vendor behind it
     answered = "answered with an error" if answer.status == 200 else f"answered {answer.status}"
     code, param = (value[:99] if isinstance(value := fields.get(name), str) else "" for name in ("code", "param"))
     transient = answer.status in PASSING or 500 <= answer.status < 600

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.models.chat_reply import Refusal
+from agent_core.models.chat_reply import Refusal, in_order
 from agent_core.models.client import Question
 from agent_core.models.habits import Habits
 
@@ -15,15 +15,22 @@ MILDER = {"json_schema": "json_object", "json_object": "text"}
 REFUSED_PART, REFUSED_FORMAT = (400, 422), (400, 404, 422, 501)
 NO_FORMAT_HELPS = ("content_filter", "context_length_exceeded", "model_not_found", "invalid_api_key")
 OTHER_FAULT = re.compile(
-    r"context (length|window)|too long|input length|token count|api key|credit balance|quota"
-    r"|model\b.*\b(not found|does not exist)",
-    re.IGNORECASE | re.DOTALL,
+    r"context (length|window)|too long|input length|token count|api key|credit balance|quota", re.IGNORECASE
 )
 """What a refusal is about when no other response format would help; Gemini answers 400 to a wrong key, too."""
 UNSUPPORTED = re.compile(r"unsupported|unknown|unrecognized|not (be )?(supported|permitted|allowed)|deprecated", re.I)
-NAMED = re.compile(r"""(?:["'`.]|: )(temperature|top_p|seed|stop)["'`:]""")
+NAMED = re.compile(r"""(?:["'`]|: |\b(?:body|request)\.)(temperature|top_p|seed|stop)["'`:]""")
 """A sampling option as vendors name it: quoted, or before a colon."""
-BOTH = re.compile(r"temperature.*top_p.*cannot both be specified", re.DOTALL)
+ELSEWHERE = re.compile(r"properties|schema|response_format|function_declarations|\b(tools|messages)[.\['\"]", re.I)
+"""A refusal that speaks of these may name a property of a schema, which is no option."""
+OF_FORMAT = re.compile(
+    r"response[_ ]format|json[_ ](schema|object|mode)|structured[_ ]output|\bschemas?\b|grammar|requested parameters",
+    re.I,
+)
+"""What a refusal of the response format speaks of, in the words of OpenAI, llama.cpp, vLLM, Qwen and OpenRouter."""
+PAGE = re.compile(r"<(!doctype|html|head|body)\b", re.I)
+BAD_SAMPLE = "json_validate_failed"
+"""Groq's code for what a model wrote once; its endpoint does take the format."""
 UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
 THINKING = re.compile(r"enable_thinking must be set to false")
 
@@ -39,7 +46,8 @@ def request_body(model: str, question: Question, habits: Habits) -> bytes:
 def toned_down(habits: Habits, question: Question, refusal: Refusal) -> Habits | None:
     """Habits under which the refused question may be taken after all; None when there is nothing to give up.
 
-    Each step gives up something that was sent, so there is an end to it.
+    Each step gives up something that was sent, so there is an end to it. What may be for another reason than the
+    response format is asked once more, without any; see `teaches`.
     """
     sent = _options(question.options, habits)
     less = _less(habits, sent, refusal) if refusal.status in REFUSED_PART else None
@@ -48,7 +56,16 @@ def toned_down(habits: Habits, question: Question, refusal: Refusal) -> Habits |
     milder = MILDER.get(_format(question.options, habits))
     if not milder or question.options.get("response_format") != "auto" or _other_fault(refusal):
         return None
-    return replace(habits, format=milder) if refusal.status in REFUSED_FORMAT else None
+    if refusal.status not in REFUSED_FORMAT:
+        return None
+    return replace(habits, format=milder if teaches(refusal) else "text")
+
+
+def teaches(refusal: Refusal) -> bool:
+    """Whether a refusal speaks of the response format, so that a milder one is worth remembering."""
+    if refusal.code == BAD_SAMPLE or PAGE.search(refusal.message):
+        return False
+    return OF_FORMAT.search(f"{refusal.param} {refusal.message}") is not None
 
 
 def _less(habits: Habits, sent: dict[str, Any], refusal: Refusal) -> Habits | None:
@@ -69,15 +86,20 @@ def _less(habits: Habits, sent: dict[str, Any], refusal: Refusal) -> Habits | No
 
 def _unwanted(refusal: Refusal) -> set[str]:
     """The sampling options that the endpoint says it does not take, whatever their value."""
-    if BOTH.search(refusal.message):
+    if in_order(refusal.message, "temperature", "top_p", "cannot both be specified"):
         return {"top_p"}
     if not UNSUPPORTED.search(f"{refusal.code} {refusal.message}"):
         return set()
-    return {refusal.param} & set(SAMPLING) or set(NAMED.findall(refusal.message))
+    if named := {refusal.param} & set(SAMPLING):
+        return named
+    elsewhere = ELSEWHERE.search(f"{refusal.param} {refusal.message}")
+    return set() if elsewhere else set(NAMED.findall(refusal.message))
 
 
 def _other_fault(refusal: Refusal) -> bool:
-    return refusal.code in NO_FORMAT_HELPS or bool(OTHER_FAULT.search(refusal.message))
+    told = refusal.message.lower()
+    missing = in_order(told, "model", " not found") or in_order(told, "model", " does not exist")
+    return missing or refusal.code in NO_FORMAT_HELPS or bool(OTHER_FAULT.search(told))
 
 
 def _options(options: dict[str, Any], habits: Habits) -> dict[str, Any]:

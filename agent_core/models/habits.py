@@ -1,6 +1,10 @@
 """Habits: what an endpoint takes, as its vendor says or as it has told."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+FORMATS = ("text", "json_object", "json_schema")
+"""From the mildest to the strictest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +24,17 @@ class Habits:
     left_out: frozenset[str] = frozenset()
     choices: frozenset[str] = frozenset()
     keywords: frozenset[str] = frozenset()
+
+
+def learnt(known: Habits, before: Habits, after: Habits) -> Habits:
+    """What is known, and what one question learnt between its beginning and its end: others learn meanwhile, too."""
+    return replace(known, **{field.name: _merged(field.name, known, before, after) for field in fields(Habits)})
+
+
+def _merged(name: str, *habits: Habits) -> Any:
+    known, before, after = (getattr(each, name) for each in habits)
+    if isinstance(known, frozenset):
+        return known | (after - before)
+    if after == before:
+        return known
+    return min(known, after, key=FORMATS.index) if name == "format" else after

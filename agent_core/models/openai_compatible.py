@@ -15,12 +15,12 @@ from weakref import WeakKeyDictionary
 
 from agent_core.errors import DefinitionError
 from agent_core.models.chat_reply import Answer, Refusal
-from agent_core.models.chat_request import request_body, toned_down
+from agent_core.models.chat_request import request_body, teaches, toned_down
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
-from agent_core.models.habits import Habits
+from agent_core.models.habits import Habits, learnt
 from agent_core.models.incoming_reply import WholeReply, incoming
 from agent_core.models.prices import cost
-from agent_core.models.stream_request import Streaming, less_streamed, streamed, wants_stream
+from agent_core.models.stream_request import Streaming, known, less_streamed, streamed, wants_stream
 from agent_core.models.vendors import Vendor, info_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class OpenAICompatible:
 
     async def _replied(self, question: Question, asked: Streaming | None) -> AsyncGenerator[Delta | Completion]:
         """The one loop of attempts. The pieces since the reply last began anew are its whole text."""
-        habits, attempts, requests, told, begun = self._habits, 1, 0, False, monotonic()
+        before = habits = self._habits
+        attempts, requests, told, begun = 1, 0, False, monotonic()
         streaming: Streaming = asked or ("with usage" if habits.streams else "not")
         while True:
             requests += 1
@@ -95,7 +96,7 @@ class OpenAICompatible:
                         told, anew = True, False
             assert outcome is not None
             if isinstance(outcome, Completion):
-                self._remember(habits, streaming if asked else self._streaming)
+                self._remember(learnt(self._habits, before, habits), known(self._streaming, asked, streaming))
                 price = self._cost(outcome)
                 unchanged = requests == outcome.requests and price == outcome.cost
                 yield outcome if unchanged else replace(outcome, requests=requests, cost=price)
@@ -105,6 +106,8 @@ class OpenAICompatible:
             elif less := less_streamed(streaming, outcome):
                 streaming = less
             elif milder := toned_down(habits, question, outcome):
+                if milder.format != habits.format and not teaches(outcome):
+                    before = replace(before, format=milder.format)  # for this question only
                 habits = milder
             elif not outcome.transient or attempts == ATTEMPTS:
                 raise self._error(outcome, requests)
@@ -116,9 +119,9 @@ class OpenAICompatible:
                 attempts += 1
 
     def info(self) -> ModelInfo:
-        known = info_of(self._vendor, self._model)
-        schema = known.json_schema if self._habits.format == "json_schema" else False
-        return replace(known, json_schema=schema, streaming=False if self._streaming == "not" else known.streaming)
+        info = info_of(self._vendor, self._model)
+        schema = info.json_schema if self._habits.format == "json_schema" else False
+        return replace(info, json_schema=schema, streaming=False if self._streaming == "not" else info.streaming)
 
     async def close(self) -> None:
         """Let go of this event loop's connections. A later question opens new ones."""

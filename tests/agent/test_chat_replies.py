@@ -83,6 +83,10 @@ UNUSABLE = {
     "error in a list": (http(400, [{"error": {"message": "API key not valid"}}]), "answered 400: API key not valid"),
     "detail": (http(422, {"detail": [{"loc": ["body"]}]}), "loc"),
     "bare message": (http(403, {"code": "Denied", "message": "no access"}), "answered 403: no access"),
+    "error behind a router": (
+        http(400, {"error": {"message": "Provider returned error", "metadata": {"raw": "no such field"}}}),
+        "answered 400: Provider returned error: no such field",
+    ),
     "error that is not JSON": (http(401, b"<html>Log in</html>"), "answered 401: <html>Log in</html>"),
     "HTML": (http(200, b"<html>Hello</html>"), "not JSON: <html>"),
     "truncated JSON": (http(200, b'{"choices":[{"mess'), "not JSON"),

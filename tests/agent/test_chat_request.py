@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from agent_core.models import Question
 from agent_core.models.chat_reply import Refusal
-from agent_core.models.chat_request import request_body, toned_down, without_keywords
-from agent_core.models.habits import Habits
+from agent_core.models.chat_request import request_body, teaches, toned_down, without_keywords
+from agent_core.models.habits import Habits, learnt
+from agent_core.models.stream_request import known, less_streamed, wants_stream
 from agent_core.models.vendors import VENDORS
 
 SCHEMA = {"type": "object", "properties": {"const": {"const": 1}}, "additionalProperties": False}
@@ -153,6 +154,31 @@ def test_what_no_format_would_mend_is_not_asked_again(refusal: Refusal) -> None:
     assert toned_down(Habits(), question(**AUTO), refusal) is None
 
 
+VAGUE = {
+    "groq's model wrote no JSON": Refusal("answered 400: Failed to generate JSON. See 'failed_generation'.", 400),
+    "groq's model wrote other JSON": Refusal("JSON does not match the expected schema", 400, "json_validate_failed"),
+    "a page while deploying": Refusal("answered 404: <html><a href='https://schema.org/'>no route</a></html>", 404),
+    "a page of a gateway": Refusal("answered 501: <!DOCTYPE html><p>not ready</p>", 501),
+    "no reason": Refusal("answered 400: Bad Request", 400),
+}
+
+
+@pytest.mark.parametrize("refusal", VAGUE.values(), ids=VAGUE)
+def test_a_refusal_that_does_not_speak_of_the_format_is_asked_once_without_any_and_teaches_nothing(
+    refusal: Refusal,
+) -> None:
+    habits = toned_down(Habits(), question(**AUTO), refusal)
+    assert habits is not None
+    assert "response_format" not in sent(habits, **AUTO)
+    assert toned_down(habits, question(**AUTO), refusal) is None
+    assert not teaches(refusal)
+
+
+@pytest.mark.parametrize("told", FORMAT_REFUSED.values(), ids=FORMAT_REFUSED)
+def test_a_refusal_that_speaks_of_the_format_teaches(told: str) -> None:
+    assert teaches(Refusal(f"answered 400: {told}", 400))
+
+
 # ── sampling ──────────────────────────────────────────────────────────────────────────────────────────
 
 UNWANTED = {
@@ -180,6 +206,33 @@ def test_a_sampling_option_that_is_not_taken_is_left_out_alone(refusal: Refusal,
     assert toned_down(habits, question(**EVERYTHING), refusal) is None
 
 
+INSIDE = {
+    "a path": "response_format.json_schema.schema.properties.temperature: 'minimum' is not supported",
+    "a context": "Invalid schema: In context=('properties', 'temperature'), 'minimum' is not permitted.",
+    "a detail": '[{"loc":["body","response_format","json_schema","seed"],"msg":"Extra inputs are not permitted"}]',
+    "a message": "messages[0].stop: Extra inputs are not permitted",
+    "a function": "Unknown name \"stop\" at 'tools[0].function_declarations[0].parameters': Cannot find field.",
+}
+
+
+@pytest.mark.parametrize("told", INSIDE.values(), ids=INSIDE)
+def test_a_name_inside_another_option_is_no_option(told: str) -> None:
+    habits = toned_down(Habits(), question(**EVERYTHING, **AUTO), Refusal(f"answered 400: {told}", 400))
+    assert habits is None or not habits.left_out
+
+
+LONG = ["temperature top_p ", "model ", 'Unknown name "a" at \'', "enable_thinking ", "stream ", "stream_options. "]
+
+
+@pytest.mark.parametrize("words", LONG)
+def test_a_refusal_of_a_hundred_thousand_words_is_read_before_anyone_waits(words: str) -> None:
+    """It would take minutes or months if each word were compared with all that follow."""
+    refusal = Refusal(words * 10**5, 400)
+    toned_down(Habits(), question(**EVERYTHING, **AUTO), refusal)
+    assert not wants_stream(refusal)
+    assert less_streamed("with usage", refusal) is None
+
+
 @pytest.mark.parametrize(
     "told", ["temperature: range: 0..1", "'seed' must be an integer", "stop sequences must be four at the most"]
 )
@@ -196,7 +249,44 @@ def test_a_model_that_may_only_think_in_streams_is_asked_not_to() -> None:
     assert toned_down(habits, question(), Refusal(told, 400)) is None
 
 
+# ── what is remembered ────────────────────────────────────────────────────────────────────────────────
+
+SCALARS = {
+    "nothing learnt": (Habits(format="text"), Habits(), Habits(), Habits(format="text")),
+    "the milder format": (Habits(format="text"), Habits(), Habits(format="json_object"), Habits(format="text")),
+    "a milder format": (Habits(), Habits(), Habits(format="json_object"), Habits(format="json_object")),
+    "sets": (
+        Habits(left_out=frozenset({"seed"})),
+        Habits(),
+        Habits(left_out=frozenset({"stop"})),
+        Habits(left_out=frozenset({"seed", "stop"})),
+    ),
+    "another's word": (
+        Habits(tokens="max_completion_tokens"),
+        Habits(),
+        Habits(thinks=False),
+        Habits(tokens="max_completion_tokens", thinks=False),
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "began", "ended", "after"), SCALARS.values(), ids=SCALARS)
+def test_what_a_question_learnt_is_added_to_what_others_learnt_meanwhile(
+    before: Habits, began: Habits, ended: Habits, after: Habits
+) -> None:
+    assert learnt(before, began, ended) == after
+
+
+def test_streaming_is_given_up_by_those_who_asked_for_it_alone() -> None:
+    assert known("bare", None, "not") == "bare"
+    assert known("not", "with usage", "with usage") == "not"
+    assert known("not", "with usage", "bare") == "not"
+    assert known("with usage", "with usage", "bare") == "bare"
+    assert known("not", "not", "with usage") == "with usage"
+
+
 WORDS = [
+    *VAGUE.values(),
     *(Refusal(told, 400) for told in (*FORMAT_REFUSED.values(), *CHOICE_REFUSED.values(), GEMINI_UNKNOWN)),
     *(refusal for refusal, _ in UNWANTED.values()),
     *NO_FORMAT_HELPS.values(),

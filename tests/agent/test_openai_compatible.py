@@ -126,6 +126,43 @@ async def test_a_question_that_fails_in_every_format_teaches_nothing() -> None:
     assert server.requests[-1].json()["response_format"]["type"] == "json_schema"
 
 
+VAGUE: dict[str, Reply] = {
+    "one bad sample": http(400, {"error": {"message": "Failed to generate JSON.", "code": "json_validate_failed"}}),
+    "a page": http(404, b"<html>404 no such route</html>", content_type="text/html"),
+    "a page of a gateway": http(501, b"<html>not ready</html>", content_type="text/html"),
+    "no reason": http(400, {"error": {"message": "Bad Request"}}),
+}
+
+
+@pytest.mark.parametrize("vague", VAGUE.values(), ids=VAGUE)
+async def test_a_milder_format_that_was_only_tried_is_not_remembered(vague: Reply) -> None:
+    options = {"response_format": "auto", "step_schema": SCHEMA}
+    async with endpoint(vague, chat("{}")) as (model, server):
+        assert (await model.complete(question(**options))).requests == 2
+        await model.complete(question(**options))
+    types = [request.json().get("response_format", {}).get("type") for request in server.requests]
+    assert types == ["json_schema", None, "json_schema"]
+
+
+async def test_what_one_question_learnt_is_not_unlearnt_by_another_that_began_before() -> None:
+    refusal = {"error": {"message": "no", "param": "temperature", "code": "unsupported_parameter"}}
+    answer = asyncio.Event()
+
+    async def slowly(writer: asyncio.StreamWriter) -> None:
+        await answer.wait()
+        writer.write(chat("ok"))
+        await writer.drain()
+
+    async with endpoint(slowly, http(400, refusal), chat("ok")) as (model, server):
+        slow = asyncio.create_task(model.complete(question(seed=1)))
+        await _until(lambda: server.requests)
+        await model.complete(question(temperature=0.5))
+        answer.set()
+        await slow
+        await model.complete(question(temperature=0.5))
+    assert ["temperature" in request.json() for request in server.requests] == [False, True, False, False]
+
+
 async def test_max_tokens_gives_way_once_to_max_completion_tokens() -> None:
     told = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
     refusal = {"error": {"message": told, "param": "max_tokens", "code": "unsupported_parameter"}}

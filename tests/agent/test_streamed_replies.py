@@ -440,6 +440,22 @@ async def test_a_refusal_of_something_else_is_not_about_the_stream() -> None:
     ]
 
 
+STREAM_BROKE = [
+    "Could not read the request stream: unexpected end of input",
+    "response_format is not supported. The stream ended.",
+    "unknown error while opening the upstream stream",
+]
+
+
+@pytest.mark.parametrize("words", STREAM_BROKE)
+async def test_a_stream_that_broke_is_still_one_that_is_taken(words: str) -> None:
+    async with endpoint(http(400, {"error": {"message": words}}), streamed("ok")) as (model, server):
+        with pytest.raises(ModelError):
+            await told(model)
+        await told(model)
+    assert all(request.json()["stream_options"] for request in server.requests)
+
+
 # ── connections ───────────────────────────────────────────────────────────────────────────────────────
 
 
