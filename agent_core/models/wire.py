@@ -19,7 +19,8 @@ LARGEST = 16 * 2**20
 SLICE = 2**18
 """Bytes that are written at once, as that holds up all else in the event loop; aiohttp warns of a whole MiB."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-OWN_VENDOR = "api.openai.com"
+OWN_VENDOR = ("https", "api.openai.com", None)
+"""Scheme, host and port, which is None for the scheme's own: what only TLS shows to be the vendor."""
 Part = Answer | bytes | Refusal
 
 
@@ -27,11 +28,11 @@ class Wire:
     """The connections to one endpoint, in one event loop."""
 
     def __init__(self, base_url: str, api_key: str | None, transport: Transport | None = None) -> None:
-        host = _host(base_url)
+        url = _url(base_url)
         self._base_url, self._api_key = base_url, api_key
         # elsewhere the proxies of the environment are honoured
-        self._connections = Connections(transport, trust_env=host not in LOOPBACK)
-        self._sdk = openai.AsyncOpenAI if host == OWN_VENDOR else _Stranger
+        self._connections = Connections(transport, trust_env=url.host not in LOOPBACK)
+        self._sdk = openai.AsyncOpenAI if (url.scheme, url.host, url.port) == OWN_VENDOR else _Stranger
         self._sent_by_sdk: httpx2.Request | None = None
         self._asking_sdk = asyncio.Lock()
         self._open: AsyncGenerator[None] | None = None
@@ -46,7 +47,7 @@ class Wire:
             if self._open is None:
                 self._open = self._until_closed()
                 await anext(self._open)
-            request = await self._request(body)
+            request = await self.request(body)
             http = self._connections.take()
             try:
                 response = await http.send(request, stream=True)
@@ -80,7 +81,7 @@ class Wire:
         finally:
             await self._connections.close()
 
-    async def _request(self, body: bytes) -> httpx2.Request:
+    async def request(self, body: bytes) -> httpx2.Request:
         """What the SDK sends, with this body. The SDK is asked once: its walk takes longer than all else."""
         if self._sent_by_sdk is None:
             async with self._asking_sdk:
@@ -145,8 +146,8 @@ def _reason(error: OSError) -> str | None:
     return os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else error.strerror
 
 
-def _host(base_url: str) -> str:
+def _url(base_url: str) -> httpx2.URL:
     try:
-        return httpx2.URL(base_url).host
+        return httpx2.URL(base_url)
     except httpx2.InvalidURL as error:
         raise DefinitionError(f"not a URL: {error}", where="base_url", value=base_url) from None

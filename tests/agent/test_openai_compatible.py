@@ -20,6 +20,7 @@ from agent_core import MemoryJournal, run_agent
 from agent_core.errors import DefinitionError
 from agent_core.models import Completion, ModelError
 from agent_core.models.openai_compatible import OpenAICompatible
+from agent_core.models.wire import Wire
 from utools import ToolRegistry, tool
 
 pytestmark = pytest.mark.usefixtures("each_transport")
@@ -82,6 +83,23 @@ async def test_nothing_of_the_environment_reaches_a_strangers_endpoint(monkeypat
     headers = server.requests[0].headers
     assert "authorization" not in headers
     assert "ambient-value" not in str(headers)
+
+
+OWN = ["https://api.openai.com/v1", "https://API.openai.com/v1", "https://api.openai.com:443/v1"]
+STRANGERS = ["http://api.openai.com/v1", "https://api.openai.com:444/v1", "http://api.openai.com:443/v1"]
+STRANGERS += ["https://api.openai.com.evil.example/v1", "https://evil.example/api.openai.com"]
+
+
+@pytest.mark.parametrize("url", [*OWN, *STRANGERS])
+async def test_what_the_environment_says_of_the_vendor_goes_to_its_own_https_port_alone(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ORG_ID", "PROJECT_ID"):
+        monkeypatch.setenv(f"OPENAI_{name}", "ambient-value")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway-Token: ambient-value")
+    request = await Wire(url, KEY).request(b"{}")
+    assert str(request.headers).count("ambient-value") == (3 if url in OWN else 0)
+    assert request.headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "model.example"])
