@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.errors import DefinitionError
 from agent_core.models.client import ModelClient, ModelInfo
 from agent_core.models.gguf import context_length
+from agent_core.models.prices import cost
 from agent_core.models.scripted import ScriptedModel
 from agent_core.models.vendors import VENDORS, Vendor, info_of, is_own, own_url, plain
 
@@ -63,8 +64,15 @@ class Providers:
         provider, name = self._split(model)
         if provider in OFFLINE:
             return self._offline(provider, name).info()
-        url = options.get("base_url") or own_url(VENDORS[provider], os.environ)
-        return info_of(_vendor_at(provider, url), name)
+        return info_of(self._vendor(provider, options), name)
+
+    def priced(self, model: str, options: Mapping[str, Any]) -> bool:
+        """Whether what a reply costs is known beforehand; a script and a recorded run tell their own."""
+        provider, name = self._split(model)
+        if provider in OFFLINE:
+            return provider != "local"
+        vendor = self._vendor(provider, options)
+        return vendor is not None and cost(vendor.prices, name, 1, 0, 1) is not None
 
     async def close(self) -> None:
         """Let go of all clients' connections in this event loop; a later question opens new ones."""
@@ -78,6 +86,10 @@ class Providers:
         if provider not in VENDORS and provider not in OFFLINE:
             raise DefinitionError(_no_such(provider), where="model", value=model)
         return provider, name
+
+    def _vendor(self, provider: str, options: Mapping[str, Any]) -> Vendor | None:
+        """The vendor whose words hold where the options say that a model is."""
+        return _vendor_at(provider, options.get("base_url") or own_url(VENDORS[provider], os.environ))
 
     def _make(self, provider: str, name: str, base_url: str, api_key_env: str) -> ModelClient:
         if provider in OFFLINE:

@@ -111,6 +111,6 @@ def _problems(file: Path, host: HostConfig, base: Path) -> tuple[Sequence[Proble
     try:
         workflow = load_workflow(file)
         found = [*find_problems(workflow, registry_of(host, base)), *models.problems(workflow)]
-        return found, list(warnings(workflow))
+        return found, list(warnings(workflow, models.priced(workflow.base)))
     except DefinitionError as error:
         return problems_in(error), ()

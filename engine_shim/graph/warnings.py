@@ -1,19 +1,23 @@
 """What a definition may do that its author may not mean: told by `validate`, and no reason not to run. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 from agent_core.node import CODE as AGENT
-from engine_shim.graph.definition import Workflow
+from engine_shim.errors import DefinitionError
+from engine_shim.graph.asked import asked_by
+from engine_shim.graph.definition import Node, Workflow
 from engine_shim.graph.problem import Problem
 
 OPEN = "http_request"
+Priced = Callable[[str, Mapping[str, Any]], bool]
+"""Whether the price of a model is known, by its name and the options it is reached by."""
 TOLD = "may reach every public host; set allowed_domains to those that are meant"
 
 
-def warnings(workflow: Workflow) -> Iterator[Problem]:
-    """Each place at which a tool has more of the network than somebody wrote down."""
+def warnings(workflow: Workflow, priced: Priced) -> Iterator[Problem]:
+    """Each tool that has more of the network than somebody wrote down, each budget in USD that cannot be counted."""
     for index, node in enumerate(workflow.definition.nodes):
         where = f"nodes/{index}/config"
         if node.tool == OPEN and "allowed_domains" not in node.config:
@@ -22,6 +26,23 @@ def warnings(workflow: Workflow) -> Iterator[Problem]:
         for place, entry in enumerate(entries if isinstance(entries, list) else ()):
             if _is_open(entry):
                 yield Problem(f"{where}/allowed_tools/{place}", f"{OPEN} {TOLD}, in its preset")
+        if node.config.get("cost_budget"):
+            yield from _unpriced(node, where, priced)
+
+
+def _unpriced(node: Node, where: str, priced: Priced) -> Iterator[Problem]:
+    """The models of a node with a budget whose replies may not count towards it."""
+    for _, model, options in asked_by(node, where):
+        if not _is_priced(model, options, priced):
+            told = f"is no limit where {model} is asked and does not say what it costs: its price is not known"
+            yield Problem(f"{where}/cost_budget", f"{told}; set total_token_budget as well")
+
+
+def _is_priced(model: str, options: Mapping[str, Any], priced: Priced) -> bool:
+    try:
+        return priced(model, options)
+    except DefinitionError:  # that there is no such model is told as a problem
+        return True
 
 
 def _is_open(entry: Any) -> bool:

@@ -7,11 +7,10 @@ from typing import Any
 from agent_core.journal.record import Tape
 from agent_core.models.client import Known, ModelClient, Models
 from agent_core.models.providers import Providers
-from agent_core.node import CODE as AGENT
 from engine_shim.errors import DefinitionError
+from engine_shim.graph.asked import asked
 from engine_shim.graph.definition import Workflow
 from engine_shim.graph.problem import Problem, told
-from engine_shim.graph.validate import known_config
 
 
 class HostModels:
@@ -42,7 +41,7 @@ class HostModels:
     def check(self, workflow: Workflow) -> None:
         """DefinitionError for the first model that cannot be asked, for want of a key too."""
         models = self.at(workflow.base)
-        for where, name, options in _asked(workflow):
+        for where, name, options in asked(workflow):
             try:
                 models(name, options)
             except DefinitionError as error:
@@ -50,11 +49,15 @@ class HostModels:
 
     def problems(self, workflow: Workflow) -> Iterator[Problem]:
         """What is wrong with the models that a workflow names, on a host that may lack their keys."""
-        for where, name, options in _asked(workflow):
+        for where, name, options in asked(workflow):
             try:
                 self._at(workflow.base).check(name, options)
             except DefinitionError as error:
                 yield Problem(where, told(error))
+
+    def priced(self, base: Path) -> Callable[[str, Mapping[str, Any]], bool]:
+        """Whether the price list has a model, by its name and the options it is reached by."""
+        return self._at(base).priced
 
     async def close(self) -> None:
         """Let go of all connections in this event loop."""
@@ -65,19 +68,3 @@ class HostModels:
         if base not in self._providers:
             self._providers[base] = Providers(base, self._base_urls, self._default, tape_of=self._tape_of)
         return self._providers[base]
-
-
-def _asked(workflow: Workflow) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each model that a definition names for sure: where, its name, and the options it is reached by."""
-    for index, node in enumerate(workflow.definition.nodes):
-        if node.tool != AGENT:
-            continue
-        where, config = f"nodes/{index}/config", known_config(node)
-        if config["model"] == node.config.get("model"):
-            yield f"{where}/model", config["model"], config
-        fallbacks = config.get("fallback_models") or ()
-        for place, name in enumerate(fallbacks if fallbacks == node.config.get("fallback_models") else ()):
-            yield f"{where}/fallback_models/{place}", name, {}
-    model = workflow.definition.model
-    if model is not None and any(edge.ask for edge in workflow.definition.edges or ()):
-        yield "model", model, {}

@@ -11,7 +11,7 @@ from agent_core import MemoryJournal, run_agent
 from agent_core.models import ModelInfo, ScriptedModel
 from utools import ToolRegistry
 
-KEYS = ("OPENAI_API_KEY", "GEMINI_API_KEY", "ANTHROPIC_API_KEY")
+KEYS = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY")
 
 
 def agent(**config: Any) -> dict[str, Any]:
@@ -107,6 +107,51 @@ async def test_a_window_is_that_of_the_model_at_its_own_endpoint(
     journal = MemoryJournal()
     output = await run_agent({**usual, **config}, registry=ToolRegistry(), journal=journal)
     assert journal.load(output.run_id)["agent"][0].record().get("window") == window
+
+
+BUDGETS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "known": ({}, []),
+    "no budget": ({"model": "openai:nobody-knows", "cost_budget": None}, []),
+    "not listed": ({"model": "openai:nobody-knows"}, ["openai:nobody-knows"]),
+    "one's own endpoint": ({"base_url": "http://127.0.0.1:9/v1"}, ["openai:gpt-4o-mini"]),
+    "on this machine": ({"model": "ollama:qwen2.5:0.5b"}, ["ollama:qwen2.5:0.5b"]),
+    "a fallback": ({"fallback_models": ["openai:gpt-4o", "vllm:m"]}, ["vllm:m"]),
+    "a fallback has an endpoint of its own": (
+        {"fallback_models": ["openai:gpt-4o"], "base_url": "http://127.0.0.1:9/v1"},
+        ["openai:gpt-4o-mini"],
+    ),
+    "filled in later": ({"model": "{{external.model}}"}, []),
+}
+
+
+@pytest.mark.parametrize(("config", "unpriced"), BUDGETS.values(), ids=BUDGETS)
+def test_a_budget_in_usd_that_cannot_be_counted_is_warned_of(
+    cli: Cli, write: Write, config: dict[str, Any], unpriced: list[str]
+) -> None:
+    pytest.importorskip("genai_prices")
+    ran = cli("validate", str(write("flow.json", agent(**{"cost_budget": 0.01, **config}))), "--json")
+    told = ran.json.get("warnings", [])
+    assert (ran.code, [each["where"] for each in told]) == (0, ["nodes/0/config/cost_budget"] * len(unpriced))
+    assert [each["message"].split()[4] for each in told] == unpriced
+
+
+FALLBACK_OF: dict[str, dict[str, Any]] = {
+    "the first model's endpoint": {"base_url": "https://gateway.example/v1"},
+    "the first model's key": {"base_url": "https://gateway.example/v1", "api_key_env": "GATEWAY_TOKEN"},
+}
+
+
+@pytest.mark.parametrize("config", FALLBACK_OF.values(), ids=FALLBACK_OF)
+def test_a_fallback_is_not_reached_by(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("GATEWAY_TOKEN", "g")
+    write("agent-core.yaml", {"base_urls": {"https://gateway.example/v1": "GATEWAY_TOKEN"}})
+    flow = str(write("flow.json", agent(fallback_models=["gemini:gemini-3-flash"], **config)))
+    assert cli("validate", flow, "--json").json["problems"] == []
+    ran = cli("run", flow, "--json")
+    assert ran.json["error"]["where"] == "nodes/0/config/fallback_models/0"
+    assert "set GEMINI_API_KEY" in ran.json["error"]["message"]
 
 
 def test_a_tool_that_may_reach_every_host_is_warned_of(cli: Cli, write: Write) -> None:
