@@ -23,9 +23,9 @@ from engine_shim.cli.moments import moment
 from engine_shim.cli.replays import replay_all
 from engine_shim.cli.run import AsJson, Store
 from engine_shim.errors import RunNotFound
-from engine_shim.graph.document import read_document
 from engine_shim.runs.runner import LOOPS
 from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
+from utools.sources.document import read_document
 
 Run = Annotated[str, typer.Argument(metavar="RUN|FILE", help="A run's id in the store, or a journal file.")]
 
@@ -126,7 +126,7 @@ def _policy(file: Path | None, changes: list[str]) -> dict[str, Any] | None:
     """The policy of --policy and --set; None when neither was given. A value is JSON, else it is text."""
     if file is None and not changes:
         return None
-    policy = read_document(file, "policy") if file is not None else {}
+    policy = read_document(file, "policy").data if file is not None else {}
     if not isinstance(policy, dict):
         raise typer.BadParameter('a policy is an object, such as {"max_steps": 3}')
     for change in changes:

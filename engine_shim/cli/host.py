@@ -9,13 +9,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent_core.errors import DefinitionError
 from agent_core.secrets import Secrets
-from engine_shim.graph.document import read_document
 from engine_shim.graph.problem import Faulty, Place, Problem, problems_of
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.runner import Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.defaults import host_registry
 from utools.registry import ToolRegistry
+from utools.sources.document import read_document
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp import McpServer, McpServers
 from utools.sources.openapi import OpenApi, openapi_tools
@@ -54,7 +54,7 @@ def host_config(path: Path | None) -> tuple[HostConfig, Path]:
     file = named or DEFAULT
     if named is None and not file.exists():
         return HostConfig(), Path()
-    data = read_document(file, "the host configuration")
+    data = read_document(file, "the host configuration").data
     try:
         return HostConfig.model_validate({} if data is None else data), file.parent
     except ValidationError as error:

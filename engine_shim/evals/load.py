@@ -9,14 +9,14 @@ from pydantic import BaseModel, ValidationError
 from agent_core.errors import DefinitionError
 from engine_shim.evals.cases import Answer, Call, Case, CaseFile, Document, Forbidden, World
 from engine_shim.evals.world import registry_of
-from engine_shim.graph.document import read_document
 from engine_shim.graph.problem import Faulty, Place, Problem, hint, problems_of, refuse
+from utools.sources.document import read_document
 
 
 def load_cases(path: Path) -> CaseFile:
     """The cases of a JSON or YAML file; DefinitionError names every fault and its place."""
     try:
-        file = CaseFile.model_validate(read_document(path, "the case file"))
+        file = CaseFile.model_validate(read_document(path, "the case file").data)
     except ValidationError as error:
         raise Faulty(problems_of(error, _keys)) from None
     refuse(_unknown_tools(file))

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine_shim.errors import DefinitionError
-from engine_shim.graph.document import read_document
 from engine_shim.graph.problem import Faulty, Place, Problem, hint, problems_of, refuse
 from utools.jsonvalue import NotJson, as_json
 from utools.query import QueryError, check_query
+from utools.sources.document import read_document
 
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
 Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
@@ -124,7 +124,7 @@ def load_workflow(source: str | Path | Mapping[str, Any], *, base: Path | None =
     if isinstance(source, Mapping):
         return Workflow(_read(source, ""), base or Path())
     path = Path(source)
-    return Workflow(_read(read_document(path, "the definition"), str(path)), base or path.parent)
+    return Workflow(_read(read_document(path, "the definition").data, str(path)), base or path.parent)
 
 
 def _read(data: Any, where: str) -> Definition:

@@ -20,6 +20,8 @@ except ImportError:  # PyYAML was built without libyaml
 
 LARGEST = 100_000
 """How many values a document may stand for, its aliases written out; or as many as it has characters."""
+EXACT = 2**17
+"""Characters up to which a YAML document is read by the loader that tells faults best."""
 WITH_LINES = 2**20
 """Characters up to which a JSON document is read a second time, for its lines."""
 Place = tuple[str | int, ...]
@@ -80,14 +82,14 @@ def _from_json(text: str, path: Path) -> tuple[Any, dict[Place, int]]:
     try:
         data = json.loads(text, object_pairs_hook=_without_doubles)
     except json.JSONDecodeError as error:
-        place = f"{path}:{error.lineno}"
-        raise DefinitionError(f"not valid JSON: {error.msg}", where=place) from None
+        place = f"{path}:{error.lineno}:{error.colno}"
+        raise DefinitionError(f"not valid JSON: {error.msg}", where=place, value=_line(text, error.lineno)) from None
     except ValueError as error:
         raise DefinitionError(f"not valid JSON: {error}", where=str(path)) from None
     if len(text) > WITH_LINES:
         return data, {}
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = yaml.compose(text, Loader=_Fast)
     except (yaml.YAMLError, ValueError):  # what JSON allows and YAML does not, such as tabs: then without lines
         return data, {}
     return data, dict(_lines(node, ()))
@@ -103,7 +105,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _from_yaml(text: str, path: Path) -> tuple[Any, dict[Place, int]]:
     try:
-        loader = _Loader(text)
+        loader = (_Exact if len(text) <= EXACT else _Fast)(text)
         node = loader.get_single_node()
         most = max(LARGEST, len(text))
         if node is not None and _size(node, {}, most) > most:
@@ -111,10 +113,17 @@ def _from_yaml(text: str, path: Path) -> tuple[Any, dict[Place, int]]:
         lines = dict(_lines(node, ()))
         return (None if node is None else loader.construct_document(node)), lines
     except yaml.MarkedYAMLError as error:
-        place = f"{path}:{error.problem_mark.line + 1}" if error.problem_mark else str(path)
-        raise DefinitionError(f"not valid YAML: {error.problem or error.context}", where=place) from None
+        mark = error.problem_mark
+        line = mark.line + 1 if mark else 1
+        place = f"{path}:{line}:{mark.column + 1}" if mark else str(path)
+        told = f"not valid YAML: {error.problem or error.context}"
+        raise DefinitionError(told, where=place, value=_line(text, line)) from None
     except yaml.YAMLError as error:
         raise DefinitionError(f"not valid YAML: {str(error).splitlines()[0]}", where=str(path)) from None
+
+
+def _line(text: str, number: int) -> str:
+    return text.split("\n")[number - 1].strip() if number <= text.count("\n") + 1 else ""
 
 
 def _lines(node: yaml.Node | None, place: Place) -> Iterator[tuple[Place, int]]:
@@ -144,7 +153,7 @@ def _size(node: yaml.Node, known: dict[int, int], most: int) -> int:
     return known[id(node)]
 
 
-class _Loader(Fastest):
+class _AsJson:
     """YAML as JSON reads it: `no`, `on`, dates and times are texts, and no key stands twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -155,10 +164,20 @@ class _Loader(Fastest):
                     told = f"the key {key.value!r} stands twice"
                     raise yaml.MarkedYAMLError(problem=told, problem_mark=key.start_mark)
                 seen.add(key.value)
-        return super().construct_mapping(node, deep=deep)
+        found: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)  # type: ignore[misc]
+        return found
 
 
-_Loader.yaml_implicit_resolvers = {}
+class _Exact(_AsJson, yaml.SafeLoader):
+    """Says of a fault exactly where it stands."""
+
+
+class _Fast(_AsJson, Fastest):
+    """Reads ten times as fast."""
+
+
+_Exact.yaml_implicit_resolvers = {}
+_Fast.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -166,4 +185,5 @@ for _tag, _pattern, _first in (
     ("float", r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?", "-0123456789"),
     ("merge", r"<<", "<"),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})\\Z"), list(_first))
+    for _loader in (_Exact, _Fast):
+        _loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})\\Z"), list(_first))
