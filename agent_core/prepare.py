@@ -75,8 +75,7 @@ def prepare_agent(
     if (window := _window(read, info)) is not None:
         body["window"] = window
     _refuse_secret_presets(tools, clean)
-    for key in ("config", "messages", "trusted", "tools", "texts", "options"):
-        body[key] = clean.value(body[key])
+    body |= clean.value({key: body[key] for key in ("config", "messages", "trusted", "tools", "texts", "options")})
     body["config"]["model"] = read.model
     return body
 
