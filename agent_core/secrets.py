@@ -40,7 +40,7 @@ class Secrets:
 
         A stand-in such as OPENAI_API_KEY=ollama is a word, and would take every such word out of every text.
         """
-        keys = {name for name, value in self._env.items() if self._is_key(name) and len(value) >= SHORTEST_KEY}
+        keys = {name for name in self._env if self._is_key(name) and len(self._env.get(name, "")) >= SHORTEST_KEY}
         return _redactor(tuple((name, value) for name in sorted(self.names | keys) if (value := self._env.get(name))))
 
     def _is_key(self, name: str) -> bool:
