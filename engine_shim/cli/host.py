@@ -8,7 +8,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent_core.errors import DefinitionError
+from agent_core.models.providers import Providers
 from agent_core.secrets import Secrets
+from agent_core.summary import Summarise, summariser
 from engine_shim.graph.problem import Faulty, Place, Problem, problems_of
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.runner import Engine
@@ -46,6 +48,7 @@ class HostConfig(BaseModel):
     secret_env: list[str] = []
     base_urls: dict[str, str] = {}
     default_provider: str = "openai"
+    summary_model: str | None = None
 
 
 def host_config(path: Path | None) -> tuple[HostConfig, Path]:
@@ -73,7 +76,7 @@ def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
     root = base / config.root
     if not root.is_dir():
         raise DefinitionError("there is no such directory", where="host configuration: root", value=str(root))
-    registry = host_registry(str(root))
+    registry = host_registry(str(root), summarise=_summarise(config, base))
     registry.discover()
     for index, reference in enumerate(config.tools):
         where = f"host configuration: tools/{index}"
@@ -91,6 +94,15 @@ def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
         for tool in source.tools():
             _register(tool, registry, f"host configuration: {source.where}")
     return with_runs(registry, None)
+
+
+def _summarise(config: HostConfig, base: Path) -> Summarise | None:
+    """How what falls out of a conversation's window is told, where the host says by which model."""
+    if config.summary_model is None:
+        return None
+    model, providers = config.summary_model, Providers(base, config.base_urls, config.default_provider)
+    providers.check(model, {})
+    return summariser(lambda: providers(model, {}))
 
 
 def foreign_of(config: HostConfig, base: Path) -> list[McpServers | RemoteHosts]:

@@ -9,6 +9,7 @@ from command import Cli, Write
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.models import ModelInfo, ScriptedModel
+from agent_core.summary import summariser
 from utools import ToolRegistry
 
 KEYS = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY")
@@ -163,3 +164,39 @@ def test_a_tool_that_may_reach_every_host_is_warned_of(cli: Cli, write: Write) -
     plain = {"id": "w", "nodes": [{"tool": "http_request", "config": {"method": "GET", "url": "https://example.com"}}]}
     ran = cli("validate", str(write("flow.json", plain)))
     assert (ran.code, "warning: nodes/0/config/allowed_domains" in ran.out) == (0, True)
+
+
+def test_a_model_tells_what_falls_out_of_a_conversations_window(cli: Cli, write: Write) -> None:
+    write("agent-core.yaml", {"summary_model": "scripted:summary.json"})
+    write("summary.json", json.dumps(["Ann asked for order 17."]))
+    for turn in range(3):
+        config = {"op": "persist", "session_id": "s", "user_message": f"ask {turn}", "final_answer": f"told {turn}"}
+        told = {"id": "w", "nodes": [{"tool": "context_manager", "config": config}]}
+        assert cli("run", str(write("persist.json", told))).code == 0
+    prepare = {"op": "prepare", "session_id": "s", "user_message": "And?", "window": 2}
+    flow = write("prepare.json", {"id": "w", "nodes": [{"tool": "context_manager", "config": prepare}]})
+    messages = cli("run", str(flow), "--json").json["outputs"]["context_manager"]["messages_json"]
+    assert [message["content"] for message in messages] == [
+        "Summary of the earlier conversation: Ann asked for order 17.",
+        "ask 2",
+        "told 2",
+        "And?",
+    ]
+    write("summary.json", "[]")
+    ran = cli("run", str(flow), "--json")
+    assert "could not be summarised" in ran.json["error"]["message"]
+    write("agent-core.yaml", {"summary_model": "nobody:m"})
+    assert "no such provider: nobody" in cli("run", str(flow)).err
+
+
+async def test_a_summary_is_asked_for_with_the_whole_conversation() -> None:
+    asked: list[str] = []
+    model = ScriptedModel(lambda messages: asked.append(messages[0]["content"]) or " Short. ")
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"q":"x"}'}}
+    told = [
+        {"role": "user", "content": "Costs $5?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "yes"},
+    ]
+    assert await summariser(lambda: model)(told) == "Short."
+    assert asked[0].endswith('user: Costs $5?\nassistant: look {"q":"x"}\ntool: yes')

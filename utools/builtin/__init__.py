@@ -20,6 +20,7 @@ from utools.context.store_sqlite import SqliteContextStore
 from utools.tool import Tool
 
 if TYPE_CHECKING:
+    from utools.context.manager import Summarise
     from utools.context.store import ContextStore
 
 __all__ = [
@@ -42,11 +43,16 @@ __all__ = [
 ]
 
 
-def builtin_tools(root: str | os.PathLike[str] = ".", *, context_store: "ContextStore | None" = None) -> list[Tool]:
+def builtin_tools(
+    root: str | os.PathLike[str] = ".",
+    *,
+    context_store: "ContextStore | None" = None,
+    summarise: "Summarise | None" = None,
+) -> list[Tool]:
     """All built-in tools; file tools see nothing outside `root`."""
     return [
         calculator(),
-        context_manager(context_store or SqliteContextStore()),
+        context_manager(context_store or SqliteContextStore(), summarise=summarise),
         echo(),
         email(root),
         feishu_bot(),
