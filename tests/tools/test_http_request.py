@@ -107,6 +107,12 @@ async def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyP
         assert (await asked(server)).output["body"] == "direct"
 
 
+async def test_a_host_is_reached_by_its_name() -> None:
+    async with serving(http(200, {"here": True})) as server:
+        found = await asked(f"http://localhost:{server.port}/", allow_cidrs=["127.0.0.0/8", "::1/128"])
+    assert (found.success, found.output["body"]) == (True, {"here": True}), found.error
+
+
 # ── redirects ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -147,6 +153,12 @@ async def test_a_redirect_to_another_host_carries_no_secret_of_the_first() -> No
     assert second.requests[0].headers["host"] == f"127.0.0.1:{second.port}"
 
 
+async def test_a_write_that_was_answered_may_have_been_made_wherever_its_redirect_leads() -> None:
+    for place in ("http://127.0.0.1:1/", "http://127.0.0.2/", "/again"):
+        async with serving(leads_to(place, 307)) as server:
+            assert (await asked(server, "POST", json=1)).metadata.get("cut_off")
+
+
 async def test_redirects_in_a_circle_end() -> None:
     async with serving(leads_to("/again")) as server:
         result = await asked(server)
@@ -176,6 +188,10 @@ async def test_a_name_is_resolved_once_for_each_connection_and_that_answer_is_us
 COMING: dict[str, tuple[bytes, Any]] = {
     "text": (http(200, b"caf\xc3\xa9", content_type="text/plain"), "café"),
     "latin": (http(200, b"caf\xe9", content_type="text/plain; charset=latin-1"), "café"),
+    "slow_charset": (http(200, b"x", content_type="text/plain; charset=punycode"), "x"),
+    "charset_that_fails": (http(200, b"x", content_type="text/plain; charset=undefined"), "x"),
+    "no_json_of_ours": (http(200, b'{"n":NaN}', content_type="application/json"), '{"n":NaN}'),
+    "half_a_character": (http(200, b'{"s":"\\ud800"}', content_type="application/json"), '{"s":"\\ud800"}'),
     "odd_charset": (http(200, b"x", content_type="text/plain; charset=klingon"), "x"),
     "not_json_after_all": (http(200, b"<html>", content_type="application/json"), "<html>"),
     "problem_json": (http(404, b'{"title":"gone"}', content_type="application/problem+json"), {"title": "gone"}),

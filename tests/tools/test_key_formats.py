@@ -124,3 +124,13 @@ def test_a_redactor_masks_formats_only_where_it_is_told_to() -> None:
     assert [("aws" in rule["formats"], rule["replacement"]) for rule in told.rules] == [(True, "[redacted:FORMAT]")]
     value = {"k": ["nothing here", 1]}
     assert told.value(value) is value
+
+
+@pytest.mark.parametrize("text", ["/" * 200_000 + "\n:_authToken=", "sk-" * 70_000 + " T3BlbkFJ", "eyJ" * 70_000 + "."])
+def test_a_hostile_text_is_looked_through_in_a_moment(text: str) -> None:
+    assert "[redacted" not in masked(text)
+
+
+def test_words_about_a_private_key_do_not_take_the_rest_of_a_text_along() -> None:
+    text = "Grep for -----BEGIN RSA PRIVATE KEY----- in the repo. Then go on."
+    assert masked(text).endswith(". Then go on.")

@@ -219,3 +219,11 @@ def test_a_bad_document_is_refused_with_its_place(tmp_path: Path, old: str, new:
     with pytest.raises(DefinitionError) as error:
         tools(tmp_path, SHOP.replace(old, new))
     assert told in str(error.value)
+
+
+def test_a_path_that_would_go_on_with_the_hosts_name_is_refused(tmp_path: Path) -> None:
+    document = {"openapi": "3.1.0", "servers": [{"url": "https://api.example.com"}]}
+    document["paths"] = {".evil.example/x": {"get": {"operationId": "x", "responses": {}}}}
+    (tmp_path / "api.json").write_text(json.dumps(document))
+    with pytest.raises(DefinitionError, match="must begin with a slash"):
+        openapi_tools("api", OpenApi(file="api.json"), tmp_path)

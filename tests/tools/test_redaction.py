@@ -150,3 +150,14 @@ def test_ordinary_words_stay_as_they_are(text: str) -> None:
 def test_scrubbing_grows_with_the_text_and_no_faster(part: str) -> None:
     texts = (part * (size // len(part)) for size in (100_000, 400_000))
     assert growth(lambda text: scrubbed_words(text, {"KEY": "sk-123456"}), *texts) < 10
+
+
+@pytest.mark.parametrize(
+    "secret", ['pa"ss\nword1', "tökensecret9", "back\\slash\\es", "ends with a break\n", "plain-secret"]
+)
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_a_secret_within_a_json_text_within_a_value_is_found(secret: str, ascii_only: bool) -> None:
+    body = json.dumps({"k": secret}, ensure_ascii=ascii_only)
+    for value in (body, secret, repr(secret)):
+        redactor = Redactor({"K": secret}, formats=True)
+        assert redactor.value({"body": [value]}) == {"body": [redactor.text(value)]}

@@ -207,3 +207,9 @@ async def test_write_file_says_what_it_wrote_and_refuses_the_rest(root: Path) ->
 
 def _tree(place: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("path", [".git/config", "sub/.git/hooks/post-commit", "sub/.GIT/config", ".hg/hgrc"])
+def test_what_programs_take_commands_from_is_not_written(root: Path, path: str) -> None:
+    with pytest.raises(SandboxError, match="belongs to a program"):
+        Sandbox(root).write(path, b"x")

@@ -59,6 +59,24 @@ FITS_NOT = [
 ]
 
 
+LEADS_OUT = [
+    ("dd if=*", ["dd", "if=/etc/hostname"]),
+    ("cat ...", ["cat", "x=/etc/passwd"]),
+    ("cat ...", ["cat", "file:/etc/passwd"]),
+    ("curl -d *", ["curl", "-d", "@/etc/passwd"]),
+    ("grep -f* *", ["grep", "-f/etc/passwd", "a"]),
+    ("tar -C*", ["tar", "-C/etc"]),
+    ("x --a=*", ["x", "--a=b=/etc"]),
+    ("scp *", ["scp", "host:/etc/passwd"]),
+    ("cat *", ["cat", "a=../../x"]),
+]
+
+
+@pytest.mark.parametrize(("allowed", "argv"), LEADS_OUT, ids=[" ".join(argv) for _, argv in LEADS_OUT])
+def test_no_chosen_word_leads_out_however_it_begins(allowed: str, argv: list[str]) -> None:
+    assert not fits(argv, allowed.split())
+
+
 @pytest.mark.parametrize("argv", FITS, ids=" ".join)
 def test_a_command_runs_as_it_is_allowed(argv: list[str]) -> None:
     assert any(fits(argv, each.split()) for each in ALLOWED)

@@ -4,7 +4,8 @@ import mimetypes
 import os
 import smtplib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from email.message import EmailMessage
 from email.utils import make_msgid
 from fnmatch import fnmatchcase
@@ -126,7 +127,7 @@ def _sent(message: EmailMessage, args: Args, context: ToolContext) -> dict[str, 
         raise ToolError(f"the server {args['host']} refused the user or the password") from None
     except (OSError, smtplib.SMTPException) as error:
         raise ToolError(f"the server {args['host']} cannot be used: {_why(error)}", transient=True) from None
-    with server:
+    with _left(server):
         try:
             refused = server.send_message(message)
         except smtplib.SMTPServerDisconnected:
@@ -136,6 +137,17 @@ def _sent(message: EmailMessage, args: Args, context: ToolContext) -> dict[str, 
         except smtplib.SMTPException as error:
             raise ToolError(f"{args['host']} refused the message: {_why(error)}") from None
     return {address: _reply(*answer) for address, answer in refused.items()}
+
+
+@contextmanager
+def _left(server: smtplib.SMTP) -> Iterator[None]:
+    """Take leave of the server; whatever it says to that, the message is sent or not."""
+    try:
+        yield
+        with suppress(smtplib.SMTPException, OSError):
+            server.quit()
+    finally:
+        server.close()
 
 
 def _connected(args: Args, context: ToolContext, seconds: float) -> smtplib.SMTP:

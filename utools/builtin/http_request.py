@@ -1,11 +1,13 @@
 """`http_request`: any HTTP request to a host that the author allows, or to any public one."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from utools.errors import ToolError
+from utools.jsonvalue import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
 METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
@@ -17,6 +19,11 @@ NOT_THE_CALLERS = frozenset(
 )
 """Headers by which a request is framed: with them one request could be made to look like two."""
 PASSING = (429,)
+CHARSET = re.compile(
+    r"utf-?(8|16|32)|ascii|us-ascii|latin-?1|iso-8859-(1?[1-9]|10)|(windows-|cp)125[0-8]|gbk|gb2312|gb18030|big5"
+    r"|shift_jis|euc-(jp|kr)|koi8-[ru]"
+)
+"""Charsets that are decoded in a time in proportion to the text; what says another is read as UTF-8."""
 NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}"
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 
@@ -86,16 +93,13 @@ def read_body(headers: Mapping[str, str], body: bytes) -> Any:
     kind, _, more = headers.get("content-type", "").partition(";")
     if kind.strip().endswith(("/json", "+json")):
         try:
-            return json.loads(body)
-        except (ValueError, RecursionError):
+            return as_json(json.loads(body))
+        except (ValueError, RecursionError, NotJson):
             pass
     if b"\0" in body:
         return f"({len(body)} bytes that are no text)"
-    charset = more.rpartition("charset=")[2].strip(' "') or "utf-8"
-    try:
-        return body.decode(charset, "replace")
-    except LookupError:
-        return body.decode("utf-8", "replace")
+    charset = more.rpartition("charset=")[2].strip(' "').lower()
+    return body.decode(charset if CHARSET.fullmatch(charset) else "utf-8", "replace")
 
 
 def _content(args: Args) -> tuple[bytes | None, str | None]:

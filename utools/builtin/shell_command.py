@@ -1,6 +1,7 @@
 """`shell_command`: commands that the author has allowed, word by word; no shell reads them."""
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -10,6 +11,7 @@ from utools.errors import ToolError
 from utools.guards.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext
 
+FIXED = re.compile(r"[^*?\[]*")
 REST = "..."
 """As the last word of an allowed command: whatever further words, none of them too."""
 
@@ -41,7 +43,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
                     "maxItems": 256,
                     "description": "The command and its arguments, each a word of its own.",
                 },
-                "cwd": {"type": "string", "default": ".", "description": "The directory to run in."},
+                "cwd": {"type": "string", "default": ".", "x-author": True, "description": "The directory to run in."},
                 "allow": {
                     "type": "array",
                     "items": {"type": "string", "minLength": 1},
@@ -71,6 +73,9 @@ def _word_fits(word: str, pattern: str) -> bool:
     if word == pattern:
         return True
     option = word.startswith("-") and not pattern.startswith("-")
-    value = word.partition("=")[2] if word.startswith("-") else word
-    outside = value.startswith(("/", "~")) or ".." in value.replace("\\", "/").split("/") or "://" in value
-    return fnmatchcase(word, pattern) and not option and not outside
+    chosen = word[len(FIXED.match(pattern)[0]) :]  # type: ignore[index] # it matches the empty text too
+    return fnmatchcase(word, pattern) and not option and not any(map(_leads_out, re.split("[=:,@]", chosen)))
+
+
+def _leads_out(part: str) -> bool:
+    return part.startswith(("/", "~", "\\")) or ".." in part.replace("\\", "/").split("/")

@@ -14,19 +14,22 @@ HINTS: Mapping[str, tuple[str, ...]] = {
     "azure_storage_key": ("AccountKey=",),
     "github_token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     "gitlab_token": ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glimt-", "glptt-", "glagent-"),
-    "npm": (":_authToken=",),
     "pypi_token": ("pypi-AgE",),
     "sendgrid": ("SG.",),
     "slack": ("xox", "hooks.slack.com/"),
     "square_oauth": ("sq0csp-",),
     "stripe": ("sk_live_", "rk_live_"),
-    "openai": ("T3BlbkFJ",),
 }
 """By the module of the rule in `detect_secrets.plugins`: what stands in every key of that format."""
+ARMOUR = r"A-Za-z0-9+/=\s\\:,-"
+"""What a private key is written in, with its headers, and with line breaks that were escaped."""
 OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "npm": ((":_authToken=",), r"(?<=:_authToken=)\s*(?:npm_\S{1,256}|[A-Fa-f0-9-]{36})"),
+    "openai": (("T3BlbkFJ",), r"(?a)(?<![\w-])sk-[\w-]{20,256}?T3BlbkFJ[A-Za-z0-9]{20}"),
     "private_key": (
         ("-----BEGIN ",),
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\Z)",
+        rf"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[{ARMOUR}]*?"
+        rf"(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|(?=[^{ARMOUR}])|\Z)",
     ),
     "jwt": (("eyJ",), r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
     "github_fine_grained": (("github_pat_",), r"github_pat_\w{22,255}"),

@@ -37,7 +37,7 @@ class Target(NamedTuple):
     port: int
 
 
-async def resolve(host: str, port: int) -> Sequence[str]:
+async def system_resolve(host: str, port: int) -> Sequence[str]:
     """The addresses that this machine's resolver gives."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -55,7 +55,7 @@ class NetworkGuard:
     domains: Sequence[str] | None = None
     cidrs: Sequence[Network] = ()
     ports: frozenset[int] | None = None
-    resolve: Resolve = field(default=resolve, compare=False)
+    resolve: Resolve = field(default=system_resolve, compare=False)
 
     @classmethod
     def of(
@@ -64,7 +64,7 @@ class NetworkGuard:
         allowed_domains: Sequence[str] | None = None,
         allow_cidrs: Sequence[str] = (),
         allowed_ports: Sequence[int] | None = None,
-        resolve: Resolve = resolve,
+        resolve: Resolve = system_resolve,
     ) -> "NetworkGuard":
         """A guard from an author's words; DefinitionError for a domain or a network that is none."""
         domains = None if allowed_domains is None else tuple(_domain(each) for each in allowed_domains)

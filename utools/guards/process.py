@@ -49,7 +49,9 @@ async def run(
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(transport.get_pid(), signal.SIGKILL)  # what it left behind, or all of it when it was cancelled
         with suppress(TimeoutError):  # what has fled its group may hold the pipes open for ever
-            await asyncio.wait_for(heard.closed.wait(), LEFT_SECONDS)
+            async with asyncio.timeout(LEFT_SECONDS):
+                await heard.exited.wait()
+                await heard.closed.wait()
         transport.close()
     told = {fd: written.decode("utf-8", "replace") for fd, written in heard.written.items()}
     return Ran(transport.get_returncode() or 0, told[1], told[2], heard.truncated)

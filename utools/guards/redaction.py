@@ -30,6 +30,8 @@ class Redactor:
         self._forms = {form: name for name in reversed(self._names) for form in _forms(secrets[name])}
         longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        dumped = sorted({json.dumps(form, ensure_ascii=False)[1:-1] for form in self._forms})
+        self._dumped = re.compile("|".join(map(re.escape, dumped))) if dumped else None
         by_length = sorted(self._names, key=lambda name: -len(secrets[name]))
         spelled = [f"(?P<{_group(index)}>{_spelled(secrets[name])})" for index, name in enumerate(by_length)]
         self._groups = {_group(index): name for index, name in enumerate(by_length)}
@@ -87,7 +89,7 @@ class Redactor:
             text = orjson.dumps(value).decode()
         except (TypeError, ValueError):  # not JSON
             return False
-        found = self._pattern is not None and self._pattern.search(text) is not None
+        found = self._dumped is not None and self._dumped.search(text) is not None
         return not found and not (self._formats and is_hinted(text))
 
     def _cleaned(self, value: Any) -> Any:

@@ -19,6 +19,8 @@ FOLLOW_NONE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO must not hang
 DEEPEST = 64
 """Parts of a path that is written to: much deeper trees are more than many programs can walk, or delete."""
+KEPT_BY_PROGRAMS = frozenset({".git", ".hg", ".svn"})
+"""Directories whose files say what commands are to be run."""
 LARGEST_APPENDED = 16 * 2**20
 """Bytes that a file may have and still be added to."""
 
@@ -74,6 +76,8 @@ class Sandbox:
         place = self.resolve(path)
         if not place.parts:
             raise SandboxError(f"{path!r} is a directory")
+        if any(part.casefold() in KEPT_BY_PROGRAMS for part in place.parts):
+            raise SandboxError(f"{path!r} belongs to a program that runs what stands in it")
         if len(place.parts) > DEEPEST:
             raise SandboxError(f"the path has {len(place.parts)} parts, and at most {DEEPEST} are made")
         try:

@@ -17,6 +17,7 @@ from utools.errors import NetworkError, ToolError
 from utools.guards.network import NetworkGuard
 
 REDIRECTS = 5
+READS = ("GET", "HEAD", "OPTIONS")
 CONNECT_SECONDS = 10.0
 KEPT_ACROSS = ("accept", "accept-encoding", "accept-language", "user-agent", "content-type", "content-length")
 """Headers that go on to another host; whatever else was sent may be a secret meant for the first."""
@@ -50,14 +51,21 @@ async def fetch(
     """
     async with _client(guard) as client:
         request = client.build_request(method, _checked(guard, url), headers=dict(headers or {}), content=content)
-        for _ in range(redirects + 1):
-            async with _sent(client, request) as response:
-                following = response.next_request if redirects else None
-                if following is None:
-                    body, truncated = await _body(response, limit)
-                    return Fetched(response.status_code, dict(response.headers), body, str(request.url), truncated)
-            request = _redirected(guard, client, request, following)
-    raise ToolError(f"more than {redirects} redirects were followed")
+        heard = False
+        try:
+            for _ in range(redirects + 1):
+                async with _sent(client, request) as response:
+                    heard = method not in READS
+                    following = response.next_request if redirects else None
+                    if following is None:
+                        body, truncated = await _body(response, limit)
+                        return Fetched(response.status_code, dict(response.headers), body, str(request.url), truncated)
+                request = _redirected(guard, client, request, following)
+            raise ToolError(f"more than {redirects} redirects were followed")
+        except ToolError as error:
+            if not heard:
+                raise
+            raise ConnectionResetError(f"the request was answered, but not to its end: {error}") from None
 
 
 @asynccontextmanager

@@ -134,7 +134,7 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
                 watch.refused = request.method == "POST"
                 watch.end()
                 raise
-            if response.status_code >= 400 and request.method == "POST":
+            if request.method == "POST":
                 watch.status = response.status_code
                 watch.forgotten = response.status_code in (400, 404) and SESSION in request.headers
             return response

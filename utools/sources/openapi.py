@@ -83,6 +83,8 @@ def _operations(document: Document) -> Iterator[tuple[str, dict[str, Any], str]]
     if not isinstance(paths, dict):
         raise document.error("must be an object", ("paths",), value=paths)
     for path, told in paths.items():
+        if not path.startswith("/"):  # it would go on with the host's own name
+            raise document.error("must begin with a slash", ("paths", path), value=path)
         item = followed(document.data, told, document.where(("paths", path)))
         for method in METHODS:
             if isinstance(item, dict) and isinstance(item.get(method), dict):
