@@ -1,14 +1,17 @@
 """log_transform: lines of several formats become fields, which are filtered and counted."""
 
+import io
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
+from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utools import ToolContext, ToolRegistry
-from utools.builtin.log_transform import log_transform, parsed, transformed
+from utools import ToolContext, ToolError, ToolRegistry
+from utools.builtin.log_transform import MAX_BYTES, log_transform, parsed, transformed
 
 DATA = Path(__file__).parents[2] / "fixtures" / "data"
 
@@ -29,12 +32,25 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "anything": ("  at Foo.bar(Baz.java:7)", {"message": "  at Foo.bar(Baz.java:7)"}),
     "broken_json": ('{"a":', {"message": '{"a":'}),
+    "number_that_json_has_not": ('{"a":1e999}', {"message": '{"a":1e999}'}),
+    "number_too_large": (f'{{"a":{"9" * 30}}}', {"message": f'{{"a":{"9" * 30}}}'}),
+    "half_a_character": (r'{"a":"\ud800"}', {"message": r'{"a":"\ud800"}'}),
+    "quotes_in_a_value": (r'msg="say \"no\"" n=1', {"message": 'say "no"', "n": "1"}),
+    "quote_without_an_end": ('a="b c=1', {"a": '"b', "c": "1"}),
+    "empty_values": ('a="" b= c=1', {"a": "", "b": "", "c": "1"}),
+    "name_within_a_word": ("1abc=2 -x=3 é=4 ok=5", {"message": "1abc=2 -x=3 é=4 ok=5", "ok": "5"}),
+    "request_without_a_version": ('h - u [t] "GET /a" 200 -', {"path": "/a", "status": "200", "size": "-"}),
+    "quote_in_a_request": (r'h - u [t] "GET /\"a HTTP/1.1" 200 -', {"path": r"/\"a", "status": "200"}),
 }
 
 
 @pytest.mark.parametrize(("line", "fields"), LINES.values(), ids=LINES)
 def test_a_line_becomes_fields(line: str, fields: dict[str, Any]) -> None:
     assert fields.items() <= parsed(line).items()
+
+
+def test_no_field_is_named_by_a_piece_of_a_word() -> None:
+    assert set(parsed("1abc=2 -x=3 é=4 " + "n" * 65 + "=5")) == {"message"}
 
 
 async def called(**args: Any) -> Any:
@@ -68,13 +84,65 @@ async def test_what_cannot_be_done_is_said(args: dict[str, Any], told: str) -> N
     assert told in str(await called(**args))
 
 
+def told_of(text: str, **args: Any) -> dict[str, Any]:
+    return transformed(io.StringIO(text, newline=None), args)
+
+
 def test_only_the_last_lines_are_given_and_long_ones_are_cut() -> None:
-    told = transformed("\n".join(f"line {i}" for i in range(200)) + "\n" + "x" * 20_000, {"limit": 2})
+    told = told_of("\n".join(f"line {i}" for i in range(200)) + "\n" + "x" * 20_000, limit=2)
     assert (told["total"], told["lines"][0]["message"], len(told["lines"][1]["message"])) == (201, "line 199", 8192)
-    assert transformed("a\nb", {"limit": 0})["lines"] == []
+    assert told_of("a\nb", limit=0) == {"total": 2, "matched": 2, "lines": []}
+
+
+@pytest.mark.parametrize("length", [8191, 8192, 8193, 16_384, 16_385])
+def test_a_long_line_is_one_line(length: int) -> None:
+    told = told_of(f"{'x' * length}\r\n\r\nafter")
+    assert [line["message"] for line in told["lines"]] == ["x" * min(length, 8192), "after"]
+
+
+async def test_a_line_that_json_cannot_hold_does_not_hide_the_others() -> None:
+    told = await called(text='{"a":NaN}\n{"n":1}\n{"a":' + "[" * 63 + "]" * 63 + "}")
+    assert (told["matched"], told["lines"][0], told["lines"][1]["n"]) == (3, {"message": '{"a":NaN}'}, 1)
+
+
+async def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "app.log").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    result = await ToolRegistry([log_transform(tmp_path)]).execute("log_transform", {"path": "app.log"}, ToolContext())
+    assert result.error == "'app.log' has 33554433 bytes, and at most 33554432 are read; give a smaller file"
+
+
+async def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
+    line = "2026-01-12T08:03:12Z WARN payment slow order=1002\n"
+    (tmp_path / "app.log").write_text(line * 40_000)
+    registry = ToolRegistry([log_transform(tmp_path)])
+    tracemalloc.start()
+    try:
+        result = await registry.execute("log_transform", {"path": "app.log", "count_by": "order"}, ToolContext())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.output["counts"] == {"1002": 40_000}
+    assert peak < 2 * len(line) * 40_000
+
+
+def test_a_field_with_a_value_of_its_own_in_each_line_is_not_counted() -> None:
+    assert len(told_of("\n".join(f"n={i}" for i in range(100_000)), count_by="n")["counts"]) == 100
+    with pytest.raises(ToolError, match="the field 'n' has more than 100000 different values; count by one"):
+        told_of("\n".join(f"n={i}" for i in range(100_001)), count_by="n")
+
+
+HOSTILE = ["a", "a.", "a=", 'a="', 'a="\\', '\\"', "=", " ", '"', "[", "2026-01-01 ", 'h - u [t] "GET /', "{", '{"a":']
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+@pytest.mark.parametrize("start", ["", 'h - u [t] "GET /', "2026-01-01T00:00:00 info ", '{"a":'])
+def test_looking_at_a_line_grows_with_it_and_no_faster(start: str, part: str) -> None:
+    lines = (start + part * (size // len(part)) for size in (20_000, 80_000))
+    assert growth(parsed, *lines) < 10
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_lines(text: str) -> None:
-    told = transformed(text, {"count_by": "level", "contains": "a", "since": "2026-01-01T00:00:00Z"})
+    told = told_of(text, count_by="level", contains="a", since="2026-01-01T00:00:00Z")
     assert told["matched"] <= told["total"]

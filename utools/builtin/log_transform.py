@@ -1,28 +1,37 @@
 """`log_transform`: log lines parsed into fields, filtered, counted. No expression of a model's is run."""
 
+import io
 import json
 import os
 import re
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 from utools.errors import ToolError
 from utools.guards.sandbox import Sandbox
+from utools.jsonvalue import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext
 
 MAX_BYTES = 32 * 2**20
 MAX_LINE = 8192
+"""Characters of a line that are looked at."""
+MAX_VALUES = 100_000
+"""Different values of one field that are counted."""
+DEPTH_OF_LINE = 2
+"""How deep the fields of a line lie in what the tool gives."""
 LEVELS = ["trace", "debug", "info", "warning", "error", "critical"]
 SAME_LEVEL = {"warn": "warning", "err": "error", "fatal": "critical", "panic": "critical", "notice": "info"}
 TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 PLAIN = re.compile(rf"\[?(?P<time>{TIME})\]?\s+\[?(?P<level>[A-Za-z]{{3,8}})\]?:?\s+(?P<message>.*)")
 ACCESS = re.compile(
     r'(?P<host>\S{1,255}) \S{1,255} (?P<user>\S{1,255}) \[(?P<time>[^\]]{1,40})\] "(?P<method>[A-Z]{1,10}) '
-    r'(?P<path>\S{1,4096})[^"]{0,20}" (?P<status>\d{3}) (?P<size>\d{1,15}|-)'
+    r'(?P<path>(?:[^\s"\\]|\\.){1,4096}+)[^"]{0,20}" (?P<status>\d{3}) (?P<size>\d{1,15}|-)'
 )
 WEB = "%d/%b/%Y:%H:%M:%S %z"
-PAIR = re.compile(r'([A-Za-z_][\w.\-]{0,63})=("(?:[^"\\]|\\.)*"|\S*)')
+PAIR = re.compile(r'(?<![\w.\-])([A-Za-z_][\w.\-]{0,63}+)=(?:"((?:[^"\\]|\\.)*+)"|(\S*))')
+ESCAPED = re.compile(r'\\(["\\])')
 
 
 def log_transform(root: str | os.PathLike[str] = ".") -> Tool:
@@ -31,8 +40,9 @@ def log_transform(root: str | os.PathLike[str] = ".") -> Tool:
     def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         if ("path" in args) == ("text" in args):
             raise ToolError("give either the path of a log file, or the text of its lines")
-        text = args["text"] if "text" in args else _file(Sandbox(root), args["path"])
-        return transformed(text, args)
+        if "text" in args:
+            return transformed(io.StringIO(args["text"], newline=None), args)
+        return transformed(_file(Sandbox(root), args["path"]), args)
 
     return Tool(
         code="log_transform",
@@ -63,22 +73,56 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def transformed(text: str, args: Args) -> dict[str, Any]:
-    """The last `limit` lines that fit, as fields; how many fit, how many there are; and what was counted."""
+def transformed(file: TextIO, args: Args) -> dict[str, Any]:
+    """The last `limit` lines that fit, as fields; how many fit, how many there are; and what was counted.
+
+    No more of the lines than that is kept in memory.
+    """
     since, until = (_moment(args[name], name) if name in args else None for name in ("since", "until"))
-    lines = [line for line in text.splitlines() if line.strip()]
-    fitting = [fields for fields in map(parsed, lines) if _fits(fields, args, since, until)]
-    limit = args.get("limit", 50)
-    told: dict[str, Any] = {"total": len(lines), "matched": len(fitting), "lines": fitting[-limit:] if limit else []}
-    if field := args.get("count_by"):
-        counts = Counter(_text(fields[field]) for fields in fitting if field in fields)
-        told["counts"] = dict(counts.most_common(100))
-    return told
+    total, matched = 0, 0
+    last: deque[dict[str, Any]] = deque(maxlen=args.get("limit", 50))
+    counts = _Counts(args["count_by"]) if "count_by" in args else None
+    for line in _lines(file):
+        total += 1
+        fields = parsed(line)
+        if _fits(fields, args, since, until):
+            matched += 1
+            last.append(fields)
+            if counts is not None:
+                counts.add(fields)
+    told: dict[str, Any] = {"total": total, "matched": matched, "lines": list(last)}
+    return told if counts is None else {**told, "counts": dict(counts.counter.most_common(100))}
+
+
+class _Counts:
+    """How often each value of a field was met; ToolError when there are too many to remember."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+        self.counter: Counter[str] = Counter()
+
+    def add(self, fields: dict[str, Any]) -> None:
+        if self.field in fields:
+            self.counter[_text(fields[self.field])] += 1
+        if len(self.counter) > MAX_VALUES:
+            raise ToolError(
+                f"the field {self.field!r} has more than {MAX_VALUES} different values; count by one that has fewer, "
+                "or choose fewer lines, by level, contains, where, since or until"
+            )
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Each line with something in it, as far as it is looked at; what is longer is passed over, never held."""
+    while line := file.readline(MAX_LINE):
+        rest = line
+        while rest and not rest.endswith("\n"):
+            rest = file.readline(MAX_LINE)
+        if line.strip():
+            yield line.rstrip("\n")
 
 
 def parsed(line: str) -> dict[str, Any]:
     """The fields of a line: at least `message`; `time` and `level` where it has them, `level` in one spelling."""
-    line = line[:MAX_LINE]
     fields = _json(line) or _matched(line)
     level = str(fields.get("level", fields.get("severity", ""))).lower()
     level = SAME_LEVEL.get(level, level)
@@ -86,13 +130,12 @@ def parsed(line: str) -> dict[str, Any]:
 
 
 def _json(line: str) -> dict[str, Any] | None:
+    """The fields of a line that is a JSON object; None for any other, and for what JSON cannot hold."""
     if not line.startswith("{"):
         return None
     try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict):
+        fields: dict[str, Any] = as_json(json.loads(line), depth=DEPTH_OF_LINE)
+    except (NotJson, ValueError, RecursionError):
         return None
     for name, other in (("message", "msg"), ("time", "timestamp"), ("time", "ts")):
         if name not in fields and other in fields:
@@ -105,7 +148,7 @@ def _matched(line: str) -> dict[str, Any]:
         return {**access.groupdict(), "message": line}
     plain = PLAIN.match(line)
     fields: dict[str, Any] = plain.groupdict() if plain else {"message": line}
-    pairs = {name: value.strip('"') for name, value in PAIR.findall(fields["message"])}
+    pairs = {name: ESCAPED.sub(r"\1", quoted) or bare for name, quoted, bare in PAIR.findall(fields["message"])}
     if plain is None and "msg" in pairs:
         pairs["message"] = pairs.pop("msg")
     return {**fields, **pairs}
@@ -147,9 +190,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _file(sandbox: Sandbox, path: str) -> str:
+def _file(sandbox: Sandbox, path: str) -> TextIO:
+    """A file as it is now: what is written to it meanwhile does not count."""
     with sandbox.open(path) as file:
-        raw = file.read(MAX_BYTES + 1)
-    if len(raw) > MAX_BYTES:
-        raise ToolError(f"{path!r} is larger than {MAX_BYTES // 2**20} MiB")
-    return raw.decode("utf-8", "replace")
+        size = os.fstat(file.fileno()).st_size
+        if size > MAX_BYTES:
+            raise ToolError(f"{path!r} has {size} bytes, and at most {MAX_BYTES} are read; give a smaller file")
+        raw = file.read(size)
+    return io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", errors="replace")
