@@ -15,6 +15,7 @@ from agent_core.journal import lines
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.slots import End, claims, fresh
 from agent_core.journal.trouble import PATIENCE_S, why
+from utools.guards.host_files import keep
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 PAUSE_S: Final = 0.001
@@ -30,6 +31,7 @@ class JsonlJournal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        keep(self.path)
         self._seen = _Seen(self.path)
         self._lock = Lock()
 

@@ -52,8 +52,10 @@ def built_in(language: str, name: str, protocol: str = "json") -> str:
 def _own(name: str, value: str, base: Path | None) -> str:
     if not re.fullmatch(r"[^\n$]+\.(md|txt)", value):
         return value
+    from utools.guards.host_files import keep
     from utools.guards.sandbox import Sandbox
 
+    keep((base or Path()) / value)
     try:
         with Sandbox(base or Path()).open(value) as file:
             return file.read().decode("utf-8", "replace").strip()

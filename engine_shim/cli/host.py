@@ -16,6 +16,7 @@ from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.runner import Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.defaults import host_registry
+from utools.guards.host_files import keep
 from utools.registry import ToolRegistry
 from utools.sources.document import read_document
 from utools.sources.manifest import manifest_tools
@@ -76,6 +77,7 @@ def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
     root = base / config.root
     if not root.is_dir():
         raise DefinitionError("there is no such directory", where="host configuration: root", value=str(root))
+    _keep(config, base)
     registry = host_registry(str(root), summarise=_summarise(config, base))
     registry.discover()
     for index, reference in enumerate(config.tools):
@@ -94,6 +96,16 @@ def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
         for tool in source.tools():
             _register(tool, registry, f"host configuration: {source.where}")
     return with_runs(registry, None)
+
+
+def _keep(config: HostConfig, base: Path) -> None:
+    """No tool writes what this host goes by at its next start, be it there or not."""
+    for path in (DEFAULT, base / LOCK, *(base / pattern for pattern in config.manifests)):
+        keep(path)
+    for server in config.mcp_servers.values():
+        words = (base / (server.cwd or ".") / word for word in server.command or ())
+        for program in filter(Path.is_file, words):
+            keep(program)
 
 
 def _summarise(config: HostConfig, base: Path) -> Summarise | None:

@@ -10,22 +10,29 @@ from engine_shim.graph.asked import asked_by
 from engine_shim.graph.definition import Node, Workflow
 from engine_shim.graph.problem import Problem
 
-OPEN = "http_request"
 Priced = Callable[[str, Mapping[str, Any]], bool]
 """Whether the price of a model is known, by its name and the options it is reached by."""
-TOLD = "may reach every public host; set allowed_domains to those that are meant"
+OPEN = {
+    "http_request": ("allowed_domains", "may reach every public host; set allowed_domains to those that are meant"),
+    "write_file": (
+        "root",
+        "may write below all of the host's root, definitions too; set root to a directory of its own",
+    ),
+}
+"""Tools that take more than their author may mean, each with the key that bounds it and what is told without."""
+NETWORK = "http_request"
 
 
 def warnings(workflow: Workflow, priced: Priced) -> Iterator[Problem]:
-    """Each tool that has more of the network than somebody wrote down, each budget in USD that cannot be counted."""
+    """Each tool that may do more than somebody wrote down, each budget in USD that cannot be counted."""
     for index, node in enumerate(workflow.definition.nodes):
         where = f"nodes/{index}/config"
-        if node.tool == OPEN and "allowed_domains" not in node.config:
-            yield Problem(f"{where}/allowed_domains", f"{OPEN} {TOLD}")
+        if node.tool == NETWORK and OPEN[NETWORK][0] not in node.config:
+            yield Problem(f"{where}/{OPEN[NETWORK][0]}", f"{NETWORK} {OPEN[NETWORK][1]}")
         entries = node.config.get("allowed_tools") if node.tool == AGENT else None
         for place, entry in enumerate(entries if isinstance(entries, list) else ()):
-            if _is_open(entry):
-                yield Problem(f"{where}/allowed_tools/{place}", f"{OPEN} {TOLD}, in its preset")
+            for told in _open(entry):
+                yield Problem(f"{where}/allowed_tools/{place}", told)
         if node.config.get("cost_budget"):
             yield from _unpriced(node, where, priced)
 
@@ -45,9 +52,11 @@ def _is_priced(model: str, options: Mapping[str, Any], priced: Priced) -> bool:
         return True
 
 
-def _is_open(entry: Any) -> bool:
-    """Whether an entry of the whitelist lets a model choose any public host."""
+def _open(entry: Any) -> Iterator[str]:
+    """What an entry of the whitelist leaves to a model that its author may not mean."""
     pattern = entry.get("tool") if isinstance(entry, Mapping) else entry
     preset = entry.get("preset") if isinstance(entry, Mapping) else None
-    bound = isinstance(preset, Mapping) and "allowed_domains" in preset
-    return isinstance(pattern, str) and fnmatchcase(OPEN, pattern) and not bound
+    for tool, (key, told) in OPEN.items():
+        bound = isinstance(preset, Mapping) and key in preset
+        if isinstance(pattern, str) and fnmatchcase(tool, pattern) and not bound:
+            yield f"{tool} {told}, in its preset"

@@ -103,6 +103,38 @@ def test_a_write_that_a_dying_server_cut_off_is_in_doubt_until_a_person_decides(
     assert outputs["trace"][1]["observation"] == "back"
 
 
+def test_no_model_writes_what_the_host_goes_by(cli: Cli, write: Write, home: Path) -> None:
+    files = {
+        "agent-core.yaml": {"tools": ["mine.py:hello"], "manifests": ["shelf", "more/*.yaml"]},
+        "mine.py": 'from utools import tool\n\n\n@tool\ndef hello() -> str:\n    """Greet."""\n    return "hi"\n',
+        "shelf/a.yaml": "code: a\ndescription: d\nschema: {}\nhttp: {url: https://example.com}\n",
+        "more/b.yaml": "code: b\ndescription: d\nschema: {}\nhttp: {url: https://example.com}\n",
+        "part.json": {"id": "p", "nodes": [{"tool": "echo", "config": {"text": "x"}}]},
+    }
+    for path, content in files.items():
+        (home / path).parent.mkdir(exist_ok=True)
+        write(path, content)
+    aimed = [*files, "flow.json", "agent-core.lock.json", "shelf/new.yaml", "more/new.yaml", "json.py", "runs.db"]
+    calls = [{"type": "action", "tool": "write_file", "args": {"path": path, "text": "{}"}} for path in aimed]
+    fine = {"type": "action", "tool": "write_file", "args": {"path": "letter.txt", "text": "Dear"}}
+    write("replies.json", [json.dumps(each) for each in (*calls, fine, {"type": "final", "answer": "done"})])
+    agent = {"model": "scripted:replies.json", "max_steps": 20, "allowed_tools": ["write_file"], "prompt": "Go."}
+    nodes = [
+        {"tool": "agent_core", "config": {**agent, "max_repairs": 20, "max_tool_calls": 20}},
+        {"id": "then", "tool": "invoke_workflow", "config": {"workflow": "part.json"}},
+    ]
+    write("flow.json", {"id": "f", "nodes": nodes, "edges": [{"from": "agent_core", "to": "then"}]})
+    before = {path: (home / path).read_bytes() for path in (*files, "flow.json")}
+    ran = cli("run", "flow.json", "--json", "--store", "runs.db")
+    assert ran.code == 0, ran.err
+    trace = ran.json["outputs"]["agent_core"]["trace"]
+    refused = [step["action"]["args"]["path"] for step in trace if "is not written by tools" in str(step.get("error"))]
+    assert refused == aimed
+    assert {path: (home / path).read_bytes() for path in before} == before
+    assert (home / "letter.txt").read_text() == "Dear"
+    assert not (home / "agent-core.lock.json").exists()
+
+
 def test_a_tool_of_each_kind_is_called_as_the_readme_says(home: Path) -> None:
     blocks = BLOCK.findall((ROOT / "utools" / "README.md").read_text("utf-8"))
     for _, mark, text in blocks:

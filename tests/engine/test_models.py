@@ -166,6 +166,16 @@ def test_a_tool_that_may_reach_every_host_is_warned_of(cli: Cli, write: Write) -
     assert (ran.code, "warning: nodes/0/config/allowed_domains" in ran.out) == (0, True)
 
 
+def test_a_file_writer_at_the_hosts_root_is_warned_of(cli: Cli, write: Write) -> None:
+    for tool, warned in (("write_file", True), ({"tool": "write_file", "preset": {"root": "drafts"}}, False)):
+        ran = cli("validate", str(write("flow.json", agent(allowed_tools=[tool]))), "--json")
+        told = [each["message"] for each in ran.json.get("warnings", ())]
+        assert ran.code == 0
+        assert [each.startswith("write_file may write below all of the host's root") for each in told] == [
+            True
+        ] * warned
+
+
 def test_a_model_tells_what_falls_out_of_a_conversations_window(cli: Cli, write: Write) -> None:
     write("agent-core.yaml", {"summary_model": "scripted:summary.json"})
     write("summary.json", json.dumps(["Ann asked for order 17."]))

@@ -209,7 +209,39 @@ def _tree(place: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("path", [".git/config", "sub/.git/hooks/post-commit", "sub/.GIT/config", ".hg/hgrc"])
-def test_what_programs_take_commands_from_is_not_written(root: Path, path: str) -> None:
-    with pytest.raises(SandboxError, match="belongs to a program"):
+@pytest.mark.parametrize("path", [".git/config", "sub/.git/hooks/post-commit", "sub/.GIT/config", ".hg/hgrc", ".env"])
+def test_what_is_hidden_is_neither_written_nor_read(root: Path, path: str) -> None:
+    with pytest.raises(SandboxError, match="hidden"):
         Sandbox(root).write(path, b"x")
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(SECRET)
+    with pytest.raises(SandboxError, match="hidden"):
+        Sandbox(root).open(path)
+    (root / "shown").symlink_to(path)
+    with pytest.raises(SandboxError, match="hidden"):
+        Sandbox(root).open("shown")
+
+
+def test_a_root_may_be_hidden_where_its_author_says_so(root: Path) -> None:
+    (root / ".notes").mkdir()
+    Sandbox(root).narrowed(".notes").write("a.txt", b"x")
+    assert (root / ".notes" / "a.txt").read_bytes() == b"x"
+
+
+def test_a_large_file_is_replaced_and_what_is_there_keeps_its_permissions(root: Path) -> None:
+    (root / "large").write_bytes(b"x" * (17 * 2**20))
+    (root / "large").chmod(0o600)
+    Sandbox(root).write("large", b"y", append=True)
+    assert (root / "large").stat().st_size == 17 * 2**20 + 1
+    Sandbox(root).write("large", b"z")
+    assert (root / "large").read_bytes() == b"z"
+    assert (root / "large").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_is_too_large_to_be_added_to_says_so_and_keeps_what_it_has(root: Path) -> None:
+    with (root / "huge").open("wb") as file:
+        file.truncate(64 * 2**20 + 1)
+    with pytest.raises(SandboxError, match="more than 64 MiB"):
+        Sandbox(root).write("huge", b"y", append=True)
+    assert (root / "huge").stat().st_size == 64 * 2**20 + 1
+    assert [path.name for path in root.glob(".huge*")] == []

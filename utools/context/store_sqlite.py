@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from utools.context.turns import Turn
+from utools.guards.host_files import keep
 from utools.threads import DaemonThreads
 
 PATH_VARIABLE = "AGENT_CORE_CONTEXT_DB"
@@ -83,6 +84,7 @@ class SqliteContextStore:
 
     def _connected(self) -> sqlite3.Connection:
         path = self._path or default_path()
+        keep(path)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
         try:

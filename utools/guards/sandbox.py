@@ -1,4 +1,4 @@
-"""Sandbox: files under one root, and nothing else.
+"""Sandbox: files under one root, and nothing else: none that are hidden, and to write none that the host goes by.
 
 Symlinks are resolved before the check; then the file is opened step by step from the root, following no link, so that
 a path that is swapped in between is refused rather than followed.
@@ -6,6 +6,7 @@ a path that is swapped in between is refused rather than followed.
 
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,15 +15,16 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from utools.errors import SandboxError
+from utools.guards.host_files import why_kept
 
 FOLLOW_NONE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO must not hang
 DEEPEST = 64
 """Parts of a path that is written to: much deeper trees are more than many programs can walk, or delete."""
-KEPT_BY_PROGRAMS = frozenset({".git", ".hg", ".svn"})
-"""Directories whose files say what commands are to be run."""
-LARGEST_APPENDED = 16 * 2**20
-"""Bytes that a file may have and still be added to."""
+HIDDEN = "."
+"""How the names begin of files that are no documents: secrets, and what other programs are set up by."""
+LARGEST_APPENDED = 64 * 2**20
+"""Bytes that a file may have and still be added to: it is copied, so that the addition is there whole or not at all."""
 
 
 class Sandbox:
@@ -33,10 +35,16 @@ class Sandbox:
 
     def narrowed(self, path: str | None) -> "Sandbox":
         """The sandbox of a directory within this one; this one itself for None."""
-        return self if path is None else Sandbox(self._real_root() / self.resolve(path))
+        return self if path is None else Sandbox(self._real_root() / self._inside(path))
 
     def resolve(self, path: str) -> PurePath:
-        """Where `path` leads, relative to the root, all symlinks resolved."""
+        """Where `path` leads, relative to the root, all symlinks resolved; nowhere hidden."""
+        place = self._inside(path)
+        if hidden := next((part for part in place.parts if part.startswith(HIDDEN)), None):
+            raise SandboxError(f"{path!r} is hidden: {hidden!r} begins with a dot")
+        return place
+
+    def _inside(self, path: str) -> PurePath:
         if not path or "\0" in path:
             raise SandboxError(f"{path!r} is not a path")
         root = self._real_root()
@@ -62,7 +70,7 @@ class Sandbox:
 
     def directory(self, path: str) -> Path:
         """Where a directory lies, to run something in."""
-        place = self._real_root() / self.resolve(path)
+        place = self._real_root() / self._inside(path)
         if not place.is_dir():
             raise SandboxError(f"there is no directory {path!r}")
         return place
@@ -76,8 +84,8 @@ class Sandbox:
         place = self.resolve(path)
         if not place.parts:
             raise SandboxError(f"{path!r} is a directory")
-        if any(part.casefold() in KEPT_BY_PROGRAMS for part in place.parts):
-            raise SandboxError(f"{path!r} belongs to a program that runs what stands in it")
+        if why := why_kept(self._real_root() / place):
+            raise SandboxError(f"{path!r} {why}, and is not written by tools")
         if len(place.parts) > DEEPEST:
             raise SandboxError(f"the path has {len(place.parts)} parts, and at most {DEEPEST} are made")
         try:
@@ -123,34 +131,45 @@ class Sandbox:
 
 
 def _replace(here: int, name: str, data: bytes, *, append: bool, new: bool) -> None:
-    """Put a file in the place of what is there: written beside it, then renamed over it."""
-    old = _content(here, name)
-    if old is not None and new:
-        raise FileExistsError
-    beside = f".{name[:64]}.{token_hex(6)}"
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FOLLOW_NONE, 0o666, dir_fd=here)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write((old or b"") + data if append else data)
-        os.rename(beside, name, src_dir_fd=here, dst_dir_fd=here)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(beside, dir_fd=here)
-        raise
+    """Put a file in the place of what is there: written beside it, then renamed over it, its permissions kept."""
+    with ExitStack() as held:
+        old = _there(here, name)
+        if old is not None:
+            held.enter_context(old)
+            if new:
+                raise FileExistsError
+        beside = f".{name[:64]}.{token_hex(6)}"
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FOLLOW_NONE, 0o666, dir_fd=here)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                if old is not None:
+                    os.fchmod(file.fileno(), stat.S_IMODE(os.fstat(old.fileno()).st_mode) & 0o666)
+                    if append:
+                        _copy(old, file)
+                file.write(data)
+            os.rename(beside, name, src_dir_fd=here, dst_dir_fd=here)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(beside, dir_fd=here)
+            raise
 
 
-def _content(here: int, name: str) -> bytes | None:
-    """What a regular file holds; None where there is no file. OSError for anything else."""
+def _copy(old: BinaryIO, file: BinaryIO) -> None:
+    if os.fstat(old.fileno()).st_size > LARGEST_APPENDED:
+        raise OSError(errno.EFBIG, f"it holds more than {LARGEST_APPENDED // 2**20} MiB, and is not added to")
+    shutil.copyfileobj(old, file, 2**20)
+
+
+def _there(here: int, name: str) -> BinaryIO | None:
+    """The regular file of a name; None where there is nothing. OSError for anything else."""
     try:
         descriptor = os.open(name, os.O_RDONLY | FOLLOW_NONE | WITHOUT_WAITING, dir_fd=here)
     except FileNotFoundError:
         return None
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_APPENDED:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "what is there is no regular file, or too large")
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read()
+        raise OSError(errno.EINVAL, "what is there is no regular file")
+    return os.fdopen(descriptor, "rb")
 
 
 def _unfit(found: os.stat_result) -> str | None:

@@ -11,6 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from utools.errors import DefinitionError
+from utools.guards.host_files import keep
 from utools.jsonvalue import NotJson, as_json
 
 try:
@@ -63,7 +64,11 @@ class Document:
 
 
 def read_document(path: Path, what: str) -> Document:
-    """The values that a file holds. DefinitionError, with `what` the file is and where, when it cannot be read."""
+    """The values that a file holds, which no tool writes from then on.
+
+    DefinitionError, with `what` the file is and where, when it cannot be read.
+    """
+    keep(path)
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

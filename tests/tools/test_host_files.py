@@ -1,0 +1,68 @@
+"""What says what a host does is written by no tool, wherever the tool's root lies."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_core.journal.sqlite import SqliteJournal
+from utools.context.store_sqlite import SqliteContextStore
+from utools.errors import SandboxError
+from utools.guards.host_files import keep
+from utools.guards.sandbox import Sandbox
+from utools.sources.document import read_document
+from utools.sources.python_object import loaded
+
+
+def _refused(root: Path, path: str, why: str) -> None:
+    there = (root / path).read_bytes() if (root / path).is_file() else None
+    for append in (False, True):
+        with pytest.raises(SandboxError, match=why):
+            Sandbox(root).write(path, b"mine", append=append)
+    assert ((root / path).read_bytes() if (root / path).exists() else None) == there
+
+
+def test_a_document_that_was_read_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text("a: 1\n")
+    (tmp_path / "link.yaml").symlink_to("flow.yaml")
+    Sandbox(tmp_path).write("flow.yaml", b"a: 2\n")  # nobody goes by it yet
+    read_document(tmp_path / "flow.yaml", "the definition")
+    _refused(tmp_path, "flow.yaml", "says what this host does")
+    _refused(tmp_path, "link.yaml", "says what this host does")
+    _refused(tmp_path, "FLOW.yaml", "says what this host does")
+    _refused(tmp_path, "flow.yaml/in", "says what this host does")
+
+
+def test_what_is_not_there_yet_is_kept_and_all_below_a_directory_and_what_fits_a_pattern(tmp_path: Path) -> None:
+    for path in ("agent-core.yaml", "manifests", "more/*.yaml"):
+        keep(tmp_path / path)
+    for path in ("agent-core.yaml", "manifests", "manifests/new.yaml", "manifests/deep/new.json", "more/new.yaml"):
+        _refused(tmp_path, path, "says what this host does")
+    Sandbox(tmp_path).write("more/new.txt", b"mine")
+    Sandbox(tmp_path).write("agent-core.yaml.txt", b"mine")
+
+
+async def test_journals_and_conversations_are_kept(tmp_path: Path) -> None:
+    SqliteJournal(tmp_path / "runs.db")
+    await SqliteContextStore(tmp_path / "talks.db").turns("s")
+    for path in ("runs.db", "runs.db-wal", "runs.db-journal", "talks.db", "talks.db-shm"):
+        _refused(tmp_path, path, "says what this host does")
+
+
+def test_no_python_is_put_beside_python_that_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "mine.py").write_text("value = 1\n")
+    assert loaded("tools/mine.py:value", tmp_path, "here") == 1
+    for name in ("mine.py", "json.py", "x.so", "x.pth", "X.PY"):
+        _refused(tmp_path, f"tools/{name}", "beside Python that this host loads")
+    (tmp_path / "looked").mkdir()
+    Sandbox(tmp_path).write("looked/a.py", b"mine")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "looked")])
+    _refused(tmp_path, "looked/json.py", "beside Python that this host loads")
+    Sandbox(tmp_path).write("tools/notes.txt", b"mine")
+
+
+def test_a_program_is_not_rewritten(tmp_path: Path) -> None:
+    (tmp_path / "report.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "report.sh").chmod(0o755)
+    _refused(tmp_path, "report.sh", "is a program")
