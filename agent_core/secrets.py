@@ -14,17 +14,12 @@ SHORTEST_KEY = 16
 
 
 class Secrets:
-    """The names that a tool may ask for, read at call time. `env` is the process's environment unless given.
+    """The names that a tool may ask for, read at call time. `env` is the process's environment unless given."""
 
-    `hidden` are names of further keys, which no tool may ask for and nothing tells.
-    """
-
-    def __init__(
-        self, names: Iterable[str] = (), *, hidden: Iterable[str] = (), env: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, names: Iterable[str] = (), *, env: Mapping[str, str] | None = None) -> None:
         self._env = os.environ if env is None else env
         listed = self._env.get(VARIABLE, "").replace(",", " ").split()
-        self.names, self._hidden = frozenset([*names, *listed]), frozenset(hidden)
+        self.names, self._hidden = frozenset([*names, *listed]), frozenset[str]()
 
     def __call__(self, name: str) -> str:
         """The value; ToolError when the operator does not allow the name, or has not set it."""
@@ -34,6 +29,12 @@ class Secrets:
         if not value:
             raise ToolError(f"the secret {name} is not set in the environment of the host")
         return value
+
+    def hiding(self, names: Iterable[str]) -> "Secrets":
+        """The same, and further keys by their names, which no tool may ask for and nothing tells."""
+        more = Secrets(self.names, env=self._env)
+        more._hidden = self._hidden.union(names)
+        return more
 
     def redactor(self) -> Redactor:
         """Hides the allowed secrets, and those of the other keys that are as long as one.

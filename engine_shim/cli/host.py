@@ -128,7 +128,7 @@ def foreign_of(config: HostConfig, base: Path) -> list[McpServers | RemoteHosts]
 
 def secrets_of(config: HostConfig) -> Secrets:
     """What the tools of this host may read, and the keys of its endpoints, which only their models get."""
-    return Secrets(config.secret_env, hidden=config.base_urls.values())
+    return Secrets(config.secret_env).hiding(config.base_urls.values())
 
 
 def engine_of(config_path: Path | None, store: Path | None) -> Engine:

@@ -65,7 +65,7 @@ class Engine:
     ) -> None:
         self.registry = with_runs(registry or default_registry(), model)
         self.store = store or SqliteRunStore(default_store())
-        self._secrets = secrets or Secrets()
+        self._secrets = (secrets or Secrets()).hiding((base_urls or {}).values())
         self._models = HostModels(
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
         )

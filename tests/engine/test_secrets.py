@@ -173,3 +173,14 @@ def test_nothing_is_below_a_variable_and_a_run_id() -> None:
     for taken in ("env.TOKEN.length", "run.id.x"):
         with pytest.raises(DefinitionError, match="is a text, and nothing is below it"):
             Host().run(send(text=f"{{{{{taken}}}}}"))
+
+
+@pytest.mark.parametrize("given", [None, Secrets(["TOKEN"])], ids=["no_secrets", "secrets"])
+def test_the_key_of_an_endpoint_is_told_nowhere(monkeypatch: pytest.MonkeyPatch, given: Secrets | None) -> None:
+    monkeypatch.setenv("GATEWAY_TOKEN", VALUE)
+    urls = {"https://gateway.example/v1": "GATEWAY_TOKEN"}
+    engine = Engine(default_registry(), store=MemoryRunStore(), secrets=given, base_urls=urls)
+    nodes = [{"tool": "echo", "config": {"text": f"it is {VALUE}"}}]
+    result = engine.run_sync(load_workflow({"id": "w", "nodes": nodes}))
+    assert "it is [redacted:GATEWAY_TOKEN]" in str(result.outputs["echo"])
+    assert VALUE not in str(result.outputs)
