@@ -1,11 +1,12 @@
 """formatter: what it writes, and templates that try to get out or never end."""
 
+import re
 from typing import Any
 
 import pytest
 
 from utools import ToolContext, ToolRegistry
-from utools.builtin.formatter import formatter
+from utools.builtin.formatter import SCHEMA, formatter
 
 
 async def called(**args: Any) -> str:
@@ -34,6 +35,23 @@ async def test_a_value_is_written(args: dict[str, Any], text: str) -> None:
     assert await called(**args) == text
 
 
+LONG = {"letters": "x", "Chinese": "雪", "four bytes": "𝄞", "escaped in JSON": "\x01", "a quote": '"'}
+
+
+@pytest.mark.parametrize("char", LONG.values(), ids=LONG)
+async def test_a_text_may_be_as_long_as_the_schema_says_whatever_it_is_written_in(char: str) -> None:
+    longest = int(re.findall(r"\d+", SCHEMA["properties"]["template"]["description"])[0])
+    assert await called(template="{{ c * n }}", data={"c": char, "n": longest}) == char * longest
+    told = await called(template="{{ c * n }}", data={"c": char, "n": longest + 1})
+    assert told == f"error: the template cannot be rendered: it makes {longest + 1} characters, of {longest} at most"
+
+
+@pytest.mark.parametrize("language", ["C", "POSIX", "de_DE.ISO-8859-1", "en_US.UTF-8"])
+async def test_a_text_is_the_same_in_every_locale(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", language)
+    assert await called(template="雪 {{ c }}", data={"c": "ü𝄞"}) == "雪 ü𝄞"
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "give one of"),
     ({"number": 1, "date": "now"}, "give one of"),
@@ -44,6 +62,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"template": "{{ nobody }}"}, "'nobody' is undefined"),
     ({"template": "{% if %}"}, "cannot be rendered"),
     ({"template": "{{ 1 / 0 }}"}, "division by zero"),
+    ({"template": r"{{ '\ud800' }}"}, "it makes a text with a lone surrogate"),
+    ({"template": r"{{ {}['\ud800'] }}"}, "has no attribute '\\ud800'"),
+    ({"template": "{{ " + "x" * 60_000 + " }}"}, "x…"),
 ]
 
 

@@ -17,6 +17,10 @@ from utools.tool import Args, Tool, ToolContext
 
 MAX_TEMPLATE = 65_536
 MAX_ROWS = 1000
+MAX_TEXT = 30_000
+"""Characters that a template may make."""
+LARGEST = 6 * MAX_TEXT + 1000
+"""Bytes of the program's answer: no character takes more in JSON, and an error is short."""
 PROGRAM = Path(__file__).with_name("render_template.py")
 
 
@@ -31,6 +35,7 @@ def formatter() -> Tool:
     )
 
 
+TEMPLATE = f"A Jinja template, which may make up to {MAX_TEXT} characters."
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -52,7 +57,7 @@ SCHEMA: dict[str, Any] = {
             "description": "The rows of a Markdown table.",
         },
         "columns": {"type": "array", "items": {"type": "string"}, "description": "For a table; all by default."},
-        "template": {"type": "string", "maxLength": MAX_TEMPLATE, "description": "A Jinja template."},
+        "template": {"type": "string", "maxLength": MAX_TEMPLATE, "description": TEMPLATE},
         "data": {"type": "object", "description": "What the template may use, by name."},
     },
 }
@@ -117,12 +122,12 @@ async def rendered(template: str, data: dict[str, Any]) -> str:
     """The text that a template makes of the data; ToolError in jinja2's words for one that is wrong, or runs away."""
     from utools.guards.process import run
 
-    stdin = json.dumps({"template": template, "data": data}).encode()
-    ran = await run([sys.executable, "-I", str(PROGRAM)], cwd=Path(os.sep), stdin=stdin)
+    stdin = json.dumps({"template": template, "data": data, "longest": MAX_TEXT}).encode()
+    ran = await run([sys.executable, "-I", str(PROGRAM)], cwd=Path(os.sep), stdin=stdin, largest=LARGEST)
     try:
         told = json.loads(ran.stdout)
     except ValueError:
-        raise ToolError("the template takes too much time or memory, or makes too long a text") from None
+        raise ToolError("the template takes too much time or memory; let it do less") from None
     if "error" in told:
         raise ToolError(f"the template cannot be rendered: {told['error']}")
     return str(told["text"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from utools.errors import ToolError
 
 LARGEST = 65_536
-"""Bytes of each output that are kept; the rest is read and dropped, so that the command does not hang on it."""
+"""Bytes of each output that are kept, by default."""
 LEFT_SECONDS = 1.0
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
 """What a command needs of the environment to be found and to speak; nothing else of it is handed on."""
@@ -28,17 +28,25 @@ class Ran:
 
 
 async def run(
-    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str] | None = None, stdin: bytes = b""
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    largest: int = LARGEST,
 ) -> Ran:
     """Run a command to its end. ToolError when it cannot be started.
 
+    `largest` bytes of each output are kept; the rest is read and dropped, so that the command does not hang on it.
     Whoever cancels this ends the command, and all that it has started in its process group.
     """
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     own = {**kept, "HOME": str(cwd), **(environment or {})}
     loop = asyncio.get_running_loop()
     try:
-        transport, heard = await loop.subprocess_exec(_Heard, *argv, cwd=cwd, env=own, start_new_session=True)
+        transport, heard = await loop.subprocess_exec(
+            lambda: _Heard(largest), *argv, cwd=cwd, env=own, start_new_session=True
+        )
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ToolError(f"the command {argv[0]!r} cannot be started: {why}") from None
@@ -67,13 +75,14 @@ def _tell(transport: asyncio.SubprocessTransport, data: bytes) -> None:
 class _Heard(asyncio.SubprocessProtocol):
     """What a command writes, as far as it is kept, and when it ends: asyncio's own streams wait for its pipes too."""
 
-    def __init__(self) -> None:
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
         self.written, self.truncated = {1: bytearray(), 2: bytearray()}, False
         self.exited, self.closed = asyncio.Event(), asyncio.Event()
         self._open = {1, 2}
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        room = LARGEST - len(self.written[fd])
+        room = self._largest - len(self.written[fd])
         self.written[fd] += data[:room]
         self.truncated = self.truncated or len(data) > room
 
