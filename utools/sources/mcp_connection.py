@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from utools.errors import DefinitionError, ToolError
+from utools.guards.outgoing_secrets import secret_headers
 from utools.sources.approved import Definition
 from utools.sources.foreign import check_unchanged
-from utools.sources.http_call import secret_headers
 from utools.sources.mcp_config import McpServer
-from utools.sources.mcp_transport import Watch, over_http, over_pipes
+from utools.sources.mcp_process import over_pipes
+from utools.sources.mcp_transport import Watch, over_http
 
 if TYPE_CHECKING:
     from mcp.client import Client

@@ -1,0 +1,188 @@
+"""An MCP server as a process of ours: its messages over its standard streams, and its end, with all that it started."""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+from asyncio.subprocess import SubprocessStreamProtocol
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from utools.errors import ToolError
+from utools.sources.mcp_transport import Watch, Watched, quiet
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.shared.message import SessionMessage
+
+CHUNK = 2**16
+LONGEST = 2**25
+"""Bytes of one message. A server that writes more without a line's end has ended, for us."""
+GRACE = 2.0
+"""Seconds that a server has to end when its input has, and then again when it is asked to."""
+LAST_WORDS = 0.3
+"""Seconds in which what a server wrote at its end is still read."""
+POLL = 0.01
+
+
+class _Process(SubprocessStreamProtocol):
+    """A started program with its streams. It leads a group, to which belongs what it starts itself."""
+
+    transport: asyncio.SubprocessTransport
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+
+    def __init__(self) -> None:
+        super().__init__(CHUNK, asyncio.get_running_loop())
+        self.exited = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self.transport = transport
+        super().connection_made(transport)
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        super().process_exited()
+
+
+@asynccontextmanager
+async def over_pipes(command: Sequence[str], env: Mapping[str, str], cwd: Path, watch: Watch) -> AsyncIterator[Any]:
+    """Start a server, with the library's short list of variables and these. ToolError if there is no such program.
+
+    At the end, it and what it started are gone. The library's own way leaves what a server started, where the server
+    itself has ended; and it takes a server that has died for one that lives as long as anything holds its output.
+    """
+    import anyio
+    from mcp.client.stdio import get_default_environment
+
+    quiet()
+    program, variables = _program(command[0], cwd), {**get_default_environment(), **env}
+    _, process = await asyncio.get_running_loop().subprocess_exec(
+        _Process, program, *command[1:], env=variables, cwd=cwd, start_new_session=True
+    )
+    arriving, reads = anyio.create_memory_object_stream[Any](0)
+    writes, leaving = anyio.create_memory_object_stream[Any](0)
+    tasks = [
+        asyncio.create_task(each) for each in (_heard(process, arriving, watch), _told(process, leaving, arriving))
+    ]
+    try:
+        yield Watched(reads, watch), writes
+    finally:
+        reads.close()
+        writes.close()
+        try:
+            await _ended(process)
+        finally:
+            process.transport.close()
+            await _left(hearing, telling)
+            arriving.close()
+            leaving.close()
+
+
+async def _heard(process: _Process, arriving: "MemoryObjectSendStream[Any]", watch: Watch) -> None:
+    """Hand on what the server says, until it has ended, or has closed its output."""
+    said = asyncio.create_task(_messages(process.stdout, arriving))
+    errors = asyncio.create_task(_errors(process.stderr, watch))
+    exited = asyncio.create_task(process.exited.wait())
+    try:
+        await asyncio.wait({said, exited}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({said, errors}, timeout=LAST_WORDS)
+    finally:
+        arriving.close()
+        await _left(said, errors, exited)
+
+
+async def _messages(stdout: asyncio.StreamReader, arriving: "MemoryObjectSendStream[Any]") -> None:
+    """Hand on each line that is a message. When nobody takes them any more, the server can still get rid of them."""
+    from anyio import BrokenResourceError, ClosedResourceError
+
+    line = bytearray()
+    while len(line) <= LONGEST and (chunk := await stdout.read(CHUNK)):
+        first, *others = chunk.split(b"\n")
+        line += first
+        for each in others:
+            if (message := _message(line)) is not None:
+                with suppress(BrokenResourceError, ClosedResourceError):
+                    await arriving.send(message)
+            line = bytearray(each)
+
+
+def _message(line: bytearray) -> "SessionMessage | None":
+    """The message that a line holds; None for anything else."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False))
+    except ValueError:
+        if line.strip():
+            logging.getLogger(__name__).debug("no message, on an MCP server's output: %r", bytes(line[:CHUNK]))
+        return None
+
+
+async def _errors(stderr: asyncio.StreamReader, watch: Watch) -> None:
+    while data := await stderr.read(CHUNK):
+        watch.heard(data)
+
+
+async def _told(
+    process: _Process, leaving: "MemoryObjectReceiveStream[Any]", arriving: "MemoryObjectSendStream[Any]"
+) -> None:
+    """Write each message to the server. Where that is not possible, no answer will come either."""
+    try:
+        async for each in leaving:
+            text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+            process.stdin.write(f"{text}\n".encode())
+            await process.stdin.drain()
+    except (OSError, ValueError) as error:
+        logging.getLogger(__name__).debug("an MCP server cannot be told anything: %r", error)
+        arriving.close()
+
+
+async def _ended(process: _Process) -> None:
+    """End a server as its protocol says, by the end of its input; then whatever is left of its group, by signals."""
+    group = process.transport.get_pid()
+    process.stdin.close()
+    await _until(process.exited.is_set)
+    if _signalled(group, signal.SIGTERM):
+        await _until(lambda: not _signalled(group, 0))
+        _signalled(group, signal.SIGKILL)
+    await _until(process.exited.is_set)
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    """Wait until it is true, but no longer than GRACE."""
+    for _ in range(round(GRACE / POLL)):
+        if true():
+            return
+        await asyncio.sleep(POLL)
+
+
+def _signalled(group: int, number: int) -> bool:
+    """Send a signal to a group of processes; false if there is nothing left of it."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+async def _left(*tasks: "asyncio.Task[Any]") -> None:
+    for each in tasks:
+        each.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _program(name: str, cwd: Path) -> str:
+    """Where a program lies: one with a slash beside the host's configuration, any other where PATH says."""
+    if not cwd.is_dir():
+        raise ToolError(f"there is no directory {str(cwd)!r} to start it in")
+    found = shutil.which(str((cwd / name).resolve()) if os.sep in name else name)
+    if found is None:
+        raise ToolError(f"there is no program {name!r}; is it installed?")
+    return found
