@@ -103,6 +103,18 @@ async def test_there_is_one_message(args: Any) -> None:
     assert server.requests == []
 
 
+@pytest.mark.parametrize("name", ["HOOK", "SIGN"])
+async def test_a_secret_with_a_line_break_is_told_by_its_name(name: str) -> None:
+    secrets = {"HOOK": f"http://127.0.0.1:1{PATH}", "SIGN": SECRET}
+    context = ToolContext(secret=lambda asked: secrets[asked] + "\n" * (asked == name))
+    args = {"text": "x", "webhook_env": "HOOK", "secret_env": "SIGN"}
+    result = await ToolRegistry([feishu_bot()]).execute("feishu_bot", args, context)
+    assert f"the secret {name} cannot be used" in str(result.error)
+    assert "holds a line break" in str(result.error)
+    assert "token-of" not in str(result)
+    assert SECRET not in str(result)
+
+
 async def test_no_error_tells_the_webhook() -> None:
     for url in (f"http://10.0.0.1{PATH}", f"http://127.0.0.1:1{PATH}", f"no url{PATH}", f"https://me@127.0.0.1{PATH}"):
         result = await sent(url, text="x")

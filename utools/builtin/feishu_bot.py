@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from utools.errors import NetworkError, ToolError
+from utools.guards.outgoing_secrets import usable
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
 LARGEST = 20 * 1024
@@ -104,7 +105,7 @@ def _piece(piece: Args) -> dict[str, Any]:
 
 async def _execute(args: Args, context: ToolContext) -> ToolResult:
     body = message(args)
-    url = context.secret(args["webhook_env"])
+    url = usable(context.secret, args["webhook_env"], "used as the URL of a webhook")
     for pause in (*PAUSES, None):
         reply = await _sent(url, _signed(body, args, context), args)
         code = reply.get("code", reply.get("StatusCode"))
@@ -119,8 +120,8 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
 
 def _signed(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:
     if "secret_env" in args:
-        now = int(time.time())
-        body = {"timestamp": str(now), "sign": signature(context.secret(args["secret_env"]), now), **body}
+        now, secret = int(time.time()), usable(context.secret, args["secret_env"], "used to sign a message")
+        body = {"timestamp": str(now), "sign": signature(secret, now), **body}
     data = json.dumps(body, ensure_ascii=False).encode()
     if len(data) > LARGEST:
         raise ToolError(f"the message has {len(data)} bytes, and Feishu takes at most {LARGEST}; send a shorter one")

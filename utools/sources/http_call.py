@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from utools.builtin.http_request import LIMIT, NAME, NOT_THE_CALLERS, PASSING, READS, read_body
 from utools.errors import DefinitionError, NetworkError, ToolError
 from utools.guards.network import NetworkGuard, read_url
+from utools.guards.outgoing_secrets import secret_headers
 from utools.jsonvalue import as_json
 from utools.tool import ToolContext, ToolResult
 
@@ -24,7 +25,6 @@ TURNS = frozenset({".", ".."})
 ORIGIN = re.compile(r"https?://[^/?#{}\s]+(?=[/?#]|\Z)", re.IGNORECASE)
 """A URL up to its path, without any placeholder."""
 
-Secret = Callable[[str], str]
 HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 
 
@@ -64,17 +64,6 @@ class Reach(BaseModel):
     def secrets(self, context: ToolContext) -> dict[str, str]:
         """The headers that carry secrets."""
         return secret_headers(context.secret, self.token_env, self.secret_headers)
-
-
-def secret_headers(secret: Secret, token_env: str | None, others: Mapping[str, str]) -> dict[str, str]:
-    """The headers that carry secrets; ToolError, without its value, for a secret that no header can carry."""
-    found = {name.lower(): (env, secret(env)) for name, env in others.items()}
-    if token_env is not None:
-        found["authorization"] = (token_env, f"Bearer {secret(token_env)}")
-    for name, (env, value) in found.items():
-        if not value.isprintable() or not value.isascii() or value != value.strip():
-            raise ToolError(f"the secret {env} cannot be sent in the header {name}: it must be printable ASCII")
-    return {name: value for name, (_, value) in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
