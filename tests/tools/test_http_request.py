@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin import http_request
 from utools.errors import NetworkError, ToolError
 from utools.guards.network import NetworkGuard
-from utools.guards.transport import fetch
+from utools.guards.transport import _redirected, fetch
 
 REGISTRY = ToolRegistry([http_request()])
 LOOPBACK: Mapping[str, Any] = {"allow_cidrs": ["127.0.0.1/32"]}
@@ -66,6 +68,66 @@ async def test_a_token_goes_only_to_the_domains_that_may_have_it() -> None:
     assert server.requests[0].headers["authorization"] == f"Bearer {TOKEN}"
     assert (sent.success, kept.success, len(server.requests)) == (True, False, 1)
     assert "allowed_domains" in str(kept.error)
+
+
+NO_PLACE_FOR_A_TOKEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "http": ("http://api.example.com/", {}),
+    "http_at_a_named_port": ("http://api.example.com:8080/", {"allowed_ports": [8080]}),
+    "another_port": ("https://api.example.com:8443/", {}),
+    "a_port_not_named": ("https://api.example.com:9443/", {"allowed_ports": [8443]}),
+    "another_host": ("https://evil.example.com/", {}),
+}
+
+
+@pytest.mark.parametrize(("url", "args"), NO_PLACE_FOR_A_TOKEN.values(), ids=NO_PLACE_FOR_A_TOKEN)
+async def test_a_token_is_not_sent_where_it_could_be_read_or_to_another_service(url: str, args: Any) -> None:
+    asked_for: list[str] = []
+
+    def secret(name: str) -> str:
+        asked_for.append(name)
+        return TOKEN
+
+    given = {"method": "GET", "url": url, "token_env": "T", "allowed_domains": ["api.example.com"], **args}
+    result = await REGISTRY.execute("http_request", given, ToolContext(secret=secret))
+    assert not result.success
+    assert asked_for == []
+    assert "https" in str(result.error) or "is not" in str(result.error)
+
+
+async def test_a_token_goes_over_http_to_the_networks_that_the_author_names_and_nowhere_else() -> None:
+    async with serving(http(200)) as server:
+        result = await asked(server, token_env="T", allowed_domains=["127.0.0.1"], allow_cidrs=["10.0.0.0/8"])
+        assert (result.success, server.requests) == (False, [])
+
+    async def public(host: str, port: int) -> Sequence[str]:
+        return ["93.184.216.34"]
+
+    guard = NetworkGuard.of(allowed_domains=["a.example"], allow_cidrs=["10.0.0.0/8"], resolve=public)
+    with pytest.raises(NetworkError, match=r"outside of allow_cidrs: a request with a token goes over https"):
+        await guard.for_token("http://a.example/").addresses("a.example", 80)
+    assert await guard.for_token("https://a.example/").addresses("a.example", 443) == ["93.184.216.34"]
+
+
+UNSENDABLE = {
+    "line_break": ("abc-123-secret\n", "holds a line break"),
+    "header": ("abc-123-secret\r\nX-Two: 2", "holds a line break"),
+    "space": (" abc-123-secret", "begins or ends with white space"),
+    "not_ascii": ("abc-123-secretß", "not ASCII"),
+    "control": ("abc-123-secret\x00", "control character"),
+}
+
+
+@pytest.mark.parametrize(("value", "told"), UNSENDABLE.values(), ids=UNSENDABLE)
+async def test_a_token_that_no_header_can_carry_is_told_by_its_name(value: str, told: str) -> None:
+    async with serving(http(200)) as server:
+        url = f"http://127.0.0.1:{server.port}/"
+        args = {"method": "GET", "url": url, "token_env": "API_TOKEN", "allowed_domains": ["127.0.0.1"], **LOOPBACK}
+        result = await REGISTRY.execute("http_request", args, ToolContext(secret=lambda name: value))
+    assert server.requests == []
+    assert "API_TOKEN" in str(result.error)
+    assert told in str(result.error)
+    assert "secret API_TOKEN" in str(result.error)
+    assert "abc-123" not in str(result)
 
 
 REFUSED: dict[str, dict[str, Any]] = {
@@ -153,6 +215,24 @@ async def test_a_redirect_to_another_host_carries_no_secret_of_the_first() -> No
     assert second.requests[0].headers["host"] == f"127.0.0.1:{second.port}"
 
 
+async def test_a_redirect_within_one_origin_keeps_the_token_and_one_to_another_port_and_back_loses_it() -> None:
+    async with serving(b"", b"") as first, serving(leads_to(f"http://127.0.0.1:{first.port}/back")) as second:
+        first.replies = (leads_to("/same"), leads_to(f"http://127.0.0.1:{second.port}/"), http(200))
+        assert (await asked(first, token_env="T", allowed_domains=["127.0.0.1"])).success
+    assert ["authorization" in each.headers for each in first.requests] == [True, True, False]
+    assert ["authorization" in each.headers for each in second.requests] == [False]
+
+
+@pytest.mark.parametrize("place", ["https://a.example/", "http://a.example:81/", "http://b.a.example/", "/same"])
+async def test_a_redirect_to_another_origin_carries_no_token(place: str) -> None:
+    async with httpx2.AsyncClient() as client:
+        first = client.build_request("GET", "http://a.example/", headers={"authorization": "Bearer t"})
+        answer = httpx2.Response(302, headers={"location": place})
+        following = client._build_redirect_request(first, answer)
+        sent = _redirected(NetworkGuard(), first, following)
+    assert ("authorization" in sent.headers) == (place == "/same")
+
+
 async def test_a_write_that_was_answered_may_have_been_made_wherever_its_redirect_leads() -> None:
     for place in ("http://127.0.0.1:1/", "http://127.0.0.2/", "/again"):
         async with serving(leads_to(place, 307)) as server:
@@ -199,6 +279,17 @@ COMING: dict[str, tuple[bytes, Any]] = {
     "binary": (http(200, b"\x89PNG\x00\x01", content_type="image/png"), "(6 bytes that are no text)"),
     "deep": (http(200, b"[" * 100_000, content_type="application/json"), "[" * 100_000),
     "packed": (http(200, gzip.compress(b'{"a":1}'), content_encoding="gzip"), {"a": 1}),
+    "deflated": (http(200, zlib.compress(b'{"a":1}'), content_encoding="Deflate"), {"a": 1}),
+    "deflated_bare": (http(200, zlib.compress(b'{"a":1}', wbits=-15), content_encoding="deflate"), {"a": 1}),
+    "packed_twice": (
+        http(200, gzip.compress(zlib.compress(b'{"a":1}')), content_encoding="deflate, identity, gzip"),
+        {"a": 1},
+    ),
+    "packed_and_large": (
+        http(200, gzip.compress(b"x" * 300_000), content_encoding="gzip", content_type="text/plain"),
+        "x" * 300_000,
+    ),
+    "packed_as_nobody_knows": (http(200, b"abc", content_encoding="br", content_type="text/plain"), "abc"),
 }
 
 
@@ -218,10 +309,32 @@ async def test_a_large_body_is_cut_and_says_so() -> None:
         assert (len(result.output["body"]), "1000 bytes" in result.output["truncated"]) == (1000, True)
 
 
-async def test_a_damaged_body_is_the_tools_own_error() -> None:
-    async with serving(http(200, b"no gzip", content_encoding="gzip")) as server:
-        result = await asked(server)
-    assert (result.success, "damaged" in str(result.error)) == (False, True)
+PACKED = gzip.compress(json.dumps(list(range(2000))).encode())
+EARLY = "damaged: it ends too early"
+DAMAGED: dict[str, tuple[Any, str]] = {
+    "no_gzip": (http(200, b"no gzip", content_encoding="gzip"), "damaged"),
+    "wrong_sum": (http(200, PACKED[:-8] + b"12345678", content_encoding="gzip"), "damaged"),
+    "packed_half": (http(200, PACKED[:1000], content_encoding="gzip"), EARLY),
+    "deflated_half": (http(200, zlib.compress(b"x" * 999)[:9], content_encoding="deflate"), EARLY),
+    "packed_twice_half": (http(200, gzip.compress(PACKED[:1000]), content_encoding="gzip, gzip"), EARLY),
+    "packed_again_and_again": (http(200, b"x", content_encoding="gzip, " * 9 + "gzip"), "packed 10 times"),
+    "half": (half, "broke off its answer"),
+}
+
+
+@pytest.mark.parametrize(("answer", "told"), DAMAGED.values(), ids=DAMAGED)
+async def test_a_damaged_answer_is_an_error_and_leaves_a_write_in_doubt(answer: Any, told: str) -> None:
+    async with serving(answer) as server:
+        read, written = await asked(server), await asked(server, "POST")
+    assert (read.success, written.success, len(server.requests)) == (False, False, 2)
+    assert told in str(read.error)
+    assert told in str(written.error)
+    assert written.metadata.get("cut_off")
+
+
+async def test_an_answer_without_a_body_is_not_damaged() -> None:
+    async with serving(http(204, b"", content_encoding="gzip")) as server:
+        assert (await asked(server)).success
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])

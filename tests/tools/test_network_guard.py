@@ -202,3 +202,29 @@ async def test_a_name_that_nobody_knows_may_be_known_later() -> None:
     with pytest.raises(NetworkError, match="cannot be found") as caught:
         await NetworkGuard(resolve=unknown).addresses("name.example", 80)
     assert caught.value.transient
+
+
+TOKENS: dict[tuple[str, tuple[int, ...] | None, bool], str | None] = {
+    ("https://a.example/", None, False): PUBLIC,
+    ("https://a.example:8443/", (8443,), False): PUBLIC,
+    ("https://a.example:8443/", None, False): None,
+    ("http://a.example/", None, False): None,
+    ("http://a.example/", (80,), False): None,
+    ("http://a.example/", None, True): PRIVATE,
+    ("https://a.example:8443/", None, True): PRIVATE,
+}
+
+
+@pytest.mark.parametrize(("url", "ports", "intranet", "reached"), [(*key, to) for key, to in TOKENS.items()])
+async def test_a_token_goes_by_https_to_a_known_port_or_to_an_intranet_that_is_meant(
+    url: str, ports: Sequence[int] | None, intranet: bool, reached: str | None
+) -> None:
+    cidrs = ["10.0.0.0/24"] if intranet else []
+    for answer in (PUBLIC, PRIVATE):
+        guard = NetworkGuard.of(allow_cidrs=cidrs, allowed_ports=ports, resolve=answering(answer))
+        target = read_url(url)
+        if answer == reached:
+            assert await guard.for_token(url).addresses(target.host, target.port) == [answer]
+        else:
+            with pytest.raises(NetworkError):
+                await guard.for_token(url).addresses(target.host, target.port)

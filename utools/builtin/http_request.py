@@ -3,12 +3,16 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from utools.errors import ToolError
+from utools.guards.outgoing_secrets import secret_headers
 from utools.jsonvalue import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    from utools.guards.network import NetworkGuard
 
 METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 READS = METHODS[:3]
@@ -57,7 +61,8 @@ SCHEMA: dict[str, Any] = {
         "token_env": {
             "type": "string",
             "x-author": True,
-            "description": "The environment variable of a bearer token; needs allowed_domains.",
+            "description": "The environment variable of a bearer token; needs allowed_domains. It is sent over https, "
+            "to port 443 or one of allowed_ports; in allow_cidrs to any port, over http too.",
         },
     },
     "required": ["method", "url"],
@@ -65,17 +70,12 @@ SCHEMA: dict[str, Any] = {
 
 
 async def _execute(args: Args, context: ToolContext) -> ToolResult:
-    from utools.guards.network import NetworkGuard
     from utools.guards.transport import fetch
 
     method = args["method"]
     if method not in args.get("allowed_methods", METHODS):
         raise ToolError(f"the method {method} is not allowed here; allowed are {', '.join(args['allowed_methods'])}")
-    guard = NetworkGuard.of(
-        allowed_domains=args.get("allowed_domains"),
-        allow_cidrs=args.get("allow_cidrs", ()),
-        allowed_ports=args.get("allowed_ports"),
-    )
+    guard = _guard(args)
     content, kind = _content(args)
     headers = _headers(args, context, kind)
     url = _with_query(args["url"], args.get("query"))
@@ -86,6 +86,22 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
         output["truncated"] = f"only the first {limit} bytes of the body were read"
     passing = method in READS and (answer.status in PASSING or answer.status >= 500)
     return ToolResult(output=output, metadata={"transient": True} if passing else {})
+
+
+def _guard(args: Args) -> "NetworkGuard":
+    """What this call may reach: with a token, no more than may have it."""
+    from utools.guards.network import NetworkGuard
+
+    guard = NetworkGuard.of(
+        allowed_domains=args.get("allowed_domains"),
+        allow_cidrs=args.get("allow_cidrs", ()),
+        allowed_ports=args.get("allowed_ports"),
+    )
+    if "token_env" not in args:
+        return guard
+    if guard.domains is None:
+        raise ToolError("a token is sent only where allowed_domains says which hosts may have it")
+    return guard.for_token(args["url"])
 
 
 def read_body(headers: Mapping[str, str], body: bytes) -> Any:
@@ -127,11 +143,7 @@ def _headers(args: Args, context: ToolContext, kind: str | None) -> dict[str, st
         headers[name.lower()] = value
     if args["method"] not in READS and context.idempotency_key:
         headers.setdefault("idempotency-key", context.idempotency_key)
-    if "token_env" in args:
-        if args.get("allowed_domains") is None:
-            raise ToolError("a token is sent only where allowed_domains says which hosts may have it")
-        headers["authorization"] = f"Bearer {context.secret(args['token_env'])}"
-    return headers
+    return headers | secret_headers(context.secret, args.get("token_env"), {})
 
 
 def _with_query(url: str, query: Mapping[str, str] | None) -> str:

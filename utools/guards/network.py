@@ -8,7 +8,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ LONGEST_URL = 8192
 NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f\\]|%(?![0-9A-Fa-f]{2})")
 """White space, control characters and backslashes, which parsers read in different ways, and a lone percent sign."""
 BRACKETED = re.compile(r"\[[0-9A-Fa-f:.]+\](:\d+)?")
+WITH_A_TOKEN = "a request with a token goes over https to port 443 or one of allowed_ports, or to allow_cidrs"
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 NUMERIC = re.compile(r"\d+|0x[0-9a-f]*")
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -49,12 +50,14 @@ class NetworkGuard:
     """What a tool may reach: by default every public host on any port.
 
     `domains` are host names, `*.example.com` for what is below one; None allows all. `cidrs` are networks that may be
-    reached although they are not public; with them, and no `domains`, public hosts may be reached as well.
+    reached although they are not public; with them, and no `domains`, public hosts may be reached as well, unless
+    `public` is false.
     """
 
     domains: Sequence[str] | None = None
     cidrs: Sequence[Network] = ()
     ports: frozenset[int] | None = None
+    public: bool = True
     resolve: Resolve = field(default=system_resolve, compare=False)
 
     @classmethod
@@ -69,7 +72,7 @@ class NetworkGuard:
         """A guard from an author's words; DefinitionError for a domain or a network that is none."""
         domains = None if allowed_domains is None else tuple(_domain(each) for each in allowed_domains)
         ports = None if allowed_ports is None else frozenset(allowed_ports)
-        return cls(domains, tuple(_network(each) for each in allow_cidrs), ports, resolve)
+        return cls(domains, tuple(_network(each) for each in allow_cidrs), ports, resolve=resolve)
 
     def target(self, url: str) -> Target:
         """Where a URL leads, if it may; NetworkError says what is wrong with it, or what is not allowed."""
@@ -80,6 +83,19 @@ class NetworkGuard:
             raise NetworkError(f"the port {target.port} is not allowed")
         return target
 
+    def for_token(self, url: str) -> "NetworkGuard":
+        """The guard of a request that carries a token to this URL: nobody on the way may read it.
+
+        A token goes over https, to port 443 or a port of `ports`; else to addresses of `cidrs` alone, which are looked
+        at as they are connected to. NetworkError where it may not go.
+        """
+        target = self.target(url)
+        if target.scheme == "https" and (target.port == PORTS["https"] or self.ports is not None):
+            return self
+        if not self.cidrs:
+            raise NetworkError(f"{target.scheme}://{target.host}:{target.port} is not asked: {WITH_A_TOKEN}")
+        return replace(self, public=False)
+
     async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses of a host, all of them checked; NetworkError if one of them may not be reached."""
         try:
@@ -88,8 +104,12 @@ class NetworkGuard:
             found = await self._resolved(host, port)
         nat64 = await self._nat64() if any(isinstance(each, IPv6Address) for each in found) else ()
         for address in found:
-            if not is_public(address, nat64=nat64) and not is_within(address, self.cidrs, nat64=nat64):
+            if is_within(address, self.cidrs, nat64=nat64):
+                continue
+            if not is_public(address, nat64=nat64):
                 raise NetworkError(f"{host} leads to {address}, which is no public address and not allowed")
+            if not self.public:
+                raise NetworkError(f"{host} leads to {address}, outside of allow_cidrs: {WITH_A_TOKEN}")
         return [str(address) for address in found]
 
     async def _resolved(self, host: str, port: int) -> list[Address]:

@@ -15,6 +15,7 @@ import httpx2
 
 from utools.errors import NetworkError, ToolError
 from utools.guards.network import NetworkGuard
+from utools.guards.packed import Damaged, Unpacked
 
 REDIRECTS = 5
 READS = ("GET", "HEAD", "OPTIONS")
@@ -60,7 +61,7 @@ async def fetch(
                     if following is None:
                         body, truncated = await _body(response, limit)
                         return Fetched(response.status_code, dict(response.headers), body, str(request.url), truncated)
-                request = _redirected(guard, client, request, following)
+                request = _redirected(guard, request, following)
             raise ToolError(f"more than {redirects} redirects were followed")
         except ToolError as error:
             if not heard:
@@ -122,7 +123,7 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
         raise ConnectionResetError(f"{host} gave no answer: {_why(error)}") from None
     try:
         yield response
-    except httpx2.DecodingError as error:
+    except Damaged as error:
         raise ToolError(f"the answer of {host} is damaged: {error}") from None
     except httpx2.TransportError as error:
         raise ConnectionResetError(f"{host} broke off its answer: {_why(error)}") from None
@@ -131,17 +132,17 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
 
 
 async def _body(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
-    read = bytearray()
-    async for piece in response.aiter_bytes():
-        read += piece
-        if len(read) > limit:
-            return bytes(read[:limit]), True
+    read, unpacked = bytearray(), Unpacked(response.headers.get("content-encoding", ""))
+    async for packed in response.aiter_raw():
+        for piece in unpacked.more(packed):
+            read += piece
+            if len(read) > limit:
+                return bytes(read[:limit]), True
+    unpacked.end()
     return bytes(read), False
 
 
-def _redirected(
-    guard: NetworkGuard, client: httpx2.AsyncClient, request: httpx2.Request, following: httpx2.Request
-) -> httpx2.Request:
+def _redirected(guard: NetworkGuard, request: httpx2.Request, following: httpx2.Request) -> httpx2.Request:
     """The request to where a redirect leads, checked like the first; another host gets none of its secrets."""
     url = _checked(guard, str(following.url))
     if (url.scheme, url.host, url.port) != (request.url.scheme, request.url.host, request.url.port):
