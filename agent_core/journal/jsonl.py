@@ -31,7 +31,7 @@ class JsonlJournal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        keep(self.path)
+        keep(self.path, store=True)
         self._seen = _Seen(self.path)
         self._lock = Lock()
 

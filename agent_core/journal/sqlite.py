@@ -37,7 +37,7 @@ class SqliteJournal:
 
     def __init__(self, path: str | os.PathLike[str], *, durability: Literal["process", "power"] = "process") -> None:
         self.path = Path(path)
-        keep(self.path)
+        keep(self.path, store=True)
         self._synchronous = {"process": "NORMAL", "power": "FULL"}[durability]
         self._db: sqlite3.Connection | None = None
         self._laid_out = False

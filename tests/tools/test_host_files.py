@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from agent_core.journal.sqlite import SqliteJournal
+from utools.builtin.health import health
 from utools.context.store_sqlite import SqliteContextStore
 from utools.errors import SandboxError
 from utools.guards.host_files import keep
 from utools.guards.sandbox import Sandbox
 from utools.sources.document import read_document
 from utools.sources.python_object import loaded
+from utools.tool import ToolContext
 
 
 def _refused(root: Path, path: str, why: str) -> None:
@@ -42,11 +44,15 @@ def test_what_is_not_there_yet_is_kept_and_all_below_a_directory_and_what_fits_a
     Sandbox(tmp_path).write("agent-core.yaml.txt", b"mine")
 
 
-async def test_journals_and_conversations_are_kept(tmp_path: Path) -> None:
+async def test_journals_and_conversations_are_neither_written_nor_read(tmp_path: Path) -> None:
     SqliteJournal(tmp_path / "runs.db")
     await SqliteContextStore(tmp_path / "talks.db").turns("s")
     for path in ("runs.db", "runs.db-wal", "runs.db-journal", "talks.db", "talks.db-shm"):
         _refused(tmp_path, path, "says what this host does")
+        with pytest.raises(SandboxError, match="is a store of this host"):
+            Sandbox(tmp_path).open(path)
+    report = await health(tmp_path).execute({"targets": ["sqlite:talks.db"]}, ToolContext())
+    assert report["healthy"]
 
 
 def test_no_python_is_put_beside_python_that_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,7 +188,7 @@ def _sqlite(files: Sandbox, path: str) -> Detail:
     import sqlite3
     from contextlib import closing
 
-    with files.open(path) as file:
+    with files.open(path, stores=True) as file:
         # by its descriptor: what lies at the path may have changed since it was checked
         where = f"file:/dev/fd/{file.fileno()}?mode=ro&immutable=1"
         try:

@@ -84,7 +84,7 @@ class SqliteContextStore:
 
     def _connected(self) -> sqlite3.Connection:
         path = self._path or default_path()
-        keep(path)
+        keep(path, store=True)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
         try:

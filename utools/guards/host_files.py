@@ -1,6 +1,7 @@
 """Files that say what this host does, and are therefore written by no tool, wherever a tool's root lies.
 
-What is read to learn it says so here: definitions, host configuration, manifests, prompts, journals, databases.
+Whatever reads them says so here: definitions, host configuration, manifests, prompts. Stores, which hold what others
+have said, are not read by tools either.
 """
 
 import os
@@ -14,21 +15,30 @@ EXECUTABLE = 0o111
 
 _kept: set[str] = set()
 _patterns: set[str] = set()
+_stores: set[str] = set()
 
 
-def keep(path: str | os.PathLike[str]) -> None:
-    """From now on no tool of this process writes this file, anything below this directory, or what fits this glob."""
+def keep(path: str | os.PathLike[str], *, store: bool = False) -> None:
+    """From now on no tool of this process writes this file, anything below this directory, or what fits this glob.
+
+    A `store` is not read either.
+    """
     place = os.path.realpath(path).casefold()
     _kept.add(place)
+    if store:
+        _stores.add(place)
     if any(char in place for char in "*?["):
         _patterns.add(place)
 
 
+def is_store(path: Path) -> bool:
+    """Whether a resolved path is a journal or a database of this host."""
+    return _named(path) in _stores
+
+
 def why_kept(path: Path) -> str | None:
     """Why a resolved path is not written by tools; None where it may be."""
-    text = str(path).casefold()
-    for suffix in BESIDE_A_DATABASE:
-        text = text.removesuffix(suffix)
+    text = _named(path)
     named = any(str(place) in _kept for place in (text, *PurePath(text).parents))
     if named or any(fnmatchcase(text, pattern) for pattern in _patterns):
         return "says what this host does"
@@ -39,6 +49,14 @@ def why_kept(path: Path) -> str | None:
     except OSError:
         return None
     return "is a program" if executable else None
+
+
+def _named(path: Path) -> str:
+    """A path as it was kept: a database's, for what stands beside it while it is open."""
+    text = str(path).casefold()
+    for suffix in BESIDE_A_DATABASE:
+        text = text.removesuffix(suffix)
+    return text
 
 
 def _looked_through() -> set[str]:

@@ -15,7 +15,7 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from utools.errors import SandboxError
-from utools.guards.host_files import why_kept
+from utools.guards.host_files import is_store, why_kept
 
 FOLLOW_NONE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO must not hang
@@ -54,9 +54,11 @@ class Sandbox:
         except (ValueError, OSError):
             raise SandboxError(f"{path!r} does not lie inside the root directory of this tool") from None
 
-    def open(self, path: str) -> BinaryIO:
-        """Open a regular file for reading."""
+    def open(self, path: str, *, stores: bool = False) -> BinaryIO:
+        """Open a regular file for reading; one that holds what others have said only where `stores` are meant."""
         place = self.resolve(path)
+        if is_store(self._real_root() / place) and not stores:
+            raise SandboxError(f"{path!r} is a store of this host, and is not read by tools")
         try:
             descriptor = self._opened(place)
         except FileNotFoundError:
