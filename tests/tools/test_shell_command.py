@@ -66,6 +66,9 @@ LEADS_OUT = [
     ("curl -d *", ["curl", "-d", "@/etc/passwd"]),
     ("grep -f* *", ["grep", "-f/etc/passwd", "a"]),
     ("tar -C*", ["tar", "-C/etc"]),
+    ("tar -*", ["tar", "-C/etc"]),
+    ("tar -*", ["tar", "-C../x"]),
+    ("tar --*", ["tar", "--directory=/etc"]),
     ("x --a=*", ["x", "--a=b=/etc"]),
     ("scp *", ["scp", "host:/etc/passwd"]),
     ("cat *", ["cat", "a=../../x"]),
@@ -87,6 +90,91 @@ async def test_any_other_command_is_never_started(tmp_path: Path, argv: list[str
     result = await called(tmp_path, *argv, allow=ALLOWED)
     assert not result.success
     assert "is not allowed" in str(result.error)
+
+
+LINKED_OUT = [
+    ("cat *", "link"),
+    ("cat *", "./link"),
+    ("cat *", "below/link"),
+    ("cat *", "folder/passwd"),
+    ("cat *", "folder/not there"),
+    ("cat *", "dangling"),
+    ("cat *", "again"),
+    ("cat *", "a=b"),
+    ("cat ...", "link"),
+    ("cat below/*", "below/link"),
+    ("cat lin*", "link"),
+    ("cat --file=*", "--file=link"),
+    ("cat --file=*", "--file=a=b"),
+    ("cat --*", "--file=below/link"),
+    ("cat -f*", "-flink"),
+    ("cat -*", "-flink"),
+    ("cat *", "@link"),
+    ("cat *", "key=@link"),
+    ("cat *", "file:link"),
+    ("cat *", "here,link"),
+]
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A root with files, and with links to a directory beside it."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "below").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "passwd").write_text("sesame")
+    for name in ("here", "below/here"):
+        (root / name).write_text("mine")
+    for name in ("link", "below/link", "a=b"):
+        (root / name).symlink_to(outside / "passwd")
+    (root / "folder").symlink_to("../outside")
+    (root / "dangling").symlink_to(outside / "new")
+    (root / "again").symlink_to("link")
+    (root / "inside").symlink_to("below/here")
+    return root
+
+
+@pytest.mark.parametrize(("allowed", "word"), LINKED_OUT, ids=[" ".join(each) for each in LINKED_OUT])
+async def test_no_chosen_word_leads_out_by_a_link(linked: Path, allowed: str, word: str) -> None:
+    error = str((await called(linked, "cat", word, allow=[allowed])).error)
+    assert error == f"{word!r} leads out of the root directory of this tool, through a link; name a file inside it"
+
+
+@pytest.mark.parametrize("word", ["here", "inside", "below/here", "./below/../below/here"])
+async def test_a_link_within_the_root_and_what_the_author_wrote_are_followed(linked: Path, word: str) -> None:
+    allow = ["cat *", "cat ./below/../below/here"]
+    assert (await called(linked, "cat", word, allow=allow)).output["stdout"] == "mine"
+
+
+async def test_words_are_looked_up_from_where_the_command_runs(linked: Path) -> None:
+    (linked / "below" / "here").unlink()
+    (linked / "here").unlink()
+    (linked / "here").symlink_to("/etc/passwd")
+    assert "through a link" in str((await called(linked, "echo", "here", allow=["echo *"])).error)
+    assert (await called(linked, "echo", "here", allow=["echo *"], cwd="below")).output["stdout"] == "here\n"
+    assert "through a link" in str((await called(linked, "echo", "link", allow=["echo *"], cwd="below")).error)
+
+
+async def test_a_directory_outside_that_the_author_allows_is_not_left_by_a_link(linked: Path) -> None:
+    outside = linked.parent / "outside"
+    (outside / "same").symlink_to("passwd")
+    (outside / "away").symlink_to(linked.parent / "other")
+    (linked.parent / "other").write_text("no")
+    for allow in (f"cat {outside}/*", "cat ../outside/*"):
+        directory = allow.removeprefix("cat ").removesuffix("*")
+        assert (await called(linked, "cat", f"{directory}same", allow=[allow])).output["stdout"] == "sesame"
+        assert "through a link" in str((await called(linked, "cat", f"{directory}away", allow=[allow])).error)
+
+
+async def test_what_the_author_wrote_word_by_word_is_followed(linked: Path) -> None:
+    for allow in (["cat link"], ["cat *", "cat link"]):
+        assert (await called(linked, "cat", "link", allow=allow)).output["stdout"] == "sesame"
+
+
+@pytest.mark.parametrize("word", ["x" * 8192, "a/" * 4096, "=" * 8192, "x=,:@" * 1600, "here/" * 1600, "\ud800"])
+async def test_a_word_that_is_no_path_is_no_link(linked: Path, word: str) -> None:
+    (linked / "a").mkdir()
+    assert "through a link" not in str((await called(linked, "true", *[word] * 4, allow=["true ..."])).error)
 
 
 async def test_without_an_author_nothing_is_allowed(tmp_path: Path) -> None:

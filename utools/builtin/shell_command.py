@@ -1,10 +1,18 @@
-"""`shell_command`: commands that the author has allowed, word by word; no shell reads them."""
+"""`shell_command`: commands that the author has allowed, word by word; no shell reads them.
 
+No word that a model chose leads out of the root, as it is written or through a symlink. What a program that was allowed
+follows by itself, as `grep -r` follows what it finds and `tar -x` what it unpacks, cannot be told from its words: allow
+no program that follows links of a directory whose files are not to be trusted.
+"""
+
+import asyncio
 import os
 import re
 import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from itertools import accumulate, takewhile
+from pathlib import Path, PurePath
 from typing import Any
 
 from utools.errors import ToolError
@@ -12,6 +20,8 @@ from utools.guards.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext
 
 FIXED = re.compile(r"[^*?\[]*")
+SEPARATOR = re.compile("[=:,@]")
+LONGEST_PATH = 4096
 REST = "..."
 """As the last word of an allowed command: whatever further words, none of them too."""
 
@@ -23,10 +33,17 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
         from utools.guards.process import run
 
         argv, allowed = args["argv"], args.get("allow", [])
-        if not any(fits(argv, shlex.split(each)) for each in allowed):
+        fitting = [words for words in map(shlex.split, allowed) if fits(argv, words)]
+        if not fitting:
             offered = f"allowed are: {'; '.join(allowed)}" if allowed else "the workflow's author allows none"
             raise ToolError(f"the command {shlex.join(argv)!r} is not allowed; {offered}")
-        ran = await run(argv, cwd=Sandbox(root).directory(args.get("cwd", ".")))
+        sandbox = Sandbox(root)
+        top, cwd = sandbox.directory("."), sandbox.directory(args.get("cwd", "."))
+        out = await asyncio.to_thread(lambda: [linked_out(argv, words, cwd, top) for words in fitting])
+        if all(out):
+            where = "out of the root directory of this tool"
+            raise ToolError(f"{out[0]!r} leads {where}, through a link; name a file inside it")
+        ran = await run(argv, cwd=cwd)
         told: dict[str, Any] = {"exit_code": ran.exit_code, "stdout": ran.stdout, "stderr": ran.stderr}
         return {**told, "truncated": True} if ran.truncated else told
 
@@ -63,9 +80,44 @@ def fits(argv: Sequence[str], allowed: Sequence[str]) -> bool:
     """Whether a command is as an author has allowed it."""
     if any("\0" in word for word in argv) or not allowed:
         return False
-    words = [*allowed[:-1], *["*"] * (len(argv) - len(allowed) + 1)] if allowed[-1] == REST else allowed
+    words = _spread(allowed, len(argv))
     same_program = argv[0] == allowed[0]  # a pattern must not choose the program
     return same_program and len(argv) == len(words) and all(map(_word_fits, argv[1:], words[1:]))
+
+
+def linked_out(argv: Sequence[str], allowed: Sequence[str], cwd: Path, root: Path) -> str | None:
+    """The first word of a command that fits, other than the author's own, that leads out of the root by a symlink."""
+    pairs = zip(argv[1:], _spread(allowed, len(argv))[1:], strict=True)
+    return next((word for word, pattern in pairs if word != pattern and _is_linked_out(word, pattern, cwd, root)), None)
+
+
+def _spread(allowed: Sequence[str], count: int) -> Sequence[str]:
+    """The patterns of a command of so many words."""
+    return [*allowed[:-1], *["*"] * (count - len(allowed) + 1)] if allowed[-1] == REST else allowed
+
+
+def _is_linked_out(word: str, pattern: str, cwd: Path, root: Path) -> bool:
+    """Whether anything in a word, read as a path, leads through a link to outside of where its author lets it be."""
+    fixed = FIXED.match(pattern)[0]  # type: ignore[index] # it matches the empty text too
+    directory = os.path.dirname(SEPARATOR.split(fixed)[-1])
+    for path in _paths(word, fixed):
+        if _has_link(cwd, path):
+            within = os.path.realpath(cwd / directory) if _leads_out(path) else root
+            if not Path(os.path.realpath(cwd / path)).is_relative_to(within):
+                return True
+    return False
+
+
+def _paths(word: str, fixed: str) -> set[str]:
+    """What a program may take for a path: the word, what was chosen of it, the value of an option, and their parts."""
+    whole = {word, word[len(fixed) :], word.partition("=")[2], word[2:] if word.startswith("-") else ""}
+    return {path for text in whole for path in (text, *SEPARATOR.split(text)) if 0 < len(path) <= LONGEST_PATH}
+
+
+def _has_link(cwd: Path, path: str) -> bool:
+    """Whether there is a link on the way, as far as there is a way."""
+    steps = accumulate(PurePath(path).parts, os.path.join, initial=str(cwd))
+    return any(map(os.path.islink, takewhile(os.path.lexists, steps)))
 
 
 def _word_fits(word: str, pattern: str) -> bool:
@@ -73,8 +125,10 @@ def _word_fits(word: str, pattern: str) -> bool:
     if word == pattern:
         return True
     option = word.startswith("-") and not pattern.startswith("-")
-    chosen = word[len(FIXED.match(pattern)[0]) :]  # type: ignore[index] # it matches the empty text too
-    return fnmatchcase(word, pattern) and not option and not any(map(_leads_out, re.split("[=:,@]", chosen)))
+    fixed = FIXED.match(pattern)[0]  # type: ignore[index] # it matches the empty text too
+    value = word[2:] if fixed == "-" else ""
+    parts = [*SEPARATOR.split(word[len(fixed) :]), *SEPARATOR.split(value)]
+    return fnmatchcase(word, pattern) and not option and not any(map(_leads_out, parts))
 
 
 def _leads_out(part: str) -> bool:
