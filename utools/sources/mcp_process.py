@@ -67,9 +67,8 @@ async def over_pipes(command: Sequence[str], env: Mapping[str, str], cwd: Path, 
     )
     arriving, reads = anyio.create_memory_object_stream[Any](0)
     writes, leaving = anyio.create_memory_object_stream[Any](0)
-    tasks = [
-        asyncio.create_task(each) for each in (_heard(process, arriving, watch), _told(process, leaving, arriving))
-    ]
+    hearing = asyncio.create_task(_heard(process, arriving, watch))
+    telling = asyncio.create_task(_told(process, leaving, arriving))
     try:
         yield Watched(reads, watch), writes
     finally:
