@@ -41,6 +41,42 @@ def test_keys_and_values_at_any_depth_are_replaced() -> None:
     assert Redactor({"T": "xyz123"}).value(value) == expected
 
 
+SEVERAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "two": ({"secret1": 1, "c2VjcmV0MQ": 2}, {"[redacted:K]": 1, "[redacted:K] 2": 2}),
+    "three": (
+        {"secret1": 1, "b": 2, "c2VjcmV0MQ": 3, "c2VjcmV0MQ==": 4},
+        {"[redacted:K]": 1, "b": 2, "[redacted:K] 2": 3, "[redacted:K] 3": 4},
+    ),
+    "one is called so": ({"secret1": 1, "[redacted:K]": 2}, {"[redacted:K] 2": 1, "[redacted:K]": 2}),
+    "the second is called so": (
+        {"[redacted:K] 2": 0, "secret1": 1, "c2VjcmV0MQ": 2},
+        {"[redacted:K] 2": 0, "[redacted:K]": 1, "[redacted:K] 3": 2},
+    ),
+    "within others": (
+        {"a secret1": {"secret1": 1, "c2VjcmV0MQ": "secret1"}, "a c2VjcmV0MQ": []},
+        {"a [redacted:K]": {"[redacted:K]": 1, "[redacted:K] 2": "[redacted:K]"}, "a [redacted:K] 2": []},
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), SEVERAL.values(), ids=SEVERAL)
+def test_keys_that_become_the_same_are_told_apart(value: dict[str, Any], expected: dict[str, Any]) -> None:
+    told = Redactor({"K": "secret1"}).value(value)
+    assert list(told.items()) == list(expected.items())
+
+
+def test_two_keys_of_one_format_are_told_apart() -> None:
+    value = {f"AKIA{'A' * 15}{each}": each for each in "AB"}
+    assert Redactor({}, formats=True).value(value) == {"[redacted:aws]": "A", "[redacted:aws] 2": "B"}
+
+
+def test_a_great_many_keys_that_become_the_same_are_told_apart_in_a_moment() -> None:
+    value = {f"{'secret1' * count}": count for count in range(1, 400)} | {f"AKIA{n:016d}": n for n in range(20_000)}
+    told = Redactor({"K": "secret1"}, formats=True).value(value)
+    assert list(told.values()) == list(value.values())
+    assert "[redacted:aws] 20000" in told
+
+
 def test_longest_secret_goes_first() -> None:
     redactor = Redactor({"A": "abcdef", "B": "abcdefgh"})
     assert redactor.text("abcdefgh abcdef") == "[redacted:B] [redacted:A]"

@@ -4,7 +4,8 @@ import base64
 import json
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -101,10 +102,24 @@ class Redactor:
                 items = [self._cleaned(each) for each in value]
                 return value if all(map(operator.is_, items, value)) else items
             case dict():
-                pairs = {self._cleaned(key): self._cleaned(each) for key, each in value.items()}
+                clean_keys = [self._cleaned(key) for key in value]
+                pairs = dict(zip(_distinct(clean_keys, value), map(self._cleaned, value.values()), strict=True))
                 same = all(map(operator.is_, pairs.values(), value.values())) and pairs.keys() == value.keys()
                 return value if same else pairs
         return value
+
+
+def _distinct(clean: Sequence[Any], keys: Iterable[Any]) -> Iterator[Any]:
+    """The cleaned keys of an object: those that became the same are numbered, from 2; the others keep their names."""
+    pairs = list(zip(clean, keys, strict=True))
+    taken = {key for name, key in pairs if name is key}
+    numbers: dict[str, Iterator[int]] = {}
+    for name, key in pairs:
+        told = name
+        while name is not key and told in taken:
+            told = f"{name} {next(numbers.setdefault(name, count(2)))}"
+        taken.add(told)
+        yield told
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
