@@ -167,9 +167,9 @@ class Door:
     async def _attempts(self, call: ToolCall, op: Act) -> ToolResult:
         """The answer that is kept of such a call, or the call itself."""
         context, config = self._context(call, op), filled(call.config, call.fills, self.secrets)
-        tool, made = self.registry.get(call.tool), partial(self._made, call, op, config, context)
+        tool, made = self.registry.get(call.tool), partial(self._made, call, op, config)
         if tool.cache is None or call.effect != "read":
-            return await made()
+            return await made(context)
         return await self.registry.calls.answers.answer(tool, config, context, made, self.redactor.value)
 
     async def _made(self, call: ToolCall, op: Act, config: Json, context: ToolContext) -> ToolResult:

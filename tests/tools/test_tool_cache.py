@@ -1,25 +1,31 @@
 """Kept answers: a tool that reads is not called again while they are fresh, and nobody is told what is not true."""
 
 import asyncio
+import hmac
+import json
 import subprocess
 import sys
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
 from call_stores import Backend, in_fake_redis, in_memory, in_redis
+from loopback import http, serving
 from redis_server import RealServer, real_server
 
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.models import ScriptedModel
 from agent_core.secrets import Secrets
 from utools import Tool, ToolContext, ToolError, ToolRegistry
-from utools.calls.cache import LARGEST, key_of
+from utools.calls.cache import LARGEST, key_of, stretched
 from utools.calls.shared import SharedCalls
 from utools.calls.store_memory import MemoryCallStore
 from utools.calls.store_redis import RedisCallStore
 from utools.redis_server import RedisServer
+from utools.sources.manifest import manifest_tools
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {}, "token": {"type": "string"}}}
 DONE = '{"type": "final", "thought": "", "answer": "done"}'
@@ -200,6 +206,140 @@ async def test_another_tool_or_another_version_of_it_has_answers_of_its_own() ->
     assert "hunter2" not in key_of(made(), {"token": "hunter2"})
 
 
+MANIFEST: dict[str, Any] = {
+    "code": "look",
+    "description": "Looks.",
+    "schema": {"type": "object", "properties": {"q": {"type": "string"}}},
+    "cache": {"ttl": 60},
+}
+HTTP = {"url": "https://one.example/{{q}}"}
+OTHER_MANIFESTS: dict[str, dict[str, Any]] = {
+    "url": {"http": {"url": "https://two.example/{{q}}"}},
+    "header": {"http": {**HTTP, "headers": {"X-Tenant": "b"}}},
+    "secret": {"http": {**HTTP, "token_env": "TOKEN"}},
+    "null_body": {"http": {**HTTP, "json": None, "method": "POST"}, "effect": "read"},
+    "no_body": {"http": {**HTTP, "method": "POST"}, "effect": "read"},
+    "command": {"command": {"argv": ["echo", "{{q}}"]}, "effect": "read"},
+    "other_command": {"command": {"argv": ["printf", "{{q}}"]}, "effect": "read"},
+    "program_beside_it": {"command": {"argv": ["./run.sh", "{{q}}"]}, "effect": "read"},
+    "python": {"python": "desk.py:look", "effect": "read"},
+}
+
+
+def manifest(home: Path, **keys: Any) -> Tool:
+    path = home / "look.json"
+    path.write_text(json.dumps({**MANIFEST, **keys}))
+    (tool,) = manifest_tools(path, root=home, trusted=True)
+    return tool
+
+
+def test_every_content_of_a_manifest_has_answers_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "desk.py").write_text("def look(q: str) -> str:\n    return q\n")
+    tools = [manifest(tmp_path, http=HTTP), *(manifest(tmp_path, **keys) for keys in OTHER_MANIFESTS.values())]
+    assert len({key_of(each, {"q": "x"}) for each in tools}) == len(tools)
+    again = manifest(tmp_path, http=dict(reversed(HTTP.items())))
+    assert key_of(again, {"q": "x"}) == key_of(tools[0], {"q": "x"})
+
+
+@pytest.mark.parametrize(
+    ("file", "keys"),
+    [("run.sh", OTHER_MANIFESTS["program_beside_it"]), ("desk.py", OTHER_MANIFESTS["python"])],
+    ids=["command", "python"],
+)
+def test_a_program_beside_a_manifest_that_was_edited_has_answers_of_its_own(
+    tmp_path: Path, file: str, keys: dict[str, Any]
+) -> None:
+    (tmp_path / file).write_text("def look(q: str) -> str:\n    return q\n")
+    before = manifest(tmp_path, **keys).fingerprint
+    assert manifest(tmp_path, **keys).fingerprint == before
+    (tmp_path / file).write_text("def look(q: str) -> str:\n    return q + q\n")
+    assert manifest(tmp_path, **keys).fingerprint != before
+
+
+def test_equal_manifests_are_one_version_wherever_they_lie(tmp_path: Path) -> None:
+    homes = [tmp_path / "a", tmp_path / "b"]
+    for home in homes:
+        home.mkdir()
+        (home / "run.sh").write_text("#!/bin/sh\n")
+    for keys in ({"http": HTTP}, OTHER_MANIFESTS["program_beside_it"]):
+        assert len({manifest(home, **keys).fingerprint for home in homes}) == 1
+
+
+async def test_a_manifest_whose_url_was_edited_is_asked_anew(tmp_path: Path) -> None:
+    calls = SharedCalls()
+    async with serving(http(200, "old")) as old, serving(http(200, "new")) as new:
+        said = []
+        for server in (old, old, new, old):
+            call = {"url": f"http://127.0.0.1:{server.port}/", "allow_cidrs": ["127.0.0.1/32"]}
+            registry = ToolRegistry([manifest(tmp_path, http=call)], calls=calls)
+            output = await run_agent(CONFIG, registry=registry, model=ScriptedModel([ask(), DONE]))
+            said += seen(output)
+    assert said == [("old", False), ("old", True), ("new", False), ("old", True)]
+
+
+async def test_the_journal_tells_which_version_of_a_manifest_a_run_had(tmp_path: Path) -> None:
+    tool, journal = manifest(tmp_path, http=HTTP), MemoryJournal()
+    await run_agent(CONFIG, registry=ToolRegistry([tool]), model=ScriptedModel([DONE]), journal=journal, run_id="r")
+    told = str(journal.load("r")["agent"][0].record())
+    assert str(tool.fingerprint) in told
+    assert "one.example" not in told
+
+
+class Tenant(Look):
+    """The tool `look`, which asks for the secret TOKEN and tells whose it is."""
+
+    def __init__(self, calls: SharedCalls, value: str | None, *, once: bool = False) -> None:
+        super().__init__(calls)
+        self.secrets = Secrets(["TOKEN"], env={} if value is None else {"TOKEN": value})
+        self.once = once
+
+    async def execute(self, args: dict[str, Any], context: ToolContext) -> Any:
+        self.append(args)
+        if self.once and len(self) > 1:
+            return {"of": "the same"}
+        try:
+            return {"of": context.secret("TOKEN")[:3]}
+        except ToolError:
+            return {"of": "nobody"}
+
+    async def told(self, *replies: str) -> Any:
+        return seen(await run(self, *(replies or [ask()]), secrets=self.secrets))
+
+
+async def test_an_answer_is_kept_for_those_alone_who_have_the_same_secret(backend: Backend) -> None:
+    calls = SharedCalls(backend.store)
+    one, two, none = (Tenant(calls, value) for value in ("one-of-the-tenants", "two-of-the-tenants", None))
+    for each, name in ((one, "one"), (two, "two"), (none, "nobody")):
+        told = f'{{"of":"{name}"}}'
+        assert await each.told() == [(told, False)]
+        assert await each.told() == [(told, True)]
+    assert await Tenant(SharedCalls(backend.store), "two-of-the-tenants").told() == [('{"of":"two"}', True)]
+    assert [len(each) for each in (one, two, none)] == [1, 1, 1]
+
+
+async def test_a_secret_that_a_tool_asked_for_once_binds_all_its_answers() -> None:
+    store = MemoryCallStore()
+    one = Tenant(SharedCalls(store), "one-of-the-tenants", once=True)
+    assert [cached for _, cached in await one.told(ask('"a"'), ask('"b"'), ask('"b"'))] == [False, False, True]
+    two = Tenant(SharedCalls(store), "two-of-the-tenants")
+    assert await two.told(ask('"b"')) == [('{"of":"two"}', False)]
+
+
+async def test_what_is_kept_gives_no_quick_test_of_a_guessed_secret(redis_server: RealServer) -> None:
+    calls = SharedCalls(RedisCallStore(RedisServer(redis_server.url)))
+    await Tenant(calls, "hunter2-hunter2").told()
+    keys = sorted(key.decode().rpartition(":")[2] for key in redis_server.client.scan_iter())
+    base, sealed = keys if b"secrets" in redis_server.client.get(f"agent-core:calls:answer:{keys[0]}") else keys[::-1]
+    assert base == key_of(Tenant(calls, None).registry.get("look"), {"q": "x"})
+    guess = json.dumps([["TOKEN", "hunter2-hunter2"]]).encode()
+    for quick in (guess, b"hunter2-hunter2", sha256(guess).digest(), sha256(b"hunter2-hunter2").digest()):
+        assert hmac.digest(quick, base.encode(), "sha256").hex() != sealed
+    begun = perf_counter()
+    stretched(guess.decode() + " ")
+    assert perf_counter() - begun > 0.005
+
+
 async def test_no_secret_stands_in_what_redis_keeps(redis_server: RealServer) -> None:
     secrets = Secrets(["TOKEN"], env={"TOKEN": "hunter2-hunter2"})
     look = Look(SharedCalls(RedisCallStore(RedisServer(redis_server.url))))
@@ -226,7 +366,7 @@ async def test_what_another_program_put_there_is_not_an_answer(redis_server: Rea
     look = Look(SharedCalls(RedisCallStore(RedisServer(redis_server.url))))
     await run(look, ask())
     (key,) = redis_server.client.scan_iter()
-    for planted in (b"no json", b"\xff"):
+    for planted in (b"no json", b"\xff", b"[]", b'{"secrets": 5}', b'{"secrets": [["x"]]}', b'{"secrets": ["x"]}'):
         redis_server.client.set(key, planted)
         assert [cached for _, cached in seen(await run(look, ask()))] == [False]
 

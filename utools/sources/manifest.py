@@ -14,6 +14,7 @@ from utools.schema import ConfigSchema
 from utools.sources.document import Document, Place, read_document
 from utools.sources.manifest_command import Command
 from utools.sources.manifest_http import HttpCall
+from utools.sources.manifest_version import fingerprint
 from utools.sources.placeholder import names_in
 from utools.sources.python_object import loaded
 from utools.tool import Args, Execute, Tool, ToolContext
@@ -86,6 +87,7 @@ def _tool(document: Document, entry: Any, place: Place, root: Path, trusted: boo
         "idempotent": manifest.idempotent or (made is not None and made.idempotent),
         "output_schema": manifest.output_schema or (made.output_schema if made else None),
         "cache": manifest.cache or (made.cache if made else None),
+        "fingerprint": fingerprint(manifest, base),
     }
     try:
         if made is not None:

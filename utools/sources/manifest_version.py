@@ -1,0 +1,42 @@
+"""Which version of a tool a manifest makes: by what the manifest says, and the program that it names beside itself."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from utools.sources.manifest import Manifest
+
+
+def fingerprint(manifest: "Manifest", base: Path) -> str:
+    """SHA-256 over the manifest, whatever the order of its keys, and the files that do what it says.
+
+    It is the same wherever the manifest lies. What such a file reads or imports in turn does not count.
+    """
+    said = manifest.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    programs = [_content(path) for path in _programs(manifest, base)]
+    text = json.dumps([said, programs], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def _programs(manifest: "Manifest", base: Path) -> Iterator[Path]:
+    """A program or a Python file named by its path, and the file of a module that is loaded."""
+    if manifest.command is not None and os.sep in manifest.command.argv[0]:
+        yield base / manifest.command.argv[0]
+    if manifest.python is not None:
+        module = manifest.python.rpartition(":")[0]
+        file = base / module if module.endswith(".py") else getattr(sys.modules.get(module), "__file__", None)
+        if file is not None:
+            yield Path(file)
+
+
+def _content(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:  # a program that is not there yet, or may only be run
+        return None
