@@ -101,7 +101,9 @@ async def test_json_keeps_the_types_of_values_and_leaves_out_what_was_not_given(
 
 BODIES: dict[str, tuple[dict[str, Any], bytes]] = {
     "form": ({"form": {"x": "{{a}}", "y": "{{b}}"}}, b"x=1%262"),
-    "raw": ({"body": "<{{a}}>", "content_type": "text/xml"}, b"<1&2>"),
+    "raw": ({"body": "<{{a}}>", "content_type": "text/markdown"}, b"<1&2>"),
+    "raw_whole": ({"body": "{{a}}", "content_type": "text/xml"}, b"1&2"),
+    "raw_fixed": ({"body": "<a/>", "content_type": "text/xml"}, b"<a/>"),
     "null": ({"json": None}, b"null"),
 }
 
@@ -357,7 +359,34 @@ schema:
 http:
   url: https://example.com/{{q}}
 """
+RAW = "http:\n  method: POST\n  content_type: {}\n  body: '<{{{{q}}}}>'"
 BAD: dict[str, tuple[str, str, int, str]] = {
+    "json_in_a_raw_body": (
+        "http:",
+        RAW.format("Application/JSON; charset=utf-8"),
+        10,
+        "http/body: takes {{q}} as it is, and a value could break out of Application/JSON; charset=utf-8; give the "
+        "body by `json`, or as one placeholder and nothing else (got '<{{q}}>')",
+    ),
+    "json_of_a_vendor": ("http:", RAW.format("application/problem+json"), 10, "give the body by `json`,"),
+    "json_lines": ("http:", RAW.format("application/x-ndjson"), 10, "give the body by `json`,"),
+    "xml_in_a_raw_body": ("http:", RAW.format("text/xml"), 10, "give the body by `json` or `form`,"),
+    "soap": ("http:", RAW.format("application/soap+xml"), 10, "give the body by `json` or `form`,"),
+    "form_in_a_raw_body": ("http:", RAW.format("application/x-www-form-urlencoded"), 10, "give the body by `form`,"),
+    "parts_in_a_raw_body": ("http:", RAW.format("multipart/form-data"), 10, "give the body by `form`,"),
+    "json_by_its_header": (
+        "http:",
+        RAW.format("text/plain") + "\n  headers: {Content-type: application/json}",
+        10,
+        "give the body by `json`,",
+    ),
+    "a_type_of_the_models": (
+        "http:",
+        RAW.format("text/plain") + "\n  headers: {content-type: 'text/{{q}}'}",
+        10,
+        "could break out of text/{{q}};",
+    ),
+    "a_content_type_with_an_argument": ("http:", RAW.format("'{{q}}'"), 9, "the content type must be fixed"),
     "unknown_key": ("code: lookup", "code: lookup\ncoed: x", 2, "coed: unknown key; there are code, "),
     "no_code": ("code: lookup\n", "", 1, "code: this key is required"),
     "bad_code": ("code: lookup", "code: look up", 1, "(got 'look up')"),

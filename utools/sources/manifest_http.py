@@ -3,7 +3,7 @@
 import json
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from utools.builtin.http_request import READS
 from utools.errors import NetworkError
@@ -22,11 +22,13 @@ from utools.sources.http_call import (
     result_of,
     send,
 )
-from utools.sources.placeholder import ABSENT, PLACEHOLDER, as_text, filled, names_in, value_of
+from utools.sources.placeholder import ABSENT, PLACEHOLDER, as_text, filled, names_in, value_of, whole
 from utools.tool import Args, Execute, ToolContext, ToolResult
 
 Method = Literal["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 BODIES = ("json", "form", "body")
+STRUCTURED = {"json": "`json`", "form": "`form`", "xml": "`json` or `form`", "html": "`json` or `form`"}
+"""Parts of the content types whose syntax a value could break, and what encodes it instead."""
 
 
 class HttpCall(Reach):
@@ -40,8 +42,8 @@ class HttpCall(Reach):
     headers: dict[HeaderName, str] = Field(default={})
     json_: Any = Field(None, alias="json")
     form: dict[str, str] | None = None
-    body: str | None = None
     content_type: str | None = None
+    body: str | None = None
 
     @field_validator("url")
     @classmethod
@@ -57,6 +59,27 @@ class HttpCall(Reach):
     @classmethod
     def _own_headers(cls, value: dict[str, str]) -> dict[str, str]:
         return {check_header(name): each for name, each in value.items()}
+
+    @field_validator("content_type")
+    @classmethod
+    def _fixed_type(cls, value: str | None) -> str | None:
+        if any(names_in(value)):
+            raise ValueError("the content type must be fixed: it takes no argument")
+        return value
+
+    @field_validator("body")
+    @classmethod
+    def _unstructured(cls, value: str | None, others: ValidationInfo) -> str | None:
+        """A raw body takes values as they are: one that has a syntax they could break is all fixed, or all a value."""
+        name = next(names_in(value), None)
+        if value is None or name is None or whole(value) is not None:
+            return value
+        headers = {key.lower(): each for key, each in others.data.get("headers", {}).items()}
+        for kind in (others.data.get("content_type"), headers.get("content-type")):
+            if kind is not None and (instead := _instead_of_raw(kind)):
+                told = f"takes {{{{{name}}}}} as it is, and a value could break out of {kind}"
+                raise ValueError(f"{told}; give the body by {instead}, or as one placeholder and nothing else")
+        return value
 
     @model_validator(mode="after")
     def _one_body(self) -> "HttpCall":
@@ -78,6 +101,13 @@ class HttpCall(Reach):
             return result_of(await send(request_of(self, args), self, context), reads=reads)
 
         return execute
+
+
+def _instead_of_raw(content_type: str) -> str | None:
+    """What encodes values for such a content type; None for one that is plain text."""
+    bare = content_type.partition(";")[0].strip().lower()
+    found = next((instead for part, instead in STRUCTURED.items() if part in bare), None)
+    return "`json` or `form`" if found is None and any(names_in(content_type)) else found
 
 
 def request_of(call: HttpCall, args: Args) -> Request:
