@@ -1,6 +1,7 @@
 """Manifests: what the three kinds do, what no value can do to them, and what is said of a bad one."""
 
 import asyncio
+import gzip
 import json
 import sys
 import time
@@ -13,7 +14,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import Loopback, hang_up, http, serving, silence
+from loopback import Loopback, half, hang_up, http, serving, silence
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.errors import ToolError
@@ -197,6 +198,52 @@ async def test_a_redirect_to_another_host_is_not_followed(load: Load) -> None:
             result = await asked(load, server, {}, token_env="T")
     assert other.requests == []
     assert "localhost" in str(result.error)
+
+
+async def test_a_redirect_to_another_host_that_is_allowed_gets_no_secret(load: Load) -> None:
+    call = {"token_env": "T", "secret_headers": {"X-Key": "K"}, "headers": {"X-A": "1"}}
+    reach = {"allow_cidrs": ["127.0.0.0/8", "::1/128"], "allowed_domains": ["localhost"]}
+    async with serving(http(200, {"here": True})) as other:
+        for place in (f"http://localhost:{other.port}/", f"http://127.0.0.1:{other.port}/"):
+            async with serving(http(302, location="/again"), http(302, location=place)) as server:
+                assert (await asked(load, server, {}, **call, **reach)).success
+            assert [{"authorization", "x-key", "x-a"} <= each.headers.keys() for each in server.requests] == [True] * 2
+    assert len(other.requests) == 2
+    for request in other.requests:
+        assert not {"authorization", "x-key", "x-a"} & request.headers.keys()
+
+
+async def test_a_secret_that_cannot_be_sent_is_told_by_its_name(load: Load) -> None:
+    registry = load(schema=schema(), http={"url": "https://example.com/", "secret_headers": {"X-Key": "KEY"}})
+    result = await registry.execute("tool", {}, ToolContext(secret=lambda name: f"{TOKEN}\r\nX-Two: 2"))
+    assert "the secret KEY cannot be sent in the header x-key: it holds a line break" in str(result.error)
+    assert TOKEN not in str(result.error)
+
+
+DAMAGED: dict[str, Any] = {
+    "no_gzip": http(200, b"no gzip", content_encoding="gzip"),
+    "packed_half": http(200, gzip.compress(b"[1, 2, 3]")[:-9], content_encoding="gzip"),
+    "half": half,
+}
+
+
+@pytest.mark.parametrize("reply", DAMAGED.values(), ids=DAMAGED)
+async def test_a_write_whose_answer_is_damaged_is_in_doubt(load: Load, reply: Any) -> None:
+    async with serving(reply) as server:
+        result = await asked(load, server, {}, method="POST")
+    assert (result.success, result.metadata.get("cut_off")) == (False, True)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_an_answer_that_is_too_large_is_cut_or_leaves_a_checked_write_in_doubt(load: Load, method: str) -> None:
+    async with serving(http(200, ["x" * 5000])) as server:
+        cut = await asked(load, server, {}, method=method, max_bytes=1000)
+        assert (cut.success, "first 1000 bytes" in cut.output["truncated"]) == (True, True)
+        call = {"url": f"http://127.0.0.1:{server.port}/", "allow_cidrs": ["127.0.0.1/32"], "max_bytes": 1000}
+        registry = load(schema=schema(), output_schema={"type": "array"}, http={**call, "method": method})
+        checked = await registry.execute("tool", {}, context())
+    assert "the answer of the server is larger than 1000 bytes (max_bytes)" in str(checked.error)
+    assert checked.metadata == ({} if method == "GET" else {"cut_off": True})
 
 
 STATUS: dict[str, tuple[int, str, bool]] = {

@@ -1,5 +1,6 @@
 """Operations of an OpenAPI document as tools: their schemas, the requests they make, what is said of a bad document."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,32 @@ async def test_secrets_come_from_the_host_or_the_author(tmp_path: Path) -> None:
     args = {"article_id": "1", "token_env": "A", "token_header": "X-Api-Key"}
     _, server = await asked(tmp_path, "getArticle", args)
     assert server.requests[0].headers["x-api-key"] == f"A={TOKEN}"
+
+
+async def test_a_redirect_to_another_host_gets_no_secret(tmp_path: Path) -> None:
+    host: dict[str, Any] = {"token_env": "T", "secret_headers": {"X-Api-Key": "K"}}
+    async with serving(http(200, {"ok": True})) as other:
+        leads = http(307, location=f"http://127.0.0.1:{other.port}/")
+        result, server = await asked(tmp_path, "note", {"body": "hi"}, leads, **host)
+    assert result.success
+    assert {"authorization", "x-api-key", "idempotency-key"} <= server.requests[0].headers.keys()
+    assert not {"authorization", "x-api-key", "idempotency-key"} & other.requests[0].headers.keys()
+
+
+async def test_a_secret_that_cannot_be_sent_is_told_by_its_name(tmp_path: Path) -> None:
+    made = tools(tmp_path, token_env="T")
+    context = ToolContext(secret=lambda name: f"{TOKEN}\n")
+    result = await ToolRegistry(made.values()).execute("shop.get_search", {"q": "x"}, context)
+    assert "the secret T cannot be sent in the header authorization: it holds a line break" in str(result.error)
+    assert TOKEN not in str(result.error)
+
+
+async def test_a_write_whose_answer_is_damaged_is_in_doubt(tmp_path: Path) -> None:
+    damaged = http(200, gzip.compress(b"[1, 2, 3]")[:-9], content_encoding="gzip")
+    read, _ = await asked(tmp_path, "get_search", {"q": "x"}, damaged)
+    written, _ = await asked(tmp_path, "note", {"body": "hi"}, damaged)
+    assert "damaged" in str(read.error)
+    assert (written.success, written.metadata.get("cut_off")) == (False, True)
 
 
 async def test_a_private_server_needs_leave(tmp_path: Path) -> None:

@@ -157,6 +157,42 @@ async def test_what_another_host_may_answer(tmp_path: Path, reply: Any, told: st
     assert result.metadata == metadata
 
 
+LARGE = http(200, {"success": True, "output": "x" * 5000})
+SMALLER = {"max_bytes": 1000}
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+async def test_an_answer_that_is_too_large_leaves_a_write_in_doubt(tmp_path: Path, effect: str) -> None:
+    function = {"name": "add", "parameters": {"type": "object"}}
+    offers = http(200, [{"type": "function", "effect": effect, "function": function}])
+    async with serving(offers, LARGE) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        result = await called(await tools_of(hosts(tmp_path, url, trust_effects=True, **SMALLER)), "add")
+    assert not result.success
+    assert "the answer of lab is larger than 1000 bytes (max_bytes)" in str(result.error)
+    assert ("whether it succeeded is not known" in str(result.error)) == (effect == "write")
+    assert result.metadata == ({"cut_off": True} if effect == "write" else {})
+
+
+async def test_a_list_of_tools_that_is_too_large_is_told_with_the_limit(tmp_path: Path) -> None:
+    function = {"name": "add", "description": "x" * 2000}
+    async with serving(http(200, [{"type": "function", "function": function}])) as server:
+        with pytest.raises(
+            DefinitionError, match=r"lab: the list of its tools is larger than 1000 bytes \(max_bytes\)"
+        ):
+            await tools_of(hosts(tmp_path, f"http://127.0.0.1:{server.port}", **SMALLER))
+
+
+async def test_a_secret_that_cannot_be_sent_is_told_by_its_name(tmp_path: Path) -> None:
+    keys = {"url": "http://127.0.0.1:1", "token_env": "TOKEN", "allow_cidrs": ["127.0.0.1/32"]}
+    remote = RemoteHosts(
+        {"lab": RemoteHost.model_validate(keys)}, lock=tmp_path / "lock.json", secret=lambda name: f"{TOKEN}\n"
+    )
+    with pytest.raises(DefinitionError, match=r"the secret TOKEN cannot be sent .*: it holds a line break") as error:
+        await tools_of(remote)
+    assert TOKEN not in str(error.value)
+
+
 BAD: dict[str, tuple[Any, str]] = {
     "not_allowed": (http(401, {"error": "no"}), "the server answered 401"),
     "no_list": (http(200, {"tools": 1}), "its answer is no list of tools"),

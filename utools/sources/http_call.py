@@ -152,6 +152,15 @@ def result_of(answer: "Fetched", *, reads: bool) -> ToolResult:
     return ToolResult(output=as_json(body), metadata={"status": answer.status})
 
 
+def too_large(whose: str, reach: Reach, *, reads: bool) -> ToolResult:
+    """A failure where an answer was needed as a whole: a write may have been made, and nobody knows how it went."""
+    told = f"the answer of {whose} is larger than {reach.max_bytes} bytes (max_bytes)"
+    if reads:
+        return ToolResult(False, error=f"{told}; ask for less")
+    told = f"{told}; the call was made, and whether it succeeded is not known"
+    return ToolResult(False, error=told, metadata={"cut_off": True})
+
+
 def _shown(body: Any) -> str:
     import json
 

@@ -184,7 +184,8 @@ def _executed(manifest: Manifest, root: Path, base: Path) -> Execute:
     if manifest.command is not None:
         return manifest.command.executed(root, base)
     assert manifest.http is not None  # or there would be a made one
-    return manifest.http.executed(reads=manifest.effect == "read" or _reads(manifest))
+    reads = manifest.effect == "read" or _reads(manifest)
+    return manifest.http.executed(reads=reads, checked=manifest.output_schema is not None)
 
 
 def _with_defaults(schema: Mapping[str, Any], execute: Execute) -> Execute:

@@ -21,6 +21,7 @@ from utools.sources.http_call import (
     joined,
     result_of,
     send,
+    too_large,
 )
 from utools.sources.placeholder import ABSENT, PLACEHOLDER, as_text, filled, names_in, value_of, whole
 from utools.tool import Args, Execute, ToolContext, ToolResult
@@ -94,11 +95,14 @@ class HttpCall(Reach):
         """Which kinds of body are given."""
         return [name for name in BODIES if name.replace("json", "json_") in self.model_fields_set]
 
-    def executed(self, *, reads: bool) -> Execute:
-        """What the tool does."""
+    def executed(self, *, reads: bool, checked: bool) -> Execute:
+        """What the tool does. An answer that is `checked` by an output_schema is taken as a whole only."""
 
         async def execute(args: Args, context: ToolContext) -> ToolResult:
-            return result_of(await send(request_of(self, args), self, context), reads=reads)
+            answer = await send(request_of(self, args), self, context)
+            if checked and answer.truncated and answer.status < 400:
+                return too_large("the server", self, reads=reads)
+            return result_of(answer, reads=reads)
 
         return execute
 

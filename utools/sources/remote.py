@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
@@ -12,7 +13,7 @@ from utools.errors import DefinitionError, ToolError
 from utools.sources.approved import Change, Definition
 from utools.sources.background import Background
 from utools.sources.foreign import Foreign, check_unchanged
-from utools.sources.http_call import Reach, Request, checked_origin, in_path, result_of, send
+from utools.sources.http_call import Reach, Request, checked_origin, in_path, result_of, send, too_large
 from utools.sources.remote_wire import EXECUTE, TOOLS, Executed, Execution, Offer
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
@@ -79,6 +80,8 @@ class RemoteHosts(Foreign):
         result = result_of(answer, reads=True)
         if not result.success:
             raise ToolError(f"{name}: {result.error}")
+        if answer.truncated:
+            raise ToolError(f"{name}: the list of its tools is larger than {host.max_bytes} bytes (max_bytes)")
         try:
             found = [_definition(each) for each in OFFERS.validate_python(result.output)]
         except ValidationError as error:
@@ -100,7 +103,7 @@ class RemoteHosts(Foreign):
             description=approved.description,
             config_schema=approved.input_schema,
             execute=self._execute(name, approved),
-            effect="read" if trusted and approved.read_only else "write",
+            effect=self._effect(name, approved),
             idempotent=trusted and approved.idempotent,
             foreign=True,
             fingerprint=approved.fingerprint,
@@ -117,9 +120,14 @@ class RemoteHosts(Foreign):
             content = json.dumps(sent.model_dump(), ensure_ascii=False).encode()
             answer = await send(Request("POST", url, {"content-type": "application/json"}, content), host, context)
             result = result_of(answer, reads=False)
+            if result.success and answer.truncated:
+                return too_large(name, host, reads=self._effect(name, approved) == "read")
             return _executed(name, result.output) if result.success else result
 
         return execute
+
+    def _effect(self, name: str, approved: Definition) -> Literal["read", "write"]:
+        return "read" if self._hosts[name].trust_effects and approved.read_only else "write"
 
     async def _listing(self, name: str, context: ToolContext) -> list[Definition]:
         """The same, for a call: that it cannot be had means that nothing was done."""
