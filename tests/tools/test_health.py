@@ -3,13 +3,20 @@
 import asyncio
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from loopback import http, serving
+from postgres_server import Postgres, real_postgres
 from redis_server import RealServer, real_server
 
 from utools import ToolContext, ToolError, ToolRegistry, ToolResult
@@ -68,6 +75,39 @@ async def speaking(answer: bytes, *, closes: bool = True) -> AsyncIterator[int]:
         await asyncio.gather(*(each for each in talks if each), return_exceptions=True)
 
 
+def self_signed(folder: Path) -> ssl.SSLContext:
+    """A server's side of TLS, with a certificate that nobody vouches for."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "database")])
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(1))
+    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    own = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    (folder / "own.pem").write_bytes(key.private_bytes(*plain) + own)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "own.pem")
+    return context
+
+
+@asynccontextmanager
+async def behind_tls(inner: int, context: ssl.SSLContext) -> AsyncIterator[int]:
+    """A port that wants TLS, as PostgreSQL does it, and hands on what is said within."""
+
+    async def hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(4096):
+            writer.write(data)
+        writer.close()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await reader.readexactly(8) == bytes.fromhex("0000000804d2162f")
+        writer.write(b"S")
+        await writer.start_tls(context)
+        reader_within, writer_within = await asyncio.open_connection("127.0.0.1", inner)
+        await asyncio.gather(hand_on(reader, writer_within), hand_on(reader_within, writer))
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
 def closed_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -111,11 +151,70 @@ async def test_redis_of_a_secret_logs_in_and_is_named_by_the_secret(tmp_path: Pa
     assert "is not allowed" in await refused(redis_env=["OTHER"])
 
 
-@pytest.mark.parametrize(("answer", "healthy"), [(b"N", True), (b"S", True), (b"H", False), (b"", False)])
-async def test_postgres_answers_as_postgres_does(answer: bytes, healthy: bool) -> None:
-    async with speaking(answer) as port:
-        (found,) = await told(f"postgresql://127.0.0.1:{port}/db")
-    assert found == (healthy, None if healthy else "not as PostgreSQL answers")
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with real_postgres() as server:
+        yield server
+
+
+@pytest.mark.parametrize("path", ["", "/", "/postgres", "/template1?sslmode=disable", "/postgre%73"])
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql"])
+async def test_postgres_lets_clients_in(postgres: Postgres, scheme: str, path: str) -> None:
+    assert await told(f"{scheme}://127.0.0.1:{postgres.port}{path}") == [(True, None)]
+
+
+async def test_postgres_without_the_database_is_ill(postgres: Postgres) -> None:
+    (found,) = await told(f"postgresql://127.0.0.1:{postgres.port}/shop")
+    assert found == (False, 'database "shop" does not exist')
+
+
+async def test_postgres_that_asks_for_a_password_answers(postgres: Postgres) -> None:
+    with postgres.asking_for_passwords():
+        assert await told(f"postgresql://127.0.0.1:{postgres.port}/shop") == [(True, None)]
+
+
+async def test_postgres_behind_tls_lets_clients_in(postgres: Postgres, tmp_path: Path) -> None:
+    async with behind_tls(postgres.port, self_signed(tmp_path)) as port:
+        found = await told(f"postgresql://127.0.0.1:{port}/postgres", f"postgresql://127.0.0.1:{port}/shop")
+    assert found == [(True, None), (False, 'database "shop" does not exist')]
+
+
+async def test_postgres_that_is_full_or_was_stopped_is_ill() -> None:
+    with real_postgres() as server:
+        target = f"postgresql://127.0.0.1:{server.port}"
+        assert await told(target) == [(True, None)]
+        with server.full():
+            assert await told(target) == [(False, "sorry, too many clients already")]
+        server.stop()
+        ((healthy, detail),) = await told(target)
+    assert (healthy, "onnect" in str(detail)) == (False, True)
+
+
+def error_of(code: str, message: str) -> bytes:
+    body = f"SFATAL\0C{code}\0M{message}\0\0".encode()
+    return b"NE" + (len(body) + 4).to_bytes(4, "big") + body
+
+
+SAID: dict[str, tuple[bytes, str | None]] = {
+    "starting up": (error_of("57P03", "the database system is starting up"), "the database system is starting up"),
+    "not from here": (error_of("28000", "no entry for host"), None),
+    "of another make": (error_of("08P01", "no such user"), None),
+    "login": (b"NR\0\0\0\x08\0\0\0\x03", None),
+    "HTTP": (b"HTTP/1.1 400 Bad Request\r\n", "not as PostgreSQL answers"),
+    "nothing": (b"", "not as PostgreSQL answers"),
+    "N and no more": (b"N", "not as PostgreSQL answers"),
+    "half a message": (b"NR\0\0", "not as PostgreSQL answers"),
+    "a message without a length": (b"NR\0\0\0\0", "not as PostgreSQL answers"),
+    "a message without an end": (b"NR\x7f\xff\xff\xff", "not as PostgreSQL answers"),
+    "another word": (b"NHello", "not as PostgreSQL answers"),
+}
+
+
+@pytest.mark.parametrize(("answer", "detail"), SAID.values(), ids=SAID)
+async def test_what_postgres_says_is_understood(answer: bytes, detail: str | None) -> None:
+    async with speaking(answer, closes=False) if detail is None else speaking(answer) as port:
+        (found,) = await told(f"postgresql://127.0.0.1:{port}")
+    assert found == (detail is None, detail)
 
 
 async def test_server_that_is_silent_is_not_waited_for() -> None:
@@ -161,6 +260,7 @@ WRONG: dict[str, str] = {
     "tcp://a": "'tcp://a' has no host or no port; write tcp://HOST:PORT",
     "tcp://:1": "has no host or no port",
     "tcp://a:99999": "has no host or no port",
+    "postgresql://a/b%00c": "has a database's name with a NUL character",
     "redis://me:pw@127.0.0.1": "must not carry a user or a password",
     "http://me:pw@127.0.0.1": "must not carry a user or a password",
 }

@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from utools.errors import DefinitionError, NetworkError, ToolError
 from utools.guards.sandbox import Sandbox
@@ -14,15 +15,21 @@ from utools.threads import DaemonThreads
 from utools.tool import Args, Tool, ToolContext
 
 if TYPE_CHECKING:
+    import ssl
+
     from utools.guards.network import NetworkGuard
 
 SECONDS, LONGEST = 5.0, 30.0
 TARGETS = 20
 PORTS = {"redis": 6379, "postgresql": 5432, "postgres": 5432}
-KINDS = "https://…, http://…, tcp://HOST:PORT, redis://HOST:PORT, postgresql://HOST:PORT or sqlite:PATH"
+KINDS = "https://…, http://…, tcp://HOST:PORT, redis://HOST:PORT, postgresql://HOST:PORT/NAME or sqlite:PATH"
 PING = b"PING\r\n"
 WHETHER_TLS = bytes.fromhex("0000000804d2162f")
 """PostgreSQL's SSLRequest: it is answered S or N before any login."""
+PROTOCOL, LET_IN, NO_DATABASE = bytes.fromhex("00030000"), bytes(4), "3D000"
+CLOSED = re.compile(f"57P|53|{NO_DATABASE}")
+"""PostgreSQL's SQLSTATEs of a server that lets nobody in: starting or ending, short of something, no such database."""
+LONGEST_MESSAGE = 65_536
 LIST = {"type": "array", "items": {"type": "string", "minLength": 1}, "x-author": True}
 
 SCHEMA: dict[str, Any] = {
@@ -112,7 +119,8 @@ def _check(target: str, looking: _Looking) -> Callable[[], Awaitable[Detail]]:
             return lambda: looking.threads.run(_sqlite, looking.files, rest.removeprefix("///"))
         case "tcp" | "redis" | "postgresql" | "postgres" as kind:
             host, port = _place(target, kind)
-            return lambda: _spoken(kind, host, port, looking.guard)
+            database = _database(target)
+            return lambda: _spoken(kind, host, port, database, looking.guard)
     raise ToolError(f"{target!r} cannot be checked; write {KINDS}")
 
 
@@ -129,6 +137,13 @@ def _place(target: str, kind: str) -> tuple[str, int]:
     return host, port
 
 
+def _database(target: str) -> str:
+    name = unquote(urlsplit(target).path).strip("/")
+    if "\0" in name:
+        raise ToolError(f"{target!r} has a database's name with a NUL character; write postgresql://HOST:PORT/NAME")
+    return name
+
+
 async def _http(url: str, guard: "NetworkGuard") -> Detail:
     from utools.guards.transport import fetch
 
@@ -136,7 +151,7 @@ async def _http(url: str, guard: "NetworkGuard") -> Detail:
     return None if answer.status < 400 else f"status {answer.status}"
 
 
-async def _spoken(kind: str, host: str, port: int, guard: "NetworkGuard") -> Detail:
+async def _spoken(kind: str, host: str, port: int, database: str, guard: "NetworkGuard") -> Detail:
     """Whether the port is open, and whoever is behind it answers as such a server does."""
     bracketed = f"[{host}]" if ":" in host else host
     target = guard.target(f"http://{bracketed}:{port}")
@@ -149,13 +164,72 @@ async def _spoken(kind: str, host: str, port: int, guard: "NetworkGuard") -> Det
                 ready = line.startswith((b"+PONG", b"-NOAUTH"))
                 return None if ready else f"not as Redis answers: {line[:80].decode('utf-8', 'replace').strip()!r}"
             case "postgresql" | "postgres":
-                writer.write(WHETHER_TLS)
-                return None if await reader.read(1) in (b"S", b"N") else "not as PostgreSQL answers"
+                return await _postgres(reader, writer, database)
         return None
     except ValueError:
         return "not as Redis answers: a line without end"
     finally:
         writer.close()
+
+
+async def _postgres(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, database: str) -> Detail:
+    """Whether it lets clients in, or asks who they are: no password is given, as `pg_isready` gives none."""
+    strange = "not as PostgreSQL answers"
+    try:
+        writer.write(WHETHER_TLS)
+        tls = await reader.readexactly(1)
+        if tls not in (b"S", b"N"):
+            return strange
+        if tls == b"S":
+            await writer.start_tls(_any_certificate())
+        writer.write(_startup(database or "postgres"))
+        while True:
+            kind, body = await _message(reader)
+            match kind:
+                case b"E":
+                    return _refusal(body, database)
+                case b"R" if body != LET_IN:
+                    return None
+                case b"Z":
+                    return None
+                case b"R" | b"S" | b"K" | b"N" | b"v":
+                    continue
+            return strange
+    except (EOFError, ValueError):
+        return strange
+
+
+def _refusal(body: bytes, database: str) -> Detail:
+    """Why a server lets nobody in; None when it only does not let us in, or has not the database that we made up."""
+    said = {field[:1]: field[1:].decode("utf-8", "replace") for field in body.split(b"\0")}
+    code = said.get(b"C", "")
+    made_up = code == NO_DATABASE and not database
+    return said.get(b"M", f"SQLSTATE {code}") if CLOSED.match(code) and not made_up else None
+
+
+async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """The kind and the body of PostgreSQL's next message; ValueError for a length that is none."""
+    head = await reader.readexactly(5)
+    length = int.from_bytes(head[1:], "big") - 4
+    if not 0 <= length <= LONGEST_MESSAGE:
+        raise ValueError(length)
+    return head[:1], await reader.readexactly(length)
+
+
+def _startup(database: str) -> bytes:
+    words = ("user", "postgres", "database", database, "")
+    body = PROTOCOL + b"".join(word.encode("utf-8", "replace") + b"\0" for word in words)
+    return (len(body) + 4).to_bytes(4, "big") + body
+
+
+def _any_certificate() -> "ssl.SSLContext":
+    """TLS with whoever it is: nothing secret is said, and many databases vouch for themselves."""
+    import ssl
+
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 async def _connected(addresses: list[str], port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

