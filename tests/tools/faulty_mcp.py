@@ -67,13 +67,16 @@ def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
             print("out of memory", file=sys.stderr, flush=True)
             os._exit(1)
         case "hang":
+            if args.get("text"):
+                say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
             time.sleep(600)
         case "junk":
             print("DEBUG: something\n\x00\x01 not json\n{}\n[]", flush=True)
         case "fail":
             return {"result": {"content": [{"type": "text", "text": "no such city"}], "isError": True}}
         case "refuse":
-            return {"error": {"code": -32602, "message": "text must not be empty"}}
+            told = args.get("text")  # an error of the server's own, which is free to use this code
+            return {"error": {"code": -32000 if told else -32602, "message": told or "text must not be empty"}}
         case "environment":
             return text(json.dumps(dict(os.environ)))
         case "progress":

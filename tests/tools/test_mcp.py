@@ -247,7 +247,7 @@ STATUSES: dict[str, tuple[int, bytes, str, dict[str, Any], int]] = {
     "gateway": (502, b"", "answered with the HTTP status 502", {"transient": True, "cut_off": True}, 1),
     "forbidden": (403, b"", "answered with the HTTP status 403", {}, 1),
     "refusal": (422, REFUSAL, "refused: no such city", {}, 1),
-    "session": (404, b"", "refused: Session terminated", {}, 2),
+    "not_found": (404, b"", "answered with the HTTP status 404", {}, 1),
 }
 
 
@@ -288,6 +288,18 @@ async def test_a_tool_that_fails_says_so_to_the_model(start: Start, tmp_path: Pa
     assert not result.success
     assert str(result.error).startswith(told)
     assert result.metadata == {}
+
+
+@pytest.mark.parametrize("told", ["quota used up", "Connection closed", "SSE stream ended without a response"])
+async def test_an_error_with_the_code_of_a_closed_connection_is_the_server_s_own(
+    start: Start, tmp_path: Path, told: str
+) -> None:
+    registry = tools_of(start(own=faulty(tmp_path)))
+    refused = await called(registry, "refuse", text=told)
+    assert refused.error == f"the MCP server own refused: {told}"
+    assert refused.metadata == {}
+    assert (await called(registry, "echo", text="still there")).output == "still there"
+    assert len(starts(tmp_path)) == 1
 
 
 async def test_junk_among_the_messages_does_no_harm(start: Start, tmp_path: Path) -> None:
@@ -395,6 +407,19 @@ async def test_a_call_that_takes_too_long_is_cut_off(start: Start, tmp_path: Pat
     result = await called(registry, "hang")
     assert "gave no answer within 0.5 seconds" in str(result.error)
     assert result.metadata == {"transient": True, "cut_off": True}
+
+
+async def test_a_server_that_is_too_busy_to_list_its_tools_is_not_ended(start: Start, tmp_path: Path) -> None:
+    registry = tools_of(start(own=faulty(tmp_path, start_timeout=1)))
+    assert (await called(registry, "echo", text="up")).success
+    under_way = asyncio.create_task(called(registry, "hang", text="and tell of a change"))
+    await asyncio.sleep(0.5)
+    other = await called(registry, "echo", text="hi")
+    assert "the MCP server own is busy, and did not say within 1 seconds which tools it has" in str(other.error)
+    assert other.metadata == {"transient": True}
+    assert not under_way.done()
+    under_way.cancel()
+    assert len(starts(tmp_path)) == 1
 
 
 async def test_a_cancelled_call_is_left(start: Start, tmp_path: Path) -> None:

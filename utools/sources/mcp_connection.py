@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,9 @@ from utools.guards.outgoing_secrets import secret_headers
 from utools.sources.approved import Definition
 from utools.sources.foreign import check_unchanged
 from utools.sources.mcp_config import McpServer
+from utools.sources.mcp_failure import SHOWN, failure, looks_closed
 from utools.sources.mcp_process import over_pipes
-from utools.sources.mcp_transport import Watch, over_http
+from utools.sources.mcp_transport import Sent, Watch, over_http, recorded
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -28,15 +29,14 @@ PAGES = 100
 LISTED_ANEW = 300.0
 """Seconds after which a server is asked again which tools it has; one that tells of a change is asked at once."""
 CLOSING = 10.0
-SHOWN = 500
-BY_STATUS = "Server returned an error response"
-"""What the library says of an HTTP status of failure without a message of the protocol."""
+SETTLES = 1.0
+"""Seconds in which a connection that the library calls closed has ended, if it is."""
 Progress = Callable[[float, float | None, str | None], None]
 
 
 @dataclass(eq=False)
 class Live:
-    """A connection that is open, or was."""
+    """A connection that is open, or was. `forgotten`: the server knows nothing of it any more."""
 
     watch: Watch
     ready: asyncio.Event = field(default_factory=asyncio.Event)
@@ -44,6 +44,7 @@ class Live:
     listed: float = 0.0
     definitions: dict[str, Definition] = field(default_factory=dict)
     calls: int = 0
+    forgotten: bool = False
     client: "Client | None" = None
     error: BaseException | None = None
     keeper: "asyncio.Task[None] | None" = None
@@ -60,6 +61,7 @@ class McpConnection:
         self.name, self.server = name, server
         self._base, self._secret = base, secret
         self._live: Live | None = None
+        self._open: set[Live] = set()
         self._starting = asyncio.Lock()
 
     async def definitions(self) -> list[Definition]:
@@ -88,15 +90,18 @@ class McpConnection:
             raise TimeoutError(f"the MCP server {self.name} gave no answer within {seconds:g} seconds") from None
         finally:
             live.calls -= 1
+            if live.forgotten and not live.calls:
+                live.watch.end()
 
     async def close(self) -> None:
         """End the connection, and the server if it was started."""
-        live, self._live = self._live, None
-        if live is not None and live.keeper is not None:
+        self._live = None
+        for live in self._open:
             live.watch.end()
-            if not live.ready.is_set():
+            if live.keeper is not None and not live.ready.is_set():
                 live.keeper.cancel()
-            await asyncio.wait({live.keeper}, timeout=CLOSING)
+        if keepers := [live.keeper for live in self._open if live.keeper is not None]:
+            await asyncio.wait(keepers, timeout=CLOSING)
 
     async def _asked(self, live: Live, tool: str, args: dict[str, Any], tell: Progress) -> Any:
         from mcp.shared.exceptions import MCPError
@@ -106,38 +111,43 @@ class McpConnection:
         async def told(progress: float, total: float | None, message: str | None) -> None:
             tell(progress, total, message)
 
-        try:
-            return await live.client.call_tool(tool, args, progress_callback=told)
-        except MCPError as error:
-            raise self._why(live, error) from None
-        except (RuntimeError, ValueError) as error:  # an answer that breaks the protocol, or its own schema
-            text = str(error)[:SHOWN]
-            raise ToolError(f"the answer of the MCP server {self.name} is not sound: {text}") from None
+        with recorded() as sent:
+            try:
+                return await live.client.call_tool(tool, args, progress_callback=told)
+            except MCPError as error:
+                raise await self._why(live, error, sent) from None
+            except (RuntimeError, ValueError) as error:  # an answer that breaks the protocol, or its own schema
+                text = str(error)[:SHOWN]
+                raise ToolError(f"the answer of the MCP server {self.name} is not sound: {text}") from None
 
-    def _why(self, live: Live, error: "MCPError") -> Exception:
-        """What an error of the library stands for: a refusal, or a call of which nobody knows how far it came."""
-        from mcp_types import CONNECTION_CLOSED
-
-        watch = live.watch
-        if error.code == CONNECTION_CLOSED or watch.ended.is_set():
-            if self.server.command is not None:
-                watch.end()
-            if watch.refused and live.calls == 1:
-                return ConnectionRefusedError(f"the MCP server {self.name} cannot be reached")
-            return ConnectionResetError(f"the MCP server {self.name} ended in mid-call{watch.last_words()}")
-        if watch.forgotten:
-            watch.end()
+    async def _why(self, live: Live, error: "MCPError", sent: Sent) -> Exception:
+        """What an error of the library stands for."""
+        if sent.unknown and await self._has_forgotten(live):
             return _Forgotten(f"the MCP server {self.name} refused: {error.message[:SHOWN]}")
-        if error.message == BY_STATUS:
-            told = f"the MCP server {self.name} answered with the HTTP status {watch.status}"
-            return ConnectionResetError(told) if watch.status >= 500 else ToolError(told)
-        return ToolError(f"the MCP server {self.name} refused: {error.message[:SHOWN]}")
+        closed = looks_closed(error) and await _settled(live.watch)
+        why = failure(self.name, error, sent, closed=closed)
+        return type(why)(f"{why}{live.watch.last_words()}") if closed else why
+
+    async def _has_forgotten(self, live: Live) -> bool:
+        """Whether the server knows nothing of the session: then it does not answer a harmless question either.
+
+        The status of a call alone does not tell: a server may well have carried out what it then says 404 to.
+        """
+        from mcp.shared.exceptions import MCPError
+
+        if not live.forgotten and live.client is not None:
+            with recorded() as sent, suppress(MCPError, RuntimeError, ValueError):
+                await live.client.list_tools()
+            live.forgotten = live.forgotten or sent.unknown
+        return live.forgotten
 
     async def _connected(self) -> Live:
         """The open connection, opened if need be, with a list of tools that is not too old."""
         async with self._starting:
             live = self._live
             open_yet = live is not None and not live.watch.ended.is_set()
+            if live is not None and live.forgotten:
+                return await self._started()  # the old one ends with the last of its calls
             if live is not None and open_yet and self._is_old(live):
                 open_yet = await self._listed_anew(live)
             if live is not None and open_yet:
@@ -150,12 +160,18 @@ class McpConnection:
         return live.stale or asyncio.get_running_loop().time() - live.listed > LISTED_ANEW
 
     async def _listed_anew(self, live: Live) -> bool:
-        """Ask an open connection for the tools; false, and the connection ended, if it does not say."""
+        """Ask an open connection for the tools; false, and the connection ended, if it does not say.
+
+        ToolError if it does not say because it is busy with other calls.
+        """
         try:
             async with asyncio.timeout(self.server.start_timeout):
                 await _list(live)
         except Exception as error:  # whatever the server made of the question
             logging.getLogger(__name__).debug("the MCP server %s does not list its tools: %r", self.name, error)
+            if live.calls and isinstance(error, TimeoutError):
+                told = f"did not say within {self.server.start_timeout:g} seconds which tools it has"
+                raise ToolError(f"the MCP server {self.name} is busy, and {told}", transient=True) from None
             live.watch.end()
             return False
         return True
@@ -163,6 +179,8 @@ class McpConnection:
     async def _started(self) -> Live:
         self._live = live = Live(Watch())
         live.keeper = asyncio.create_task(self._keep(live))
+        self._open.add(live)
+        live.keeper.add_done_callback(lambda done: self._open.discard(live))
         live.keeper.add_done_callback(lambda done: done.cancelled() or done.exception())
         ready = asyncio.create_task(live.ready.wait())
         try:
@@ -217,6 +235,13 @@ class McpConnection:
     def _headers(self) -> dict[str, str]:
         secrets = secret_headers(self._secret, self.server.token_env, self.server.secret_headers)
         return {**{name.lower(): value for name, value in self.server.headers.items()}, **secrets}
+
+
+async def _settled(watch: Watch) -> bool:
+    """Whether a connection has ended, when all that was under way with it has come to rest."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(watch.ended.wait(), SETTLES)
+    return watch.ended.is_set()
 
 
 async def _list(live: Live) -> None:

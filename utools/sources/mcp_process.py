@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from utools.errors import ToolError
-from utools.sources.mcp_transport import Watch, Watched, quiet
+from utools.sources.mcp_transport import LONGEST, Watch, Watched, quiet
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.shared.message import SessionMessage
 
 CHUNK = 2**16
-LONGEST = 2**25
-"""Bytes of one message. A server that writes more without a line's end has ended, for us."""
 GRACE = 2.0
 """Seconds that a server has to end when its input has, and then again when it is asked to."""
 LAST_WORDS = 0.3
@@ -97,7 +95,8 @@ async def _heard(process: _Process, arriving: "MemoryObjectSendStream[Any]", wat
 
 
 async def _messages(stdout: asyncio.StreamReader, arriving: "MemoryObjectSendStream[Any]") -> None:
-    """Hand on each line that is a message. When nobody takes them any more, the server can still get rid of them."""
+    """Hand on each line that is a message, until one is too long. When nobody takes them any more, the server can still
+    get rid of them."""
     from anyio import BrokenResourceError, ClosedResourceError
 
     line = bytearray()

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,22 +14,17 @@ if TYPE_CHECKING:
 KEPT = 4096
 """Bytes of what a server last wrote to its standard error."""
 LAST_WORDS = 300
+LONGEST = 2**25
+"""Bytes of one message."""
 CONNECT_SECONDS = 10.0
 SESSION = "mcp-session-id"
 
 
 class Watch:
-    """What becomes of a connection.
-
-    `ended`: no answer can come any more; `refused`: no connection was to be had; `forgotten`: the server does not know
-    the session; `status`: of the last HTTP response that told of a failure.
-    """
+    """What becomes of a connection. `ended`: no answer can come any more."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
-        self.refused = False
-        self.forgotten = False
-        self.status = 0
         self._errors = bytearray()
 
     def end(self) -> None:
@@ -43,6 +40,35 @@ class Watch:
         return f"; its last words: {lines[-1][:LAST_WORDS]}" if lines else ""
 
 
+@dataclass
+class Sent:
+    """What became of one question on its way over HTTP.
+
+    `posts` that were made of it; `unsent`: no connection was to be had for the first of them; `status` of the last
+    answer; `unknown`: the first was answered as one is whose session the server does not know.
+    """
+
+    posts: int = 0
+    unsent: bool = False
+    status: int = 0
+    unknown: bool = False
+
+
+SENT: ContextVar[Sent | None] = ContextVar("utools_mcp_sent", default=None)
+"""Of the question that is being asked; the library carries the context of who asks to where it is sent."""
+
+
+@contextmanager
+def recorded() -> Iterator[Sent]:
+    """What becomes of what is asked in this block."""
+    sent = Sent()
+    token = SENT.set(sent)
+    try:
+        yield sent
+    finally:
+        SENT.reset(token)
+
+
 @asynccontextmanager
 async def over_http(url: str, headers: Mapping[str, str], watch: Watch) -> AsyncIterator[Any]:
     """Speak to a server that runs. Neither a proxy nor a cookie of the environment is used."""
@@ -54,7 +80,7 @@ async def over_http(url: str, headers: Mapping[str, str], watch: Watch) -> Async
     transport = _watched_transport(httpx2.AsyncHTTPTransport(trust_env=False), watch)
     async with (
         httpx2.AsyncClient(transport=transport, headers=dict(headers), timeout=timeout, trust_env=False) as client,
-        streamable_http_client(url, http_client=client) as (reads, writes),
+        streamable_http_client(url, http_client=client, max_sse_event_size=LONGEST) as (reads, writes),
     ):
         yield Watched(reads, watch), writes
 
@@ -104,15 +130,16 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
 
     class WatchedTransport(httpx2.AsyncBaseTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            sent = (SENT.get() if request.method == "POST" else None) or Sent()
+            first, sent.posts = sent.posts == 0, sent.posts + 1
             try:
                 response = await inner.handle_async_request(request)
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
-                watch.refused = request.method == "POST"
+                sent.unsent = first
                 watch.end()
                 raise
-            if request.method == "POST":
-                watch.status = response.status_code
-                watch.forgotten = response.status_code in (400, 404) and SESSION in request.headers
+            sent.status = response.status_code
+            sent.unknown = first and sent.status in (400, 404) and SESSION in request.headers
             return response
 
         async def aclose(self) -> None:
