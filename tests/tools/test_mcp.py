@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 from loopback import http
+from pydantic import ValidationError
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.sources.mcp import McpServer, McpServers
@@ -327,6 +328,38 @@ async def test_only_named_variables_reach_a_server(
     assert set(environment) <= allowed | {"LC_CTYPE", "__CF_USER_TEXT_ENCODING"}
 
 
+async def test_a_secret_that_a_server_is_given_is_not_told(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = {"OFFICE_TOKEN": "t0-of-the-office", "DATABASE_URL": "postgres://ada:lovelace@db/office"}
+    for name, value in {**secrets, "CITY": "Reykjavik", "TOKEN_FILE": "/etc/tokens"}.items():
+        monkeypatch.setenv(name, value)
+    env, heard = [*secrets, "CITY", "TOKEN_FILE"], []
+    registry = tools_of(start(own=faulty(tmp_path, env=env)))
+    told = json.loads((await called(registry, "environment")).output)
+    assert {name: told[name] for name in env} == {
+        "OFFICE_TOKEN": "[redacted:OFFICE_TOKEN]",
+        "DATABASE_URL": "[redacted:DATABASE_URL]",
+        "CITY": "Reykjavik",
+        "TOKEN_FILE": "/etc/tokens",
+    }
+    for tool in ("echo", "refuse"):
+        result = await called(registry, tool, text="it is t0-of-the-office")
+        assert "it is [redacted:OFFICE_TOKEN]" in str(result.output or result.error)
+        assert "t0-of" not in f"{result}"
+    context = ToolContext(progress=lambda text, fraction=None: heard.append(text))
+    await registry.execute("mcp.own.progress", {"text": "with t0-of-the-office"}, context)
+    assert heard == ["with [redacted:OFFICE_TOKEN]"] * 2
+
+
+def test_the_last_words_of_a_server_tell_no_secret(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OFFICE_TOKEN", "t0-of-the-office")
+    with pytest.raises(DefinitionError, match=r"last words: no licence for \[redacted:OFFICE_TOKEN\]$"):
+        start(own=faulty(tmp_path, "crash", env=["OFFICE_TOKEN"])).tools()
+
+
 async def test_progress_is_told_in_the_caller_s_loop(start: Start, tmp_path: Path) -> None:
     registry = tools_of(start(own=faulty(tmp_path)))
     heard: list[tuple[str, float | None, int]] = []
@@ -611,6 +644,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "both": ({"command": ["x"], "url": "http://127.0.0.1/"}, "give either a command"),
     "env_of_a_url": ({"url": "http://127.0.0.1/", "env": ["X"]}, "env can be given with a command only"),
     "token_of_a_command": ({"command": ["x"], "token_env": "X"}, "token_env can be given with a url only"),
+    "value_in_env": ({"command": ["x"], "env": ["A_TOKEN=t0-of-the-office"]}, "names of variables"),
     "scheme": ({"url": "ftp://x/"}, "must begin with http"),
     "framing": ({"url": "http://x/", "headers": {"Host": "y"}}, "not yours to set"),
     "unknown": ({"command": ["x"], "trust": True}, "Extra inputs"),
@@ -621,6 +655,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_bad_configuration_is_refused(server: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         McpServer.model_validate(server)
+
+
+def test_a_value_among_the_names_of_variables_is_not_repeated() -> None:
+    with pytest.raises(ValidationError) as caught:
+        McpServer.model_validate({"command": ["x"], "env": ["A_TOKEN=t0-of-the-office"]})
+    (error,) = caught.value.errors(include_input=False)
+    assert "t0-of" not in str(error)
 
 
 def test_a_server_s_name_fits_into_codes(tmp_path: Path) -> None:

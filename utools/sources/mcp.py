@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from utools.sources.foreign import Foreign
 from utools.sources.mcp_config import McpServer
 from utools.sources.mcp_connection import CLOSING, McpConnection
 from utools.sources.mcp_result import result_of
+from utools.sources.mcp_secrets import redactor_of
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
 __all__ = ["Change", "McpServer", "McpServers"]
@@ -57,7 +59,8 @@ class McpServers(Foreign):
             try:
                 found[name] = answer.result()
             except (ToolError, DefinitionError) as error:
-                raise DefinitionError(str(error), where=f"{self.where}/{name}") from None
+                told = redactor_of(self._servers[name].env).text(str(error))
+                raise DefinitionError(told, where=f"{self.where}/{name}") from None
         return found
 
     def close(self) -> None:
@@ -110,16 +113,18 @@ class McpServers(Foreign):
     def _execute(self, name: str, server: McpServer, approved: Definition) -> Execute:
         async def execute(args: Args, context: ToolContext) -> ToolResult:
             seconds = min(server.timeout, context.deadline_s or server.timeout)
-            loop = asyncio.get_running_loop()
+            loop, clean = asyncio.get_running_loop(), redactor_of(server.env)
 
             def progress(done: float, total: float | None, message: str | None) -> None:
                 fraction = min(1.0, max(0.0, done / total)) if total else None
                 with suppress(RuntimeError):  # the caller's loop is gone
-                    loop.call_soon_threadsafe(partial(context.progress, message or "", fraction))
+                    loop.call_soon_threadsafe(partial(context.progress, clean.text(message or ""), fraction))
 
             async def call() -> Any:
                 return await self._of(name).call(approved, args, seconds=seconds, progress=progress)
 
-            return result_of(await self._background.run(call()))
+            result = result_of(await self._background.run(call()))
+            error = None if result.error is None else clean.text(result.error)
+            return replace(result, output=clean.value(result.output), error=error)
 
         return execute

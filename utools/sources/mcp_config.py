@@ -10,7 +10,8 @@ OF = {"command": {"env", "cwd"}, "url": {"headers", "token_env", "secret_headers
 class McpServer(BaseModel):
     """Either a `command` that is started, and spoken to over its standard streams, or the `url` of one that runs.
 
-    `env` names the variables that a started server gets, beside PATH, HOME, USER, LOGNAME, SHELL and TERM.
+    `env` names the variables that a started server gets, beside PATH, HOME, USER, LOGNAME, SHELL and TERM; the values
+    of those that look secret (`GITHUB_TOKEN`, a URL with a password) are taken out of what it says.
     `token_env` and `secret_headers` name secrets. `tools` are globs of the tools that are taken.
     `trust_annotations` believes the server when it says that a tool only reads, or can be called twice.
     """
@@ -34,6 +35,13 @@ class McpServer(BaseModel):
     def _sound(cls, value: str | None) -> str | None:
         if value is not None:
             checked_origin(value)
+        return value
+
+    @field_validator("env")
+    @classmethod
+    def _names(cls, value: list[str]) -> list[str]:
+        if not all(name and "=" not in name for name in value):
+            raise ValueError("these are names of variables, such as CITY; their values stand in the host's environment")
         return value
 
     @field_validator("headers", "secret_headers")

@@ -118,8 +118,7 @@ def _message(line: bytearray) -> "SessionMessage | None":
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False))
     except ValueError:
-        if line.strip():
-            logging.getLogger(__name__).debug("no message, on an MCP server's output: %r", bytes(line[:CHUNK]))
+        logging.getLogger(__name__).debug("%d bytes of an MCP server's output are no message", len(line))
         return None
 
 
