@@ -166,18 +166,20 @@ class Door:
 
     async def _attempts(self, call: ToolCall, op: Act) -> ToolResult:
         """The answer that is kept of such a call, or the call itself."""
-        context, config = self._context(call, op), filled(call.config, call.fills, self.secrets)
-        tool, made = self.registry.get(call.tool), partial(self._made, call, op, config)
+        context, tool = self._context(call, op), self.registry.get(call.tool)
         if tool.cache is None or call.effect != "read":
-            return await made(context)
-        return await self.registry.calls.answers.answer(tool, config, context, made, self.redactor.value)
+            return await self._made(call, op, context)
+        said = [call.config, *call.fills] if call.fills else call.config
+        made = partial(self._made, call, op)
+        return await self.registry.calls.answers.answer(tool, said, context, made, self.redactor.value)
 
-    async def _made(self, call: ToolCall, op: Act, config: Json, context: ToolContext) -> ToolResult:
+    async def _made(self, call: ToolCall, op: Act, context: ToolContext) -> ToolResult:
         """The call, and where nothing can be done twice, again after what may pass.
 
         Judge has validated it, all but what is secret.
         """
         begun, validated = perf_counter(), not call.fills
+        config = filled(call.config, call.fills, context.secret)
         if told := await self._turn(call, begun):
             return ToolResult(False, error=told)
         result = await self.registry.execute(call.tool, config, context, validated=validated)

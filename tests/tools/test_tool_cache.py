@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
@@ -19,6 +20,7 @@ from redis_server import RealServer, real_server
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.models import ScriptedModel
 from agent_core.secrets import Secrets
+from engine_shim import Engine, MemoryRunStore, load_workflow
 from utools import Tool, ToolContext, ToolError, ToolRegistry
 from utools.calls.cache import LARGEST, key_of, stretched
 from utools.calls.shared import SharedCalls
@@ -324,6 +326,25 @@ async def test_a_secret_that_a_tool_asked_for_once_binds_all_its_answers() -> No
     assert [cached for _, cached in await one.told(ask('"a"'), ask('"b"'), ask('"b"'))] == [False, False, True]
     two = Tenant(SharedCalls(store), "two-of-the-tenants")
     assert await two.told(ask('"b"')) == [('{"of":"two"}', False)]
+
+
+def test_a_secret_in_an_argument_counts_by_its_value_and_stands_in_no_key() -> None:
+    store = MemoryCallStore()
+    told, keys = [], set()
+    for value in ("one-of-the-tenants", "two-of-the-tenants", "one-of-the-tenants"):
+        look = Look(SharedCalls(store))
+        look.answer = partial(lambda calls: calls[-1]["token"][7:10], look)
+        secrets = Secrets(["TOKEN"], env={"TOKEN": value})
+        engine = Engine(look.registry, store=MemoryRunStore(), secrets=secrets)
+        config = {"q": "x", "token": "Bearer {{env.TOKEN}}"}
+        flow = {"id": "w", "env": ["TOKEN"], "nodes": [{"tool": "look", "config": config}]}
+        told.append((engine.run_sync(load_workflow(flow)).outputs["look"], len(look)))
+        fill = {"at": ["token"], "parts": ["Bearer ", {"env": "TOKEN"}]}
+        keys.add(key_of(look.registry.get("look"), [config, fill]))
+    assert told == [("one", 1), ("two", 1), ("one", 0)]
+    assert len(keys) == 1
+    assert keys < store._texts.keys()
+    assert len(store._texts) == 3
 
 
 async def test_what_is_kept_gives_no_quick_test_of_a_guessed_secret(redis_server: RealServer) -> None:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from utools.calls.store import CallStore
 from utools.errors import ToolError, UtoolsError
-from utools.tool import Args, Tool, ToolContext, ToolResult
+from utools.tool import Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,16 +35,17 @@ class AnswerCache:
         self._asked: dict[str, set[str]] = {}
 
     async def answer(
-        self, tool: Tool, args: Args, context: ToolContext, call: Call, clean: Callable[[Any], Any]
+        self, tool: Tool, said: Any, context: ToolContext, call: Call, clean: Callable[[Any], Any]
     ) -> ToolResult:
         """The kept answer, marked `cached`, or what `call` gives: if it is a success it is kept, as `clean` leaves it.
 
+        `said` is what tells one call of the tool from another: its arguments, secrets by their names.
         A store that cannot be asked costs the calls that it would have saved, and is logged.
         """
         from asyncio import get_running_loop, wait
 
         loop = get_running_loop()
-        key, under_way = key_of(tool, args), self._made.setdefault(loop, {})
+        key, under_way = key_of(tool, said), self._made.setdefault(loop, {})
         while (kept := await self._kept(key, context)) is None:
             if key not in under_way:
                 break
@@ -101,12 +102,12 @@ class AnswerCache:
             context.log.warning("the answer of %s cannot be kept: %s", tool.code, error)
 
 
-def key_of(tool: Tool, args: Args) -> str:
-    """One key for equal calls of one version of a tool. The arguments, secrets among them, cannot be read from it."""
+def key_of(tool: Tool, said: Any) -> str:
+    """One key for equal calls of one version of a tool. What was said cannot be read from it."""
     from hashlib import sha256
 
     version: list[Any] = [tool.description, tool.config_schema, tool.output_schema, tool.fingerprint]
-    told = json.dumps([SHAPE, tool.code, args, version], sort_keys=True, separators=(",", ":"))
+    told = json.dumps([SHAPE, tool.code, said, version], sort_keys=True, separators=(",", ":"))
     return sha256(told.encode()).hexdigest()
 
 
