@@ -89,6 +89,9 @@ ORDINARY = [
     "call_fc30ad4f_1_0 20261122-045411-c9246d74 npm_config_cache hf_transfer ghp_ github_pat_ xoxo",
     "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
     "北京 8 路车 5 分钟后到；订单 1003 已发出。",
+    'MARKERS = ("-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----")',
+    "socks5h://<username>:<password>@proxy-host postgres://${USER}:${PASSWORD}@db postgres://{user}:{password}@db",
+    "https://ann:***@host https://ann:$SECRET@host https://%s:%s@host https://me:xxxx@host https://me:...@host",
     "3:45 pm, 10:30:00, ratio 4:3, 1234567890:short",
 ]
 
@@ -133,4 +136,17 @@ def test_a_hostile_text_is_looked_through_in_a_moment(text: str) -> None:
 
 def test_words_about_a_private_key_do_not_take_the_rest_of_a_text_along() -> None:
     text = "Grep for -----BEGIN RSA PRIVATE KEY----- in the repo. Then go on."
-    assert masked(text).endswith(". Then go on.")
+    assert masked(text) == text
+
+
+@pytest.mark.parametrize("password", ["hunter22", "$ecret9", "{a}b", "x-1", "*a", "%sa", "<a>b"])
+def test_what_only_begins_like_a_placeholder_is_a_password(password: str) -> None:
+    assert masked(f"https://ann:{password}@host") == "https://[redacted:password_in_url]@host"
+
+
+def test_a_private_key_with_headers_or_in_one_line_is_masked() -> None:
+    body = some(64)
+    for between in ("\n", "\\n", " ", "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,1234567890ABCDEF\n\n"):
+        for end in (f"{between}-----END RSA PRIVATE KEY-----", ""):
+            text = masked(f"-----BEGIN RSA PRIVATE KEY-----{between}{body}{end}")
+            assert body[:8] not in text

@@ -23,12 +23,16 @@ HINTS: Mapping[str, tuple[str, ...]] = {
 """By the module of the rule in `detect_secrets.plugins`: what stands in every key of that format."""
 ARMOUR = r"A-Za-z0-9+/=\s\\:,-"
 """What a private key is written in, with its headers, and with line breaks that were escaped."""
+KEY_ITSELF = "[A-Za-z0-9+/=]{24}"
+"""What no private key is without, and no words about one."""
+PLACEHOLDER = r"(?:<[^>\s@]*>|\$?\{[^}\s@]*\}|\$[A-Z_][A-Z0-9_]*|%s|\*+|[xX]+|\.{3})"
+"""What stands for a password in examples and templates."""
 OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
     "npm": ((":_authToken=",), r"(?<=:_authToken=)\s*(?:npm_\S{1,256}|[A-Fa-f0-9-]{36})"),
     "openai": (("T3BlbkFJ",), r"(?a)(?<![\w-])sk-[\w-]{20,256}?T3BlbkFJ[A-Za-z0-9]{20}"),
     "private_key": (
         ("-----BEGIN ",),
-        rf"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[{ARMOUR}]*?"
+        rf"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?=[{ARMOUR}]{{0,400}}?{KEY_ITSELF})[{ARMOUR}]*?"
         rf"(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|(?=[^{ARMOUR}])|\Z)",
     ),
     "jwt": (("eyJ",), r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
@@ -40,7 +44,10 @@ OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
     "slack_app": (("xapp-", "xoxe"), r"xapp-\d-[A-Z0-9]+-\d+-[a-z0-9]+|xoxe(?:\.xox[bp])?-\d-[\w-]{20,}"),
     "npm_token": (("npm_",), r"(?<!\w)npm_[A-Za-z0-9]{36}(?!\w)"),
     "feishu_webhook": (("/bot/v2/hook/", "/bot/hook/"), r"(?<=hook/)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
-    "password_in_url": (("://",), r"(?<=://)[^\s:/?#@\[\]]{1,256}:[^\s/?#@\[\]]{1,256}(?=@[\w\[])"),
+    "password_in_url": (
+        ("://",),
+        rf"(?<=://)[^\s:/?#@\[\]]{{1,256}}:(?!{PLACEHOLDER}@)[^\s/?#@\[\]]{{1,256}}(?=@[\w\[])",
+    ),
 }
 """By name: hints, and the pattern."""
 NAMES = sorted([*HINTS, *OWN])
