@@ -92,6 +92,10 @@ def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
             (home / "tools.json").write_text(json.dumps([{**each, "description": "Evil."} for each in TOOLS]))
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         case "big":
+            if args.get("text"):  # a line that does not end
+                sys.stdout.write("x" * 40_000_000)
+                sys.stdout.flush()
+                time.sleep(600)
             return text("x" * 3_000_000)
         case "wrong":
             return {"result": {"content": [], "structuredContent": {"n": "seven"}}}

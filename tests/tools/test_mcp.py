@@ -315,6 +315,13 @@ async def test_a_long_text_is_cut(start: Start, tmp_path: Path) -> None:
     assert result.output.endswith("characters more]")
 
 
+async def test_a_line_that_does_not_end_ends_the_server(start: Start, tmp_path: Path) -> None:
+    registry = tools_of(start(own=faulty(tmp_path)))
+    endless = await asyncio.wait_for(called(registry, "big", text="endless"), 10)
+    assert endless.metadata == {"transient": True, "cut_off": True}
+    assert (await called(registry, "echo", text="back")).output == "back"
+
+
 async def test_only_named_variables_reach_a_server(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -512,6 +519,30 @@ def test_no_server_is_left_when_the_host_ends(tmp_path: Path, tool: str) -> None
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{tool == 'echo'}\n", "")
     assert [pid for pid in starts(tmp_path) if alive(pid)] == []
+
+
+async def test_closing_cuts_off_what_is_under_way(start: Start, tmp_path: Path) -> None:
+    servers = start(own=faulty(tmp_path))
+    registry = ToolRegistry(await asyncio.to_thread(servers.tools))
+    under_way = [asyncio.create_task(called(registry, "hang")) for _ in range(3)]
+    await asyncio.sleep(0.3)
+    await asyncio.to_thread(servers.close)
+    results = await asyncio.wait_for(asyncio.gather(*under_way), 5)
+    assert all(each.metadata.get("cut_off") for each in results)
+    assert len(starts(tmp_path)) == 1
+
+
+async def test_closing_starts_no_server_for_those_who_wait(start: Start, tmp_path: Path) -> None:
+    await asyncio.to_thread(start(own=faulty(tmp_path)).tools)
+    servers = start(own=faulty(tmp_path, "hang"))
+    registry = ToolRegistry(await asyncio.to_thread(servers.tools))
+    waiting = [asyncio.create_task(called(registry, "echo", text="hi")) for _ in range(3)]
+    while len(starts(tmp_path)) < 2:
+        await asyncio.sleep(0.05)
+    await asyncio.to_thread(servers.close)
+    results = await asyncio.wait_for(asyncio.gather(*waiting), 5)
+    assert not any(each.success or each.metadata.get("cut_off") for each in results)
+    assert len(starts(tmp_path)) == 2
 
 
 # ── what is approved ──────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+ENDING = 0.5
+"""Seconds that what was under way has to end, when what it works with is closed."""
+
 
 class Background:
     """Starts at the first use; `closing` is awaited, within `seconds`, when it or the process ends."""
@@ -43,8 +46,17 @@ class Background:
             return
         atexit.unregister(self.close)
         with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(self._closing(), loop).result(self._seconds)
+            asyncio.run_coroutine_threadsafe(self._end(), loop).result(self._seconds)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(self._seconds)
         if not thread.is_alive():
             loop.close()
+
+    async def _end(self) -> None:
+        """Close, and cancel what has not ended soon after: who waits for it would wait for ever."""
+        await self._closing()
+        if left := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(left, timeout=ENDING)
+        for each in left:
+            each.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

@@ -62,6 +62,7 @@ class McpConnection:
         self._base, self._secret = base, secret
         self._live: Live | None = None
         self._open: set[Live] = set()
+        self._closed = False
         self._starting = asyncio.Lock()
 
     async def definitions(self) -> list[Definition]:
@@ -94,8 +95,8 @@ class McpConnection:
                 live.watch.end()
 
     async def close(self) -> None:
-        """End the connection, and the server if it was started."""
-        self._live = None
+        """End the connection for good, and the server if it was started."""
+        self._live, self._closed = None, True
         for live in self._open:
             live.watch.end()
             if live.keeper is not None and not live.ready.is_set():
@@ -144,6 +145,8 @@ class McpConnection:
     async def _connected(self) -> Live:
         """The open connection, opened if need be, with a list of tools that is not too old."""
         async with self._starting:
+            if self._closed:
+                raise ToolError(f"the MCP server {self.name} cannot be used: its host is closing it")
             live = self._live
             open_yet = live is not None and not live.watch.ended.is_set()
             if live is not None and live.forgotten:
