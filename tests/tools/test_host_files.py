@@ -1,5 +1,6 @@
 """What says what a host does is written by no tool, wherever the tool's root lies."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from utools.errors import SandboxError
 from utools.guards.host_files import keep
 from utools.guards.sandbox import Sandbox
 from utools.sources.document import read_document
+from utools.sources.manifest import manifest_tools
 from utools.sources.python_object import loaded
 from utools.tool import ToolContext
 
@@ -72,3 +74,24 @@ def test_a_program_is_not_rewritten(tmp_path: Path) -> None:
     (tmp_path / "report.sh").write_text("#!/bin/sh\n")
     (tmp_path / "report.sh").chmod(0o755)
     _refused(tmp_path, "report.sh", "is a program")
+
+
+def test_what_a_manifest_goes_by_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "shelf").mkdir()
+    files = {"tool.md": "Does it.", "run": "echo", "script.sh": "echo", "notes.txt": "notes"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    told = {
+        "code": "tool",
+        "docs": "../tool.md",
+        "schema": {},
+        "command": {"argv": ["../run", "script.sh", "notes.txt"]},
+    }
+    (tmp_path / "shelf" / "tool.json").write_text(json.dumps(told))
+    (tool,) = manifest_tools(tmp_path / "shelf" / "tool.json", root=tmp_path, trusted=True)
+    for name in ("tool.md", "run", "script.sh"):
+        _refused(tmp_path, name, "says what this host does")
+    Sandbox(tmp_path).write("notes.txt", b"mine")
+    (tmp_path / "script.sh").write_text("echo other")
+    (changed,) = manifest_tools(tmp_path / "shelf" / "tool.json", root=tmp_path, trusted=True)
+    assert changed.fingerprint != tool.fingerprint

@@ -10,11 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from utools.builtin.http_request import READS
 from utools.errors import DefinitionError
+from utools.guards.host_files import keep
 from utools.schema import ConfigSchema
 from utools.sources.document import Document, Place, read_document
 from utools.sources.manifest_command import Command
 from utools.sources.manifest_http import HttpCall
-from utools.sources.manifest_version import fingerprint
+from utools.sources.manifest_version import fingerprint, programs_of
 from utools.sources.placeholder import names_in
 from utools.sources.python_object import loaded
 from utools.tool import Args, Execute, Tool, ToolContext
@@ -79,6 +80,9 @@ def _tool(document: Document, entry: Any, place: Place, root: Path, trusted: boo
         raise document.error("only a manifest of the host's own configuration may name a file", (*place, "docs"))
     made = _from_python(manifest, document, place)
     schema = _schema(manifest, made, document, place)
+    programs = list(programs_of(manifest, base, root))
+    for program in programs:
+        keep(program)
     options: dict[str, Any] = {
         "code": manifest.code,
         "description": _description(manifest, made, document, place),
@@ -87,7 +91,7 @@ def _tool(document: Document, entry: Any, place: Place, root: Path, trusted: boo
         "idempotent": manifest.idempotent or (made is not None and made.idempotent),
         "output_schema": manifest.output_schema or (made.output_schema if made else None),
         "cache": manifest.cache or (made.cache if made else None),
-        "fingerprint": fingerprint(manifest, base),
+        "fingerprint": fingerprint(manifest, programs),
     }
     try:
         if made is not None:
@@ -161,6 +165,7 @@ def _description(manifest: Manifest, made: Tool | None, document: Document, plac
     if manifest.docs is None and not file.is_file():
         wanted = f"say what the tool does: by description, by a docstring, or in a file {file.name} beside this one"
         raise document.error(wanted, (*place, "description"))
+    keep(file)
     try:
         paragraphs = file.read_text("utf-8").split("\n\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,22 +11,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from utools.sources.manifest import Manifest
 
+SCRIPTS = (".py", ".sh", ".js", ".mjs", ".ts", ".rb", ".pl", ".php", ".lua", ".jar", ".sql", ".jq", ".awk")
 
-def fingerprint(manifest: "Manifest", base: Path) -> str:
+
+def fingerprint(manifest: "Manifest", programs: Iterable[Path]) -> str:
     """SHA-256 over the manifest, whatever the order of its keys, and the files that do what it says.
 
     It is the same wherever the manifest lies. What such a file reads or imports in turn does not count.
     """
     said = manifest.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    programs = [_content(path) for path in _programs(manifest, base)]
-    text = json.dumps([said, programs], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    contents = [_content(path) for path in programs]
+    text = json.dumps([said, contents], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-def _programs(manifest: "Manifest", base: Path) -> Iterator[Path]:
-    """A program or a Python file named by its path, and the file of a module that is loaded."""
-    if manifest.command is not None and os.sep in manifest.command.argv[0]:
-        yield base / manifest.command.argv[0]
+def programs_of(manifest: "Manifest", base: Path, root: Path) -> Iterator[Path]:
+    """A program or a Python file named by its path, a script that an interpreter is given, the file of a module."""
+    if manifest.command is not None:
+        if os.sep in manifest.command.argv[0]:
+            yield base / manifest.command.argv[0]
+        scripts = (word for word in manifest.command.argv[1:] if word.endswith(SCRIPTS))
+        yield from filter(Path.is_file, (root / manifest.command.cwd / word for word in scripts))
     if manifest.python is not None:
         module = manifest.python.rpartition(":")[0]
         file = base / module if module.endswith(".py") else getattr(sys.modules.get(module), "__file__", None)
