@@ -19,6 +19,7 @@ from loopback import http
 from pydantic import ValidationError
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
+from utools.sources.approved import Approved, Definition
 from utools.sources.mcp import McpServer, McpServers
 
 HERE = Path(__file__).parent
@@ -313,6 +314,15 @@ async def test_a_long_text_is_cut(start: Start, tmp_path: Path) -> None:
     result = await called(tools_of(start(own=faulty(tmp_path))), "big")
     assert len(result.output) < 1_100_000
     assert result.output.endswith("characters more]")
+
+
+async def test_arguments_that_are_no_text_are_refused_and_harm_nobody(start: Start, tmp_path: Path) -> None:
+    registry = tools_of(start(own=faulty(tmp_path)))
+    refused = await called(registry, "echo", text="half of it: \ud83d")
+    assert "lone surrogate" in str(refused.error)
+    assert refused.metadata == {}
+    assert (await called(registry, "echo", text="well")).output == "well"
+    assert len(starts(tmp_path)) == 1
 
 
 async def test_a_line_that_does_not_end_ends_the_server(start: Start, tmp_path: Path) -> None:
@@ -633,6 +643,22 @@ def test_approving_one_source_leaves_the_others(start: Start, tmp_path: Path) ->
     assert other.tools()
     one.approve()
     assert set(json.loads((tmp_path / "lock.json").read_text())["sources"]) == {"mcp_servers/own", "mcp_servers/other"}
+
+
+def test_hosts_that_approve_at_once_lose_nothing(tmp_path: Path) -> None:
+    tool = Definition(name="t", description="T.", input_schema={"type": "object"})
+    names = [f"mcp_servers/s{n}" for n in range(40)]
+
+    def approve(name: str) -> None:
+        Approved(tmp_path / "lock.json").write({name: [tool]})
+
+    threads = [threading.Thread(target=approve, args=(name,)) for name in names]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert set(json.loads((tmp_path / "lock.json").read_text())["sources"]) == set(names)
+    assert [file.name for file in tmp_path.iterdir()] == ["lock.json"]
 
 
 def test_a_tool_whose_schema_is_none_is_left_out(

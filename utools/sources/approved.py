@@ -3,10 +3,12 @@
 Models see what stands here, never what a server says today; a tool whose server says something else is not called.
 """
 
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -94,11 +96,10 @@ class Approved:
         own = {
             name: [_Entry(**dict(each), sha256=each.fingerprint) for each in found] for name, found in sources.items()
         }
-        together = {**self._read(), **own}
-        told = _File(sources={name: together[name] for name in sorted(together)}).model_dump(exclude_defaults=True)
-        text = json.dumps({"format": 1, **told}, indent=1, ensure_ascii=False)
         try:
-            _replace(self._path, f"{text}\n".encode("utf-8", "backslashreplace"))
+            with _alone(self._path.parent):
+                together = {**self._read(), **own}
+                _replace(self._path, _text({name: together[name] for name in sorted(together)}))
         except OSError as error:
             why = f"the approved tools cannot be written down: {error.strerror}; do it once where that is possible"
             raise DefinitionError(why, where=str(self._path)) from None
@@ -125,6 +126,23 @@ def changes(source: str, before: Sequence[Definition], after: Sequence[Definitio
         ),
         *(Change(source, name, "gone", each, None) for name, each in old.items() if name not in new),
     ]
+
+
+def _text(sources: dict[str, list[_Entry]]) -> bytes:
+    told = _File(sources=sources).model_dump(exclude_defaults=True)
+    text = json.dumps({"format": 1, **told}, indent=1, ensure_ascii=False)
+    return f"{text}\n".encode("utf-8", "backslashreplace")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Between reading and writing, no other host writes a file in this directory."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _replace(path: Path, data: bytes) -> None:

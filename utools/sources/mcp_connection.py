@@ -4,6 +4,7 @@ All of it runs in one event loop. A task of its own holds the connection open, s
 """
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -75,6 +76,7 @@ class McpConnection:
         ToolError if it refuses, or cannot be reached, or if the tool is no longer the one that was approved;
         ConnectionResetError if it ends in mid-call, TimeoutError if it takes too long.
         """
+        _check_text(args)
         try:
             return await self._called(approved, dict(args), seconds, progress)
         except _Forgotten:
@@ -238,6 +240,14 @@ class McpConnection:
     def _headers(self) -> dict[str, str]:
         secrets = secret_headers(self._secret, self.server.token_env, self.server.secret_headers)
         return {**{name.lower(): value for name, value in self.server.headers.items()}, **secrets}
+
+
+def _check_text(args: Mapping[str, Any]) -> None:
+    """ToolError for what no message can hold: the library would give up the connection, with all its calls."""
+    try:
+        json.dumps(args, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ToolError("the arguments hold a lone surrogate, which is not text") from None
 
 
 async def _settled(watch: Watch) -> bool:
