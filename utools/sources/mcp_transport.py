@@ -17,6 +17,7 @@ LAST_WORDS = 300
 LONGEST = 2**25
 """Bytes of one message."""
 CONNECT_SECONDS = 10.0
+LISTENS_SECONDS = 1.0
 SESSION = "mcp-session-id"
 
 
@@ -128,6 +129,24 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
     """A transport that notices when the server cannot be reached, where the library would go on trying, or refuses."""
     import httpx2
 
+    class WatchedStream(httpx2.AsyncByteStream):
+        """A body. Where it breaks off, the server may be gone, and the library would ask for the rest only later."""
+
+        def __init__(self, body: Any, url: httpx2.URL) -> None:
+            self._body, self._url = body, url
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            try:
+                async for part in self._body:
+                    yield part
+            except httpx2.TransportError:
+                if await _refuses(self._url.host, self._url.port or (443 if self._url.scheme == "https" else 80)):
+                    watch.end()
+                raise
+
+        async def aclose(self) -> None:
+            await self._body.aclose()
+
     class WatchedTransport(httpx2.AsyncBaseTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             sent = (SENT.get() if request.method == "POST" else None) or Sent()
@@ -140,12 +159,24 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
                 raise
             sent.status = response.status_code
             sent.unknown = first and sent.status in (400, 404) and SESSION in request.headers
+            response.stream = WatchedStream(response.stream, request.url)
             return response
 
         async def aclose(self) -> None:
             await inner.aclose()
 
     return WatchedTransport()
+
+
+async def _refuses(host: str, port: int) -> bool:
+    """Whether nobody listens there any more."""
+    try:
+        async with asyncio.timeout(LISTENS_SECONDS):
+            _, writer = await asyncio.open_connection(host, port)
+    except OSError as error:  # TimeoutError among them, which tells nothing
+        return isinstance(error, ConnectionRefusedError)
+    writer.close()
+    return False
 
 
 def quiet() -> None:
