@@ -84,7 +84,7 @@ def _message(each: Any, keys: Callable[[Place], Iterable[str]]) -> str:
     if each["type"] == "extra_forbidden":
         return f"unknown key; {hint(str(each['loc'][-1]), keys(each['loc']))}"
     text: str = _TOLD.get(each["type"], each["msg"].removeprefix("Value error, "))
-    if each["type"] == "missing":
+    if each["type"] in ("missing", "value_not_shown"):
         return text
     return told(DefinitionError(text, value=each["input"]))
 

@@ -62,6 +62,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"mcp_servers": {"a": {"comand": ["x"]}}},
         "mcp_servers/a/comand: unknown key; did you mean command?",
     ),
+    "server_env": (
+        {"mcp_servers": {"a": {"command": ["x"], "env": ["A_TOKEN=hunter2hunter2"]}}},
+        "mcp_servers/a/env: these are names of variables, such as CITY; values stand in the host's environment: "
+        "give A_TOKEN alone\n",
+    ),
     "server_name": ({"mcp_servers": {"a b": {"command": ["x"]}}}, "mcp_servers: a name here is 1 to 40 letters"),
     "no_program": (
         {"mcp_servers": {"a": {"command": ["nope-nope"]}}},

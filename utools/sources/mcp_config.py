@@ -1,6 +1,7 @@
 """What a host says of an MCP server: how to reach it, what it may know, how far it is trusted."""
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from utools.sources.http_call import HeaderName, check_header, checked_origin
 
@@ -40,8 +41,9 @@ class McpServer(BaseModel):
     @field_validator("env")
     @classmethod
     def _names(cls, value: list[str]) -> list[str]:
-        if not all(name and "=" not in name for name in value):
-            raise ValueError("these are names of variables, such as CITY; their values stand in the host's environment")
+        if wrong := [name.partition("=")[0] for name in value if not name or "=" in name]:
+            told = "these are names of variables, such as CITY; values stand in the host's environment: give {name} alone"
+            raise PydanticCustomError("value_not_shown", told, {"name": wrong[0]})
         return value
 
     @field_validator("headers", "secret_headers")
