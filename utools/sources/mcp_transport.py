@@ -1,4 +1,4 @@
-"""How an MCP server is reached: a process and its standard streams, or HTTP; and a watch that sees it end."""
+"""How an MCP server is spoken to over HTTP, and what becomes of each question; and a watch that sees its end."""
 
 import asyncio
 import logging
