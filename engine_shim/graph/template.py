@@ -4,6 +4,9 @@ A value that is one whole placeholder keeps its JSON type; inside a text it is w
 text as JSON. What has been filled in is never looked at again. A name that is missing is an error that says which
 names there are; behind one that ends in `?` it gives null, and nothing inside a text.
 
+`{{'{{'}}` stands for two braces. A text under a key called `template` belongs to a language of its own, whose braces
+are left alone: it is filled only where it is one whole placeholder, so that no value is ever read as a template.
+
 A secret stays as it is written, and a fill says where only the door puts its value: a text in a tool's output that
 looks like a placeholder is none.
 """
@@ -19,9 +22,13 @@ import orjson
 from engine_shim.errors import DefinitionError
 
 ROOTS = ("external", "env", "nodes", "run")
-_PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
+TEMPLATE = "template"
+BRACES = "{{"
+_PLACEHOLDER = re.compile(r"""\{\{((?:\s*(?:'\{\{'|"\{\{")\s*)|[^{}]*)\}\}""")
+_BRACES = re.compile(r"""\s*['"]\{\{['"]\s*""")
 _UNCLOSED = re.compile(rf"\{{\{{\s*(?:{'|'.join(ROOTS)})\.[^\s{{}}]*")
 _PATH = re.compile(r"[^\s.{}?]+(\.[^\s.{}?]+)+\??")
+_OURS = re.compile(rf"(?:{'|'.join(ROOTS)})(\.[^\s.{{}}?]+)+\??")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
@@ -55,37 +62,42 @@ class Names:
             case list():
                 return [self.render(item, f"{where}/{index}", (*at, index)) for index, item in enumerate(value)]
             case dict():
-                return {key: self.render(item, f"{where}/{key}", (*at, key)) for key, item in value.items()}
+                return {key: self._member(key, item, f"{where}/{key}", (*at, key)) for key, item in value.items()}
             case _:
                 return value
+
+    def _member(self, key: str, item: Any, where: str, at: tuple[str | int, ...]) -> Any:
+        return item if _is_foreign(key, item, where) else self.render(item, where, at)
 
     def _text(self, text: str, where: str, at: tuple[str | int, ...]) -> Any:
         _check_closed(text, where)
         found = list(_PLACEHOLDER.finditer(text))
         if not found:
             return text
-        read = [_placeholder(each[1], where) for each in found]
+        read = [_read(each[1], where) for each in found]
         if any(self._secret(each) for each in read):
             return self._around_secrets(text, where, at)
-        if len(found) == 1 and found[0].span() == (0, len(text)):
+        if len(found) == 1 and found[0].span() == (0, len(text)) and read[0] is not None:
             return look_up(read[0], self.roots, where)
-        return _PLACEHOLDER.sub(lambda each: self._inside(_placeholder(each[1], where), where), text)
+        return _PLACEHOLDER.sub(lambda each: self._inside(_read(each[1], where), where), text)
 
-    def _inside(self, each: Placeholder, where: str) -> str:
+    def _inside(self, each: Placeholder | None, where: str) -> str:
+        if each is None:
+            return BRACES
         value = look_up(each, self.roots, where)
         return "" if value is None and each.optional else _as_text(value)
 
-    def _secret(self, each: Placeholder) -> bool:
-        return each.path[0] == "env" and each.path[1] in self.secrets
+    def _secret(self, each: Placeholder | None) -> bool:
+        return each is not None and each.path[0] == "env" and each.path[1] in self.secrets
 
     def _around_secrets(self, text: str, where: str, at: tuple[str | int, ...]) -> str:
         """The text with its secrets as they are written, and a fill for it."""
         parts: list[Any] = []
         end = 0
         for found in _PLACEHOLDER.finditer(text):
-            each = _placeholder(found[1], where)
+            each = _read(found[1], where)
             parts += [text[end : found.start()]]
-            parts += [{"env": each.path[1]} if self._secret(each) else self._inside(each, where)]
+            parts += [{"env": each.path[1]} if each and self._secret(each) else self._inside(each, where)]
             end = found.end()
         parts = [part for part in [*parts, text[end:]] if part]
         self.fills.append({"at": list(at), "parts": parts})
@@ -102,14 +114,26 @@ def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder
     match value:
         case str():
             _check_closed(value, where)
-            for found in _PLACEHOLDER.finditer(value):
-                yield where, _placeholder(found[1], where)
+            read = (_read(found[1], where) for found in _PLACEHOLDER.finditer(value))
+            yield from ((where, each) for each in read if each is not None)
         case list():
             for index, item in enumerate(value):
                 yield from placeholders(item, f"{where}/{index}")
         case dict():
             for key, item in value.items():
-                yield from placeholders(item, f"{where}/{key}")
+                if not _is_foreign(key, item, f"{where}/{key}"):
+                    yield from placeholders(item, f"{where}/{key}")
+
+
+def _is_foreign(key: str, value: Any, where: str) -> bool:
+    """Whether a value is a text of another language. DefinitionError for one that seems to await a value of ours."""
+    if key != TEMPLATE or not isinstance(value, str):
+        return False
+    ours = [found for found in _PLACEHOLDER.finditer(value) if _OURS.fullmatch(found[1].strip())]
+    if ours and ours[0][0] != value.strip():
+        told = "nothing is filled in within a template; give the value beside it, and use the name it has there"
+        raise DefinitionError(told, where=where, value=ours[0][0])
+    return not ours
 
 
 def _check_closed(text: str, where: str) -> None:
@@ -122,10 +146,14 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _placeholder(inner: str, where: str) -> Placeholder:
+def _read(inner: str, where: str) -> Placeholder | None:
+    """What stands between the braces; None for the braces themselves, in quotes."""
+    if _BRACES.fullmatch(inner):
+        return None
     text = inner.strip()
     if not _PATH.fullmatch(text):
         told = "no placeholder: write {{external.NAME}}, {{env.NAME}}, {{nodes.ID.PATH}} or {{run.id}}"
+        told += ", and {{'{{'}} for braces"
         raise DefinitionError(told, where=where, value=f"{{{{{inner}}}}}")
     path = tuple(text.removesuffix("?").split("."))
     if path[0] not in ROOTS:
