@@ -107,9 +107,12 @@ class ToolRegistry:
         except (CancelledError, KeyboardInterrupt):  # the host wants the call to end, the operator the process
             raise
         except BaseException as error:  # the edge to foreign code: no mistake in a tool may end the run
+            from utools.failed_at import failed_at
             from utools.guards.scrub import scrubbed
 
             transient = isinstance(error, TimeoutError | ConnectionError)
+            if not transient:
+                (context or ToolContext()).log.warning("the tool %s failed: %s", code, failed_at(error))
             cut_off = isinstance(error, EOFError) or (transient and not isinstance(error, ConnectionRefusedError))
             text = scrubbed(f"{type(error).__name__}: {error}", os.environ)
             return _failed(text, transient=transient, cut_off=cut_off)

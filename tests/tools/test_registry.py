@@ -1,6 +1,7 @@
 """ToolRegistry: finding, describing, validating and executing tools."""
 
 import asyncio
+import json
 import os
 from functools import partial
 from importlib.metadata import EntryPoint
@@ -205,6 +206,23 @@ async def test_output_that_breaks_its_schema_is_a_failure() -> None:
 async def test_exception_becomes_a_failed_result(error: BaseException, text: str, marks: str) -> None:
     result = await executed(raising(error))
     assert result == ToolResult(False, None, text, dict.fromkeys(marks.split(), True))
+
+
+async def test_the_log_says_where_a_tools_own_code_failed_and_nothing_of_its_values(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def parsed(args: dict[str, Any], context: ToolContext) -> Any:
+        return json.loads(args["text"])
+
+    await executed(Tool("parse", "Parses.", {"properties": {"text": {}}}, parsed), {"text": "hunter2"})
+    (told,) = caplog.messages
+    assert told.startswith("the tool parse failed: JSONDecodeError at ")
+    assert f"{__file__}:{parsed.__code__.co_firstlineno + 1} in parsed" in told
+    assert "hunter2" not in told
+    caplog.clear()
+    await executed(raising(ToolError("as it should be")))
+    await executed(raising(TimeoutError("too late")))
+    assert not caplog.messages
 
 
 async def test_error_text_shows_no_environment_value() -> None:

@@ -42,8 +42,8 @@ class McpServer(BaseModel):
     @classmethod
     def _names(cls, value: list[str]) -> list[str]:
         if wrong := [name.partition("=")[0] for name in value if not name or "=" in name]:
-            told = "these are names of variables, such as CITY; values stand in the host's environment: give {name} alone"
-            raise PydanticCustomError("value_not_shown", told, {"name": wrong[0]})
+            told = "these are names of variables, such as CITY; values stand in the host's environment: give {} alone"
+            raise PydanticCustomError("value_not_shown", told.format(wrong[0]))
         return value
 
     @field_validator("headers", "secret_headers")
