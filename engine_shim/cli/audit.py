@@ -207,7 +207,8 @@ def _said(record: dict[str, Any]) -> str:
 
 def _verdicts(record: dict[str, Any]) -> str:
     """What judge made of a reply: each call with its verdict, else whatever else it came to."""
-    calls = [" ".join(filter(None, (c["verdict"], c["tool"], c.get("reason")))) for c in record.get("calls", ())]
+    words = ("verdict", "tool", "reason", "message")
+    calls = [" ".join(call[word] for word in words if call.get(word)) for call in record.get("calls", ())]
     aside = ("kind", "strand", "n", "step", "calls", "thought")
     rest = {key: value for key, value in record.items() if key not in aside}
     return ", ".join([*calls, *(output.as_text({key: value}) for key, value in rest.items())])

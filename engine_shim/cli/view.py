@@ -17,6 +17,8 @@ from engine_shim.graph.definition import Workflow
 
 WIDTH = 110
 """How long a line may be where there is no terminal to tell."""
+ROWS = 4
+"""How many lines of the terminal a failure may take: at its end stands what to do about it."""
 
 
 class View:
@@ -76,7 +78,8 @@ class View:
     def _node(self, mark: str, style: str, name: str, text: str) -> None:
         self._agent = []
         flat = " ".join(text[: 4 * self._width].split())
-        self._line(Text.assemble((mark, style), " ", name.ljust(self._column), "  ", (flat, "dim")))
+        rows = ROWS if style == "red" else 1
+        self._line(Text.assemble((mark, style), " ", name.ljust(self._column), "  ", (flat, "dim")), rows=rows)
 
     def _tell_of_agent(self, names: list[str], event: Event) -> None:
         match event:
@@ -97,7 +100,7 @@ class View:
             case {"event": "observation"}:
                 self._observation(names, event)
             case {"event": "repair", "step": step, "kind": kind, "message": message}:
-                self._under(names, Text.assemble((f"{step} ", "bold"), (f"{kind} ", "yellow"), message))
+                self._under(names, Text.assemble((f"{step} ", "bold"), (f"{kind} ", "yellow"), message), rows=ROWS)
             case {"event": "waiting", "reason": reason, "tool": tool}:
                 self._under(names, Text.assemble((f"? {reason} ", "yellow"), f"{tool} {_json(event['args'])}"))
             case {"event": "finished", "finish_reason": reason}:
@@ -113,22 +116,23 @@ class View:
         shown, whole = len(event["text"]), event["characters"]
         self._cut = self._cut or whole > shown
         line = Text(f"  {event['text']}", "dim" if event["success"] else "red")
-        self._under(names, line, f" (cut from {whole} to {shown} characters)" if whole > shown else "")
+        tail = f" (cut from {whole} to {shown} characters)" if whole > shown else ""
+        self._under(names, line, tail, rows=1 if event["success"] else ROWS)
 
     def _finished(self, names: list[str], reason: str, error: Any) -> None:
         mark, style = ("✓ ", "green") if reason == "final" else ("✗ ", "red")
         told = f"{reason}: {error['message']}" if error else reason
-        self._under(names, Text.assemble((mark, style), told))
+        self._under(names, Text.assemble((mark, style), told), rows=ROWS if error else 1)
 
-    def _under(self, names: list[str], line: Text, tail: str = "") -> None:
+    def _under(self, names: list[str], line: Text, tail: str = "", rows: int = 1) -> None:
         """A line under its agent's name, which is said again when another one's lines came between."""
         if names != self._agent:
             self._agent = names
             self._line(Text.assemble(("● ", "cyan"), " › ".join(names)))
-        self._line(Text.assemble("    ", line), tail)
+        self._line(Text.assemble("    ", line), tail, rows)
 
-    def _line(self, line: Text, tail: str = "") -> None:
-        room = self._width - 1 - len(tail)
+    def _line(self, line: Text, tail: str = "", rows: int = 1) -> None:
+        room = (self._width - 1) * rows - len(tail)
         flat = Text(" ").join(line.split("\n"))
         flat.truncate(room, overflow="ellipsis")
         self._console.print(Text.assemble(flat, (tail, "dim")))
