@@ -61,7 +61,7 @@ def test_live_view_shows_an_agents_steps_under_its_name(cli: Cli, write: Write) 
     lines = cli("run", "w.json").err.splitlines()
     assert lines[0] == "● agent_core"
     assert lines[1].startswith("    1 invalid_action The arguments of echo were refused")
-    assert lines[1].endswith("/text: is required but missing.")  # what to do stands at the end
+    assert lines[1].endswith("/text: expected a value, you sent nothing.")  # what to do stands at the end
     assert lines[2].startswith('    2 echo {"text": "long long')
     assert lines[3].endswith(" (cut from 500 to 256 characters)")
     assert lines[4:] == ["    ✓ final", "observation_max_len sets how much of an observation the model is shown", ""]

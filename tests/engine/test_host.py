@@ -51,7 +51,9 @@ def test_what_a_source_offers_is_approved_by_a_command(cli: Cli, write: Write, h
     assert {"source": "own", "tool": "echo", "kind": "new"} in first
     ran = cli("tools", "approve", "own")
     assert (ran.code, ran.out) == (0, "approved; 0 changes\n")
-    assert cli("tools", "approve", "nobody").code == 2
+    assert cli("tools", "approve", "mcp_servers/own").out == "approved; 0 changes\n"
+    refused = cli("tools", "approve", "nobody")
+    assert (refused.code, "there is no such source: nobody; there are mcp_servers/own" in refused.err) == (2, True)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -106,6 +108,16 @@ def test_a_write_that_a_dying_server_cut_off_is_in_doubt_until_a_person_decides(
     outputs = decided.json["outputs"]["agent_core"]
     assert outputs["final_answer"] == "done"
     assert outputs["trace"][1]["observation"] == "back"
+
+
+def test_a_hosts_python_may_import_what_stands_beside_it(cli: Cli, write: Write, home: Path) -> None:
+    (home / "kit").mkdir()
+    write("kit/beside_a_tool.py", "GREETING = 'hello'\n")
+    body = 'from utools import tool\n\n\n@tool\ndef {name}() -> str:\n    """Greet."""\n    return \'{name}\'\n'
+    write("kit/greeter.py", "from beside_a_tool import GREETING\n" + body.format(name="one"))
+    write("beside_the_configuration.py", body.format(name="two"))
+    write("agent-core.yaml", {"tools": ["kit/greeter.py:one", "beside_the_configuration:two"]})
+    assert {"one", "two"} <= codes(cli("tools", "--json"))
 
 
 def test_no_model_writes_what_the_host_goes_by(cli: Cli, write: Write, home: Path) -> None:

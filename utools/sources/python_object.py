@@ -12,7 +12,10 @@ from utools.errors import DefinitionError
 
 
 def loaded(reference: str, base: Path, where: str) -> Any:
-    """The object; DefinitionError, naming the reference, whatever goes wrong in the author's own code."""
+    """The object; DefinitionError, naming the reference, whatever goes wrong in the author's own code.
+
+    It may import modules that stand beside it; `module` may itself stand in `base`.
+    """
     module_name, colon, name = reference.rpartition(":")
     if not colon or not module_name or not name:
         raise DefinitionError("must be module:name or file.py:name", where=where, value=reference)
@@ -27,6 +30,9 @@ def loaded(reference: str, base: Path, where: str) -> Any:
 
 
 def _module(name: str, base: Path) -> ModuleType:
+    place = str((base / name).parent.resolve() if name.endswith(".py") else base.resolve())
+    if place not in sys.path:
+        sys.path.append(place)  # last: what stands there hides no library
     return _from_file(base / name) if name.endswith(".py") else importlib.import_module(name)
 
 
