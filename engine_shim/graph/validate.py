@@ -1,8 +1,9 @@
 """What can be found wrong with a workflow without running it: every fault with its place."""
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from agent_core.errors import DefinitionError
@@ -30,9 +31,12 @@ STAND_INS: dict[str, Any] = {
 }
 
 
-def validate(workflow: Workflow, registry: ToolRegistry) -> list[Problem]:
-    """Every fault that can be found without running; empty when there is none."""
-    return list(dict.fromkeys(_problems(workflow, registry)))
+def validate(workflow: Workflow, registry: ToolRegistry, above: Sequence[Definition] = ()) -> list[Problem]:
+    """Every fault that can be found without running; empty when there is none.
+
+    `above` are the definitions that lead to this one: workflows may invoke each other in a circle.
+    """
+    return list(dict.fromkeys(_problems(workflow, registry, (*above, workflow.definition))))
 
 
 def check(workflow: Workflow, registry: ToolRegistry) -> None:
@@ -40,11 +44,13 @@ def check(workflow: Workflow, registry: ToolRegistry) -> None:
     refuse(validate(workflow, registry))
 
 
-def _problems(workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:
+def _problems(workflow: Workflow, registry: ToolRegistry, path: Sequence[Definition]) -> Iterator[Problem]:
     definition = workflow.definition
     yield from _inputs(definition)
     for index, node in enumerate(definition.nodes):
         yield from _node(node, f"nodes/{index}", workflow, registry)
+        for where, config in _invocations(node, f"nodes/{index}/config"):
+            yield from _invoked(config, where, workflow.base, registry, path)
     yield from _taken(definition.outputs, "outputs", definition, frozenset(workflow.nodes))
     yield from _exposed(definition)
     try:
@@ -75,8 +81,6 @@ def _node(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) ->
     yield from faults
     if node.tool == AGENT and not faults:
         yield from _agent(node, place, workflow, registry)
-    if node.tool == INVOKE and not faults:
-        yield from _invoked(node, place, workflow, registry)
 
 
 def _taken(value: Any, where: str, definition: Definition, nodes: Set[str], own: str = "") -> Iterator[Problem]:
@@ -181,17 +185,33 @@ def _unprepared(config: dict[str, Any], where: str, workflow: Workflow, registry
     return None
 
 
-def _invoked(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -> Iterator[Problem]:
-    """What is wrong with the workflow that a node names; one that invokes itself is not followed."""
-    if any(place == f"{where}/workflow" for place, _ in placeholders(node.config, where)):
+def _invocations(node: Node, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The configs that name a workflow, with their places: of the node, or of what its agent may call.
+
+    Those are read, too, before anything runs: an agent may write files.
+    """
+    if node.tool == INVOKE:
+        yield where, node.config
+    entries = node.config.get("allowed_tools") if node.tool == AGENT else None
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        if isinstance(entry, dict) and entry.get("tool") == INVOKE and isinstance(entry.get("preset"), dict):
+            yield f"{where}/allowed_tools/{index}/preset", entry["preset"]
+
+
+def _invoked(
+    config: Mapping[str, Any], where: str, base: Path, registry: ToolRegistry, path: Sequence[Definition]
+) -> Iterator[Problem]:
+    """What is wrong with the workflow that a config names; one that led here is not followed again."""
+    named = config.get("workflow")
+    if not isinstance(named, str) or "{{" in named:
         return
     try:
-        below = invoked(node.config, workflow.base)
+        below = invoked(config, base)
     except DefinitionError as error:
         yield from (Problem(f"{where}/workflow", str(each)) for each in problems_in(error))
         return
-    if below.definition != workflow.definition:
-        yield from (Problem(f"{where}/workflow", str(each)) for each in validate(below, registry))
+    if below.definition not in path:
+        yield from (Problem(f"{where}/workflow", str(each)) for each in validate(below, registry, path))
 
 
 def known_config(node: Node) -> dict[str, Any]:

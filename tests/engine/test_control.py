@@ -443,6 +443,19 @@ def test_what_is_wrong_with_a_workflow_that_is_run_is_told_before_anything_start
             await host.engine.run(load_workflow({"id": "w", "nodes": [invoke(workflow="below/bad.json")]}, base=base))
         with pytest.raises(DefinitionError, match=r"nodes/0/config/workflow: .*cannot be read"):
             await host.engine.run(load_workflow({"id": "w", "nodes": [invoke(workflow="none.json")]}, base=base))
+        called = agent(allowed_tools=[{"tool": "invoke_workflow", "preset": {"workflow": "below/bad.json"}}])
+        with pytest.raises(DefinitionError, match="config/allowed_tools/0/preset/workflow: nodes/0/tool: no tool is"):
+            await host.engine.run(load_workflow({"id": "w", "nodes": [called]}, base=base))
+
+    played(play)
+
+
+def test_workflows_may_run_each_other_in_a_circle(base: Path) -> None:
+    async def play() -> None:
+        for name, other in (("ping", "pong"), ("pong", "ping")):
+            (base / f"{name}.json").write_text(json.dumps({"id": name, "nodes": [invoke(workflow=f"{other}.json")]}))
+        result = await Host().engine.run(load_workflow(base / "ping.json"))
+        assert "runs may be nested 8 deep" in json.dumps(result.outputs)
 
     played(play)
 

@@ -127,6 +127,7 @@ def test_no_model_writes_what_the_host_goes_by(cli: Cli, write: Write, home: Pat
         "shelf/a.yaml": "code: a\ndescription: d\nschema: {}\nhttp: {url: https://example.com}\n",
         "more/b.yaml": "code: b\ndescription: d\nschema: {}\nhttp: {url: https://example.com}\n",
         "part.json": {"id": "p", "nodes": [{"tool": "echo", "config": {"text": "x"}}]},
+        "called.json": {"id": "c", "nodes": [{"tool": "echo", "config": {"text": "x"}}]},
     }
     for path, content in files.items():
         (home / path).parent.mkdir(exist_ok=True)
@@ -135,9 +136,13 @@ def test_no_model_writes_what_the_host_goes_by(cli: Cli, write: Write, home: Pat
     calls = [{"type": "action", "tool": "write_file", "args": {"path": path, "text": "{}"}} for path in aimed]
     fine = {"type": "action", "tool": "write_file", "args": {"path": "letter.txt", "text": "Dear"}}
     write("replies.json", [json.dumps(each) for each in (*calls, fine, {"type": "final", "answer": "done"})])
-    agent = {"model": "scripted:replies.json", "max_steps": 20, "allowed_tools": ["write_file"], "prompt": "Go."}
+    agent = {"model": "scripted:replies.json", "max_steps": 20, "prompt": "Go."}
+    tools = [
+        {"tool": "write_file", "preset": {"root": "."}},
+        {"tool": "invoke_workflow", "preset": {"workflow": "called.json"}},
+    ]
     nodes = [
-        {"tool": "agent_core", "config": {**agent, "max_repairs": 20, "max_tool_calls": 20}},
+        {"tool": "agent_core", "config": {**agent, "allowed_tools": tools, "max_repairs": 20, "max_tool_calls": 20}},
         {"id": "then", "tool": "invoke_workflow", "config": {"workflow": "part.json"}},
     ]
     write("flow.json", {"id": "f", "nodes": nodes, "edges": [{"from": "agent_core", "to": "then"}]})
@@ -145,7 +150,8 @@ def test_no_model_writes_what_the_host_goes_by(cli: Cli, write: Write, home: Pat
     ran = cli("run", "flow.json", "--json", "--store", "runs.db")
     assert ran.code == 0, ran.err
     trace = ran.json["outputs"]["agent_core"]["trace"]
-    refused = [step["action"]["args"]["path"] for step in trace if "is not written by tools" in str(step.get("error"))]
+    kept = ("is not written by tools", "is a store of this host")
+    refused = [step["action"]["args"]["path"] for step in trace if any(why in str(step.get("error")) for why in kept)]
     assert refused == aimed
     assert {path: (home / path).read_bytes() for path in before} == before
     assert (home / "letter.txt").read_text() == "Dear"

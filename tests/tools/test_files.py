@@ -75,8 +75,8 @@ def test_device_and_socket_are_refused(root: Path) -> None:
 
 def test_link_that_is_swapped_in_after_the_check_is_not_followed(root: Path) -> None:
     class Swapping(Sandbox):
-        def resolve(self, path: str) -> Any:
-            place = super().resolve(path)
+        def resolve(self, path: str, *, stores: bool = False) -> Any:
+            place = super().resolve(path, stores=stores)
             (root / "data" / "docs").rename(root / "data" / "was")
             (root / "data" / "docs").symlink_to(root.parent / "outside")
             return place
@@ -165,6 +165,11 @@ async def test_search_ignores_case_beyond_ascii(root: Path) -> None:
 async def test_search_outside_or_nowhere_is_refused(root: Path, directory: str) -> None:
     result = await called("file_search", root, query="needle", root_dir=directory)
     assert repr(directory) in str(result.error)
+
+
+async def test_search_in_a_place_that_nobody_named_says_how_to_name_one(tmp_path: Path) -> None:
+    result = await called("file_search", tmp_path, query="needle")
+    assert result.error == "there is no directory './data'; say by root_dir where to search"
 
 
 async def test_author_may_narrow_the_root_but_never_widen_it(root: Path) -> None:

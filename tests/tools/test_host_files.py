@@ -43,14 +43,18 @@ def test_what_is_not_there_yet_is_kept_and_all_below_a_directory_and_what_fits_a
     for path in ("agent-core.yaml", "manifests", "manifests/new.yaml", "manifests/deep/new.json", "more/new.yaml"):
         _refused(tmp_path, path, "says what this host does")
     Sandbox(tmp_path).write("more/new.txt", b"mine")
+    Sandbox(tmp_path).write("more/below/new.yaml", b"mine")
     Sandbox(tmp_path).write("agent-core.yaml.txt", b"mine")
 
 
 async def test_journals_and_conversations_are_neither_written_nor_read(tmp_path: Path) -> None:
     SqliteJournal(tmp_path / "runs.db")
     await SqliteContextStore(tmp_path / "talks.db").turns("s")
-    for path in ("runs.db", "runs.db-wal", "runs.db-journal", "talks.db", "talks.db-shm"):
-        _refused(tmp_path, path, "says what this host does")
+    SqliteContextStore(tmp_path / "unused" / "talks.db")
+    _refused(tmp_path, "unused/talks.db", "is a store of this host")
+    (tmp_path / "of_others.db").write_bytes(b"what others have said")
+    for path in ("runs.db", "runs.db-wal", "runs.db-journal", "talks.db", "talks.db-shm", "of_others.db"):
+        _refused(tmp_path, path, "is a store of this host")
         with pytest.raises(SandboxError, match="is a store of this host"):
             Sandbox(tmp_path).open(path)
     report = await health(tmp_path).execute({"targets": ["sqlite:talks.db"]}, ToolContext())
@@ -70,10 +74,21 @@ def test_no_python_is_put_beside_python_that_is_loaded(tmp_path: Path, monkeypat
     Sandbox(tmp_path).write("tools/notes.txt", b"mine")
 
 
-def test_a_program_is_not_rewritten(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["kit/__init__.py", "sitecustomize/__main__.py", "a-1.dist-info/entry_points.txt"])
+def test_no_package_is_put_where_python_is_loaded_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    _refused(tmp_path, path, "beside Python that this host loads")
+
+
+def test_a_program_is_not_rewritten_and_a_document_that_is_called_executable_is(tmp_path: Path) -> None:
     (tmp_path / "report.sh").write_text("#!/bin/sh\n")
-    (tmp_path / "report.sh").chmod(0o755)
+    (tmp_path / "table.csv").write_text("a;b\n")
+    for name in ("report.sh", "table.csv"):
+        (tmp_path / name).chmod(0o777)
     _refused(tmp_path, "report.sh", "is a program")
+    Sandbox(tmp_path).write("table.csv", b"mine")
 
 
 def test_what_a_manifest_goes_by_is_kept(tmp_path: Path) -> None:

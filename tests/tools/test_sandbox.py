@@ -134,6 +134,13 @@ def test_a_file_is_there_whole_with_its_directories(root: Path) -> None:
     assert sorted(os.listdir(root / "new" / "deep")) == ["x.txt"]
 
 
+def test_what_has_other_names_is_not_copied_by_adding_to_it(root: Path) -> None:
+    with pytest.raises(SandboxError, match="hard links"):
+        Sandbox(root).write("hard", b"", append=True)
+    with pytest.raises(SandboxError, match="hard links"):
+        Sandbox(root).open("hard")
+
+
 def test_a_hard_link_is_replaced_and_its_other_name_keeps_what_it_has(root: Path) -> None:
     Sandbox(root).write("hard", b"mine")
     assert (root / "hard").read_bytes() == b"mine"
@@ -194,7 +201,7 @@ async def test_write_file_says_what_it_wrote_and_refuses_the_rest(root: Path) ->
     registry = ToolRegistry([write_file(root), read_file(root)])
 
     async def written(**args: str) -> object:
-        result = await registry.execute("write_file", args, ToolContext())
+        result = await registry.execute("write_file", {"root": ".", **args}, ToolContext())
         return result.output or result.error
 
     assert await written(path="notes/é.txt", text="snö") == {"path": "notes/é.txt", "bytes": 4}
@@ -203,6 +210,10 @@ async def test_write_file_says_what_it_wrote_and_refuses_the_rest(root: Path) ->
     assert "already" in str(await written(path="notes/é.txt", text="x", mode="new"))
     assert "does not lie inside" in str(await written(path=UP, text="x"))
     assert "larger than 4 MiB" in str(await written(path="big", text="x" * (4 * 2**20 + 1)))
+    assert await written(root="new/drafts", path="a.txt", text="x") == {"path": "a.txt", "bytes": 1}
+    assert (root / "new/drafts/a.txt").read_text() == "x"
+    assert "does not lie inside" in str(await written(root="new/drafts", path="../a.txt", text="x"))
+    assert "/root is required" in str((await registry.execute("write_file", {"path": "a", "text": "x"})).error)
 
 
 def _tree(place: Path) -> dict[str, bytes]:

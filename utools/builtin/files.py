@@ -15,6 +15,12 @@ MAX_WRITTEN = 4 * 2**20
 MAX_TEXT = 65_536
 SNIPPET = 200
 
+WRITTEN = {
+    "type": "string",
+    "x-author": True,
+    "description": "The directory that may be written in, inside the host's root. `.` is all of that: then also what "
+    "other programs there run, though never what this host goes by.",
+}
 ROOT = {"type": "string", "x-author": True, "description": "A directory inside the host's root that bounds the tool."}
 
 
@@ -24,7 +30,12 @@ def file_search(root: str | os.PathLike[str] = ".") -> Tool:
     def execute(args: Args, context: ToolContext) -> ToolResult:
         sandbox = Sandbox(root).narrowed(args.get("root"))
         directory = args.get("root_dir", "./data")
-        hits, unread = searched(sandbox, args["query"], directory, args.get("limit", 20))
+        try:
+            hits, unread = searched(sandbox, args["query"], directory, args.get("limit", 20))
+        except SandboxError as error:
+            if "root_dir" in args:
+                raise
+            raise SandboxError(f"{error}; say by root_dir where to search") from None
         return ToolResult(output=hits, metadata={"unread": unread} if unread else {})
 
     return Tool(
@@ -75,7 +86,7 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
 
     def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         data, mode = args["text"].encode(), args.get("mode", "overwrite")
-        sandbox = Sandbox(root).narrowed(args.get("root"))
+        sandbox = Sandbox(root).narrowed(args["root"])
         if len(data) > MAX_WRITTEN:
             raise ToolError(f"the text is larger than {MAX_WRITTEN // 2**20} MiB")
         sandbox.write(args["path"], data, append=mode == "append", new=mode == "new")
@@ -90,9 +101,9 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
                 "path": {"type": "string", "minLength": 1, "description": "Path of the file."},
                 "text": {"type": "string"},
                 "mode": {"enum": ["overwrite", "append", "new"], "default": "overwrite"},
-                "root": ROOT,
+                "root": WRITTEN,
             },
-            "required": ["path", "text"],
+            "required": ["path", "text", "root"],
         },
         execute=execute,
     )

@@ -35,6 +35,8 @@ class SqliteContextStore:
         self._path = None if path is None else Path(path)
         self._clock = clock
         self._threads = DaemonThreads(THREADS)
+        with suppress(RuntimeError):  # without a home directory it has to be told at its first use
+            keep(self._path or default_path(), store=True)
 
     async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
         return await self._threads.run(self._append, session, turn_id, json.dumps(turn), ttl)

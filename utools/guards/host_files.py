@@ -6,49 +6,47 @@ have said, are not read by tools either.
 
 import os
 import sys
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
 IMPORTED = (".py", ".pyc", ".pth", ".so", ".pyd")
+PACKAGE = ("__init__", "__main__")
+INSTALLED = (".dist-info", ".egg-info")
 BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
 EXECUTABLE = 0o111
+PROGRAM = (b"#!", b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe")
 
 _kept: set[str] = set()
 _patterns: set[str] = set()
-_stores: set[str] = set()
+_stores: set[tuple[str, str]] = set()
 
 
 def keep(path: str | os.PathLike[str], *, store: bool = False) -> None:
     """From now on no tool of this process writes this file, anything below this directory, or what fits this glob.
 
-    A `store` is not read either.
+    A `store` is not read either, nor is what stands beside it and ends alike: other runs' journals, most likely.
     """
     place = os.path.realpath(path).casefold()
     _kept.add(place)
     if store:
-        _stores.add(place)
+        _stores.add(_kind(place))
     if any(char in place for char in "*?["):
         _patterns.add(place)
 
 
 def is_store(path: Path) -> bool:
-    """Whether a resolved path is a journal or a database of this host."""
-    return _named(path) in _stores
+    """Whether a resolved path is a journal or a database of this host, or may be one."""
+    return _kind(_named(path)) in _stores
 
 
 def why_kept(path: Path) -> str | None:
     """Why a resolved path is not written by tools; None where it may be."""
-    text = _named(path)
-    named = any(str(place) in _kept for place in (text, *PurePath(text).parents))
-    if named or any(fnmatchcase(text, pattern) for pattern in _patterns):
+    place = PurePath(_named(path))
+    named = any(str(each) in _kept for each in (place, *place.parents))
+    if named or any(place.match(pattern) for pattern in _patterns):
         return "says what this host does"
-    if path.suffix.casefold() in IMPORTED and str(path.parent) in _looked_through():
+    if _is_imported(path):
         return "would stand beside Python that this host loads"
-    try:
-        executable = path.is_file() and path.stat().st_mode & EXECUTABLE
-    except OSError:
-        return None
-    return "is a program" if executable else None
+    return "is a program" if _is_program(path) else None
 
 
 def _named(path: Path) -> str:
@@ -59,8 +57,35 @@ def _named(path: Path) -> str:
     return text
 
 
+def _kind(place: str) -> tuple[str, str]:
+    """Where a store lies, and how its name ends: its whole name, if it has no ending."""
+    path = PurePath(place)
+    return str(path.parent), path.suffix or path.name
+
+
+def _is_imported(path: Path) -> bool:
+    """Whether Python would find it, in this process or at its next start."""
+    if any(part.casefold().endswith(INSTALLED) for part in path.parts):
+        return True
+    if path.suffix.casefold() not in IMPORTED:
+        return False
+    module = path.parent if path.stem.casefold() in PACKAGE else path
+    return not _looked_through().isdisjoint((str(path.parent), str(module.parent)))
+
+
 def _looked_through() -> set[str]:
-    """The directories that Python is loaded from, in this process or at its next start."""
+    """The directories that Python is loaded from."""
     files = [getattr(module, "__file__", None) for module in tuple(sys.modules.values())]
     loaded = {os.path.dirname(file) for file in files if isinstance(file, str)}
     return {os.path.realpath(place) for place in (*sys.path, *loaded)}
+
+
+def _is_program(path: Path) -> bool:
+    """Whether it can be run. Some file systems call every file executable."""
+    try:
+        if not (path.is_file() and path.stat().st_mode & EXECUTABLE):
+            return False
+        with path.open("rb") as file:
+            return file.read(4).startswith(PROGRAM)
+    except OSError:  # not to be read: then nobody can tell
+        return True

@@ -37,9 +37,14 @@ class Sandbox:
         """The sandbox of a directory within this one; this one itself for None."""
         return self if path is None else Sandbox(self._real_root() / self._inside(path))
 
-    def resolve(self, path: str) -> PurePath:
-        """Where `path` leads, relative to the root, all symlinks resolved; nowhere hidden."""
+    def resolve(self, path: str, *, stores: bool = False) -> PurePath:
+        """Where `path` leads, relative to the root, all symlinks resolved; nowhere hidden.
+
+        To what holds what others have said it leads only where `stores` are meant.
+        """
         place = self._inside(path)
+        if is_store(self._real_root() / place) and not stores:
+            raise SandboxError(f"{path!r} is a store of this host, and not for tools")
         if hidden := next((part for part in place.parts if part.startswith(HIDDEN)), None):
             raise SandboxError(f"{path!r} is hidden: {hidden!r} begins with a dot")
         return place
@@ -55,10 +60,8 @@ class Sandbox:
             raise SandboxError(f"{path!r} does not lie inside the root directory of this tool") from None
 
     def open(self, path: str, *, stores: bool = False) -> BinaryIO:
-        """Open a regular file for reading; one that holds what others have said only where `stores` are meant."""
-        place = self.resolve(path)
-        if is_store(self._real_root() / place) and not stores:
-            raise SandboxError(f"{path!r} is a store of this host, and is not read by tools")
+        """Open a regular file for reading."""
+        place = self.resolve(path, stores=stores)
         try:
             descriptor = self._opened(place)
         except FileNotFoundError:
@@ -121,7 +124,10 @@ class Sandbox:
     def _directory(self, place: PurePath, *, make: bool = False) -> Iterator[int]:
         """A directory's descriptor, reached from the root step by step, following no link."""
         with ExitStack() as held:
-            here = os.open(self._real_root(), os.O_RDONLY | os.O_DIRECTORY)
+            root = self._real_root()
+            if make:
+                os.makedirs(root, exist_ok=True)
+            here = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
             held.callback(os.close, here)
             for step in place.parts:
                 if make:
@@ -140,6 +146,8 @@ def _replace(here: int, name: str, data: bytes, *, append: bool, new: bool) -> N
             held.enter_context(old)
             if new:
                 raise FileExistsError
+            if append and (wrong := _unfit(os.fstat(old.fileno()))):
+                raise OSError(errno.EMLINK, f"it {wrong}")
         beside = f".{name[:64]}.{token_hex(6)}"
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FOLLOW_NONE, 0o666, dir_fd=here)
         try:
