@@ -24,7 +24,8 @@ class Secrets:
     def __call__(self, name: str) -> str:
         """The value; ToolError when the operator does not allow the name, or has not set it."""
         if name not in self.names:
-            raise ToolError(f"the secret {name} is not allowed; the operator lists allowed names in {VARIABLE}")
+            allow = f"the operator lists allowed names in {VARIABLE}, or in secret_env of agent-core.yaml"
+            raise ToolError(f"the secret {name} is not allowed; {allow}")
         value = self._env.get(name)
         if not value:
             raise ToolError(f"the secret {name} is not set in the environment of the host")

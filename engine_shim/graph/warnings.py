@@ -9,6 +9,7 @@ from engine_shim.errors import DefinitionError
 from engine_shim.graph.asked import asked_by
 from engine_shim.graph.definition import Node, Workflow
 from engine_shim.graph.problem import Problem
+from utools.sources.http_call import ORIGIN
 
 Priced = Callable[[str, Mapping[str, Any]], bool]
 """Whether the price of a model is known, by its name and the options it is reached by."""
@@ -27,7 +28,7 @@ def warnings(workflow: Workflow, priced: Priced) -> Iterator[Problem]:
     """Each tool that may do more than somebody wrote down, each budget in USD that cannot be counted."""
     for index, node in enumerate(workflow.definition.nodes):
         where = f"nodes/{index}/config"
-        if node.tool == NETWORK and OPEN[NETWORK][0] not in node.config:
+        if node.tool == NETWORK and not _is_bound(node):
             yield Problem(f"{where}/{OPEN[NETWORK][0]}", f"{NETWORK} {OPEN[NETWORK][1]}")
         entries = node.config.get("allowed_tools") if node.tool == AGENT else None
         for place, entry in enumerate(entries if isinstance(entries, list) else ()):
@@ -35,6 +36,11 @@ def warnings(workflow: Workflow, priced: Priced) -> Iterator[Problem]:
                 yield Problem(f"{where}/allowed_tools/{place}", told)
         if node.config.get("cost_budget"):
             yield from _unpriced(node, where, priced)
+
+
+def _is_bound(node: Node) -> bool:
+    """Whether the author said which host a plain node asks: by the key that bounds it, or in its URL."""
+    return OPEN[NETWORK][0] in node.config or ORIGIN.match(str(node.config.get("url"))) is not None
 
 
 def _unpriced(node: Node, where: str, priced: Priced) -> Iterator[Problem]:

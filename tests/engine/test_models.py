@@ -161,9 +161,32 @@ def test_a_tool_that_may_reach_every_host_is_warned_of(cli: Cli, write: Write) -
         ran = cli("validate", str(write("flow.json", agent(allowed_tools=tools))), "--json")
         told = [each["where"] for each in ran.json.get("warnings", ())]
         assert (ran.code, told) == (0, [] if place is None else [f"nodes/0/config/allowed_tools/{place}"])
-    plain = {"id": "w", "nodes": [{"tool": "http_request", "config": {"method": "GET", "url": "https://example.com"}}]}
-    ran = cli("validate", str(write("flow.json", plain)))
-    assert (ran.code, "warning: nodes/0/config/allowed_domains" in ran.out) == (0, True)
+
+
+PLAIN = {
+    "a host from outside": ("{{external.url}}", ["nodes/0/config/allowed_domains"]),
+    "half of a host": ("https://example.com{{external.x}}", ["nodes/0/config/allowed_domains"]),
+    "a path on a fixed host": ("https://example.com/{{external.x}}", []),
+    "a fixed URL": ("https://example.com", []),
+}
+
+
+@pytest.mark.parametrize(("url", "warned"), PLAIN.values(), ids=PLAIN)
+def test_a_plain_request_whose_host_comes_from_outside_is_warned_of(
+    cli: Cli, write: Write, url: str, warned: list[str]
+) -> None:
+    node = {"tool": "http_request", "config": {"method": "GET", "url": url}}
+    ran = cli("validate", str(write("flow.json", {"id": "w", "nodes": [node]})), "--json")
+    assert (ran.code, [each["where"] for each in ran.json.get("warnings", ())]) == (0, warned)
+
+
+def test_a_network_that_is_none_is_found_by_validate(cli: Cli, write: Write) -> None:
+    config = {"method": "GET", "url": "http://10.0.0.1", "allow_cidrs": ["127.0.0/8"]}
+    plain = cli("validate", str(write("flow.json", {"id": "w", "nodes": [{"tool": "http_request", "config": config}]})))
+    assert (plain.code, "nodes/0/config/allow_cidrs/0: must be" in plain.out) == (3, True)
+    bound = {"tool": "http_request", "preset": {"allow_cidrs": ["127.0.0/8"]}}
+    ran = cli("validate", str(write("flow.json", agent(allowed_tools=[bound]))))
+    assert (ran.code, "127.0.0/8" in ran.out) == (3, True)
 
 
 def test_a_file_writer_at_the_hosts_root_is_warned_of(cli: Cli, write: Write) -> None:

@@ -114,6 +114,11 @@ NEVER: dict[str, dict[str, Any]] = {
 }
 
 
+async def test_a_refusal_names_the_key_that_bounds_recipients(mailbox: Box, tmp_path: Path) -> None:
+    result = await sent(mailbox[1], tmp_path, to=["eve@evil.org"])
+    assert result.error == "eve@evil.org is not among allowed_recipients; nothing was sent"
+
+
 @pytest.mark.parametrize("args", NEVER.values(), ids=NEVER)
 async def test_what_is_not_allowed_is_never_sent(mailbox: Box, tmp_path: Path, args: dict[str, Any]) -> None:
     result = await sent(mailbox[1], tmp_path, **args)

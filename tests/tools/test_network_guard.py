@@ -96,6 +96,14 @@ async def test_what_is_not_public_is_not_reached_by_name_or_number(address: str)
             await NetworkGuard(resolve=answering(address)).addresses(host, 80)
 
 
+async def test_a_refusal_says_who_can_allow_it_and_how() -> None:
+    remedy = "is no public address; only the author or the operator can allow it, by allow_cidrs"
+    for host, told in (("127.0.0.1", "127.0.0.1"), ("name.example", "name.example leads to 127.0.0.1, which")):
+        with pytest.raises(NetworkError) as caught:
+            await NetworkGuard(resolve=answering("127.0.0.1")).addresses(host, 80)
+        assert str(caught.value) == f"{told} {remedy}"
+
+
 @pytest.mark.parametrize("address", [PUBLIC, "1.1.1.1", "2606:4700::1111", "64:ff9b::101:101", "::ffff:1.1.1.1"])
 async def test_what_is_public_is_reached(address: str) -> None:
     assert await NetworkGuard(resolve=answering(address)).addresses("name.example", 443) == [str(ip_address(address))]

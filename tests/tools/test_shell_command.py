@@ -178,8 +178,19 @@ async def test_a_word_that_is_no_path_is_no_link(linked: Path, word: str) -> Non
 
 
 async def test_without_an_author_nothing_is_allowed(tmp_path: Path) -> None:
-    assert "allows none" in str((await called(tmp_path, "echo")).error)
+    assert "allows none, by `allow`" in str((await called(tmp_path, "echo")).error)
     assert not (await called(tmp_path, "echo", allow=[])).success
+
+
+@pytest.mark.parametrize(
+    ("allow", "signs"), [(["ls"], None), (["ls *"], "*"), (["ls ..."], "..."), (["ls *", "cat ..."], "* and ...")]
+)
+async def test_a_refusal_says_what_a_star_does_not_stand_for(
+    tmp_path: Path, allow: list[str], signs: str | None
+) -> None:
+    told = str((await called(tmp_path, "ls", "-la", allow=allow)).error)
+    more = f"; what stands for {signs} is no option, and no path that leads out" if signs else ""
+    assert told == f"the command 'ls -la' is not allowed; allowed are: {'; '.join(allow)}{more}"
 
 
 async def test_no_shell_reads_the_words(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def composed(args: Args, sandbox: Sandbox, context: ToolContext) -> EmailMessage
     """The message; ToolError for a recipient who is not allowed, or a file that cannot be attached."""
     for address in _recipients(args):
         if not _is_allowed(address, args.get("allowed_recipients", ())):
-            raise ToolError(f"{address} is not among the allowed recipients; nothing was sent")
+            raise ToolError(f"{address} is not among allowed_recipients; nothing was sent")
     for name in ("sender", "host"):
         if name not in args:
             raise ToolError(f"the workflow's author has to set {name}; nothing was sent")

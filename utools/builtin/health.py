@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from utools.builtin.http_request import CIDRS
 from utools.errors import DefinitionError, NetworkError, ToolError
 from utools.guards.sandbox import Sandbox
 from utools.threads import DaemonThreads
@@ -45,7 +46,7 @@ SCHEMA: dict[str, Any] = {
         "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST, "description": "Seconds for each."},
         "redis_env": {**LIST, "maxItems": TARGETS, "description": "Secrets with Redis URLs, which are checked too."},
         "allowed_domains": LIST,
-        "allow_cidrs": LIST,
+        "allow_cidrs": CIDRS,
         "allowed_ports": {"type": "array", "items": {"type": "integer"}, "x-author": True},
     },
 }

@@ -29,6 +29,12 @@ CHARSET = re.compile(
 )
 """Charsets that are decoded in a time in proportion to the text; what says another is read as UTF-8."""
 NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}"
+CIDRS = {
+    "type": "array",
+    "items": {"type": "string", "pattern": r"^(\d+(\.\d+){3}|[^/]*:[^/]*)(/[\d.]+)?$"},
+    "x-author": True,
+    "description": "Networks that may be reached although they are not public, such as 10.2.0.0/16.",
+}
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
@@ -56,7 +62,7 @@ SCHEMA: dict[str, Any] = {
         "allowed_domains": {"type": "array", "items": {"type": "string"}, "x-author": True},
         "allowed_methods": {"type": "array", "items": {"enum": METHODS}, "x-author": True},
         "allowed_ports": {"type": "array", "items": {"type": "integer"}, "x-author": True},
-        "allow_cidrs": {"type": "array", "items": {"type": "string"}, "x-author": True},
+        "allow_cidrs": CIDRS,
         "max_bytes": {"type": "integer", "minimum": 1, "maximum": LARGEST, "default": LIMIT, "x-author": True},
         "token_env": {
             "type": "string",

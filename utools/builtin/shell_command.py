@@ -35,8 +35,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
         argv, allowed = args["argv"], args.get("allow", [])
         fitting = [words for words in map(shlex.split, allowed) if fits(argv, words)]
         if not fitting:
-            offered = f"allowed are: {'; '.join(allowed)}" if allowed else "the workflow's author allows none"
-            raise ToolError(f"the command {shlex.join(argv)!r} is not allowed; {offered}")
+            raise ToolError(f"the command {shlex.join(argv)!r} is not allowed; {_offered(allowed)}")
         sandbox = Sandbox(root)
         top, cwd = sandbox.directory("."), sandbox.directory(args.get("cwd", "."))
         out = await asyncio.to_thread(lambda: [linked_out(argv, words, cwd, top) for words in fitting])
@@ -74,6 +73,14 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
         },
         execute=execute,
     )
+
+
+def _offered(allowed: Sequence[str]) -> str:
+    if not allowed:
+        return "the workflow's author allows none, by `allow`"
+    names = [sign for sign in ("*", REST) if any(sign in command for command in allowed)]
+    told = f"; what stands for {' and '.join(names)} is no option, and no path that leads out" if names else ""
+    return f"allowed are: {'; '.join(allowed)}{told}"
 
 
 def fits(argv: Sequence[str], allowed: Sequence[str]) -> bool:

@@ -24,6 +24,7 @@ NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f\\]|%(?![0-9A-Fa-f]{2})")
 """White space, control characters and backslashes, which parsers read in different ways, and a lone percent sign."""
 BRACKETED = re.compile(r"\[[0-9A-Fa-f:.]+\](:\d+)?")
 WITH_A_TOKEN = "a request with a token goes over https to port 443 or one of allowed_ports, or to allow_cidrs"
+OTHERS_ALLOW = "only the author or the operator can allow it, by allow_cidrs"
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 NUMERIC = re.compile(r"\d+|0x[0-9a-f]*")
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -107,9 +108,11 @@ class NetworkGuard:
             if is_within(address, self.cidrs, nat64=nat64):
                 continue
             if not is_public(address, nat64=nat64):
-                raise NetworkError(f"{host} leads to {address}, which is no public address and not allowed")
+                led = f"{host} leads to {address}, which is" if host != str(address) else f"{host} is"
+                raise NetworkError(f"{led} no public address; {OTHERS_ALLOW}")
             if not self.public:
-                raise NetworkError(f"{host} leads to {address}, outside of allow_cidrs: {WITH_A_TOKEN}")
+                led = f"{host} leads to {address}," if host != str(address) else f"{host} is"
+                raise NetworkError(f"{led} outside of allow_cidrs: {WITH_A_TOKEN}")
         return [str(address) for address in found]
 
     async def _resolved(self, host: str, port: int) -> list[Address]:
