@@ -1,8 +1,9 @@
 """Commands that describe: tools, schema, validate."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +19,10 @@ from engine_shim.graph.validate import known_config
 from engine_shim.graph.validate import validate as find_problems
 from engine_shim.graph.warnings import warnings
 from engine_shim.runs.models import HostModels
+from utools.tool import Tool
 
+BRIEF = 100
+"""Characters of a description in a list."""
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -34,9 +38,7 @@ def tools(
         return _approved(code, config, as_json=as_json)
     registry = registry_of(*host_config(config))
     if action == "show" and code:
-        tool = registry.get(code)
-        schema = registry.schema(code).schema
-        output.document({"code": tool.code, "description": tool.description, "config_schema": schema})
+        output.document(_shown(registry.get(code), registry.schema(code).schema))
         return output.OK
     if action is not None:
         raise typer.BadParameter("write `tools`, `tools show CODE`, or `tools approve [SOURCE]`")
@@ -45,17 +47,36 @@ def tools(
         return output.OK
     width = max(len(tool.code) for tool in registry.all())
     for tool in registry.all():
-        output.line(f"{tool.code:<{width}}  {' '.join(tool.description.split())[:100]}")
+        output.line(f"{tool.code:<{width}}  {_brief(tool.description)}".rstrip())
     return output.OK
+
+
+def _shown(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
+    """All that is known of a tool."""
+    effect = "depends on its arguments" if callable(tool.effect) else tool.effect
+    told = {"code": tool.code, "description": tool.description, "effect": effect, "idempotent": tool.idempotent}
+    more = {"output_schema": tool.output_schema, "fingerprint": tool.fingerprint}
+    return {**told, "config_schema": schema, **{key: value for key, value in more.items() if value is not None}}
+
+
+def _brief(description: str) -> str:
+    """The first sentence, or as many words of it as a line holds."""
+    sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z`])|\n\s*\n", description.strip(), maxsplit=1)[0]
+    text = " ".join(sentence.split())
+    if len(text) <= BRIEF:
+        return text
+    return f"{text[: BRIEF - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
 
 
 def _approved(name: str | None, config: Path | None, *, as_json: bool) -> int:
     """Approve anew what these sources, or all, offer; tells what that changed."""
-    sources = [source for source in foreign_of(*host_config(config)) if name is None or name in source.names]
-    if not sources:
-        why = f"there is no such source: {name}" if name else "no MCP server and no other host is configured"
-        raise typer.BadParameter(why)
-    found = [change for source in sources for change in (source.approve(name) if name else source.approve())]
+    sources = foreign_of(*host_config(config))
+    named = [(each, [key for key in each.names if name in (None, key, f"{each.where}/{key}")]) for each in sources]
+    if not any(keys for _, keys in named):
+        known = ", ".join(f"{each.where}/{key}" for each in sources for key in each.names)
+        why = f"there is no such source: {name}; there are {known}"
+        raise typer.BadParameter(why if known else "no MCP server and no other host is configured")
+    found = [change for source, keys in named if keys for change in source.approve(*keys)]
     told = [{"source": each.source, "tool": each.tool, "kind": each.kind} for each in found]
     if as_json:
         output.document({"approved": told})

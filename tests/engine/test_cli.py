@@ -610,6 +610,32 @@ def test_host_offers_tools_from_files_and_modules_alone_or_several_at_once(
     assert cli("tools", "show", "mine").json["config_schema"]["required"] == ["n"]
 
 
+def test_a_tool_is_shown_with_its_effect_and_listed_by_its_first_sentence(cli: Cli, write: Write) -> None:
+    words = " ".join(["word"] * 30)
+    own = f"""
+from utools import tool
+
+@tool(effect="read", output_schema={{"type": "string"}})
+def short() -> str:
+    "Say it, e.g. so.  Then more."
+    return ""
+
+@tool
+def long() -> str:
+    "{words}"
+    return ""
+"""
+    write("own.py", own)
+    write("agent-core.yaml", {"tools": ["own.py:short", "own.py:long"]})
+    listed = dict(line.split(maxsplit=1) for line in cli("tools").out.splitlines())
+    assert listed["short"] == "Say it, e.g. so."
+    assert listed["long"].endswith(" word…")
+    assert len(listed["long"]) <= 100
+    shown = cli("tools", "show", "short").json
+    assert [shown[key] for key in ("effect", "idempotent", "output_schema")] == ["read", False, {"type": "string"}]
+    assert cli("tools", "show", "http_request").json["effect"]["argument"] == "method"
+
+
 PAIRED = {"tools": ["asks.py:token"], "base_urls": {"https://gateway.example/v1": "GATEWAY_TOKEN"}}
 ASKS = """
 from utools import ToolContext, tool

@@ -605,7 +605,9 @@ async def test_a_server_that_changes_its_mind_while_it_runs_is_noticed(start: St
     assert (await called(registry, "echo", text="hi")).success
     await called(registry, "change")
     await asyncio.sleep(0.1)
-    assert "changed after the operator had approved it" in str((await called(registry, "echo", text="hi")).error)
+    told = str((await called(registry, "echo", text="hi")).error)
+    assert "changed after the operator had approved it" in told
+    assert "`agent-core tools approve mcp_servers/own`" in told
 
 
 async def test_new_tools_wait_for_approval_and_gone_ones_are_errors(start: Start, tmp_path: Path) -> None:

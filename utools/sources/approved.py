@@ -83,8 +83,10 @@ class Approved:
         entries = self._read().get(source)
         for each in entries or ():
             if each.fingerprint != each.sha256:
-                told = "was changed by hand after it had been approved; approve the tools of this source again"
-                raise DefinitionError(told, where=f"{self._path}: {source}/{each.name}")
+                told = "was changed by hand after it had been approved; approve it anew by"
+                raise DefinitionError(
+                    f"{told} `agent-core tools approve {source}`", where=f"{self._path}: {source}/{each.name}"
+                )
         return None if entries is None else [each.definition() for each in entries]
 
     def seen(self, source: str) -> list[Definition]:

@@ -71,13 +71,13 @@ class Foreign(ABC):
 
 
 def check_unchanged(source: str, approved: Definition, now: Definition | None) -> None:
-    """ToolError where a source no longer offers a tool, or another one than was approved."""
+    """ToolError where a source (`mcp_servers/NAME`) no longer offers a tool, or another one than was approved."""
     if now is None:
         raise ToolError(f"{source} no longer offers the tool {approved.name}")
     if now.fingerprint != approved.fingerprint:
         raise ToolError(
             f"the tool {approved.name} is not called: its {' and '.join(now.differs(approved))} changed after the "
-            f"operator had approved it; it is called again when the operator has approved the tools of {source} anew"
+            f"operator had approved it; the operator approves it anew by `agent-core tools approve {source}`"
         )
 
 

@@ -84,7 +84,7 @@ class McpConnection:
 
     async def _called(self, approved: Definition, args: dict[str, Any], seconds: float, tell: Progress) -> Any:
         live = await self._connected()
-        check_unchanged(f"the MCP server {self.name}", approved, live.definitions.get(approved.name))
+        check_unchanged(f"mcp_servers/{self.name}", approved, live.definitions.get(approved.name))
         live.calls += 1
         try:
             async with asyncio.timeout(seconds):

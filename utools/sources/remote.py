@@ -85,9 +85,7 @@ class RemoteHosts(Foreign):
         try:
             found = [_definition(each) for each in OFFERS.validate_python(result.output)]
         except ValidationError as error:
-            fault = error.errors(include_url=False)[0]
-            place = "/".join(map(str, fault["loc"]))
-            raise ToolError(f"{name}: its answer is no list of tools: {place}: {fault['msg']}") from None
+            raise ToolError(f"{name}: its answer is no list of tools: {_first(error)}") from None
         self._listed[name] = (time.monotonic(), found)
         return found
 
@@ -114,7 +112,7 @@ class RemoteHosts(Foreign):
 
         async def execute(args: Args, context: ToolContext) -> ToolResult:
             now = {each.name: each for each in await self._listing(name, context)}
-            check_unchanged(name, approved, now.get(approved.name))
+            check_unchanged(self._key(name), approved, now.get(approved.name))
             url = host.url + EXECUTE.format(code=in_path(approved.name))
             sent = Execution(args=args, idempotency_key=context.idempotency_key or None)
             content = json.dumps(sent.model_dump(), ensure_ascii=False).encode()
@@ -152,11 +150,15 @@ def _executed(name: str, answer: object) -> ToolResult:
     try:
         done = Executed.model_validate(answer)
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = "/".join(map(str, fault["loc"]))
-        raise ToolError(f"{name} answered something else than a result: {place}: {fault['msg']}") from None
+        raise ToolError(f"{name} answered something else than a result: {_first(error)}") from None
     told = {"transient": done.transient, "cut_off": done.cut_off}
     return ToolResult(done.success, done.output, done.error, {key: True for key, held in told.items() if held})
+
+
+def _first(error: ValidationError) -> str:
+    """The first fault, with its place where it has one."""
+    fault = error.errors(include_url=False)[0]
+    return f"{'/'.join(map(str, fault['loc']))}: {fault['msg']}".removeprefix(": ")
 
 
 async def _nothing() -> None:
