@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent_core.journal.sqlite import SqliteJournal
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin.shell_command import fits, shell_command
 
@@ -144,6 +145,27 @@ async def test_no_chosen_word_leads_out_by_a_link(linked: Path, allowed: str, wo
 async def test_a_link_within_the_root_and_what_the_author_wrote_are_followed(linked: Path, word: str) -> None:
     allow = ["cat *", "cat ./below/../below/here"]
     assert (await called(linked, "cat", word, allow=allow)).output["stdout"] == "mine"
+
+
+@pytest.mark.parametrize("word", [".env", "./.env", "shown", "here,.env", "runs.db"])
+async def test_what_is_hidden_and_what_others_have_said_is_not_for_commands(linked: Path, word: str) -> None:
+    SqliteJournal(linked / "runs.db")
+    for name in (".env", "runs.db"):
+        (linked / name).write_text("sesame")
+    (linked / "shown").symlink_to(".env")
+    assert "hidden, or a store" in str((await called(linked, "cat", word, allow=["cat *"])).error)
+    assert (await called(linked, "cat", word, allow=[f"cat {word}"])).output["stdout"] in ("sesame", "")
+
+
+async def test_git_takes_no_directory_that_a_tool_has_made_for_a_repository(tmp_path: Path) -> None:
+    (tmp_path / "objects").mkdir()
+    (tmp_path / "refs").mkdir()
+    (tmp_path / "HEAD").write_text("ref: refs/heads/main\n")
+    settings = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = "touch ran"\n'
+    (tmp_path / "config").write_text(settings)
+    result = await called(tmp_path, "git", "status", allow=["git status"])
+    assert (result.output["exit_code"] != 0, (tmp_path / "ran").exists()) == (True, False)
+    assert "safe.bareRepository" in result.output["stderr"]
 
 
 async def test_words_are_looked_up_from_where_the_command_runs(linked: Path) -> None:

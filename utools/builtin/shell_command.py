@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from utools.errors import ToolError
+from utools.guards.host_files import is_store
 from utools.guards.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext
 
@@ -38,10 +39,9 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
             raise ToolError(f"the command {shlex.join(argv)!r} is not allowed; {_offered(allowed)}")
         sandbox = Sandbox(root)
         top, cwd = sandbox.directory("."), sandbox.directory(args.get("cwd", "."))
-        out = await asyncio.to_thread(lambda: [linked_out(argv, words, cwd, top) for words in fitting])
+        out = await asyncio.to_thread(lambda: [strayed(argv, words, cwd, top) for words in fitting])
         if all(out):
-            where = "out of the root directory of this tool"
-            raise ToolError(f"{out[0]!r} leads {where}, through a link; name a file inside it")
+            raise ToolError(str(out[0]))
         ran = await run(argv, cwd=cwd)
         told: dict[str, Any] = {"exit_code": ran.exit_code, "stdout": ran.stdout, "stderr": ran.stderr}
         return {**told, "truncated": True} if ran.truncated else told
@@ -92,10 +92,15 @@ def fits(argv: Sequence[str], allowed: Sequence[str]) -> bool:
     return same_program and len(argv) == len(words) and all(map(_word_fits, argv[1:], words[1:]))
 
 
-def linked_out(argv: Sequence[str], allowed: Sequence[str], cwd: Path, root: Path) -> str | None:
-    """The first word of a command that fits, other than the author's own, that leads out of the root by a symlink."""
+def strayed(argv: Sequence[str], allowed: Sequence[str], cwd: Path, root: Path) -> str | None:
+    """What is wrong with where the words of a command that fits lead to, other than those that are the author's own."""
     pairs = zip(argv[1:], _spread(allowed, len(argv))[1:], strict=True)
-    return next((word for word, pattern in pairs if word != pattern and _is_linked_out(word, pattern, cwd, root)), None)
+    for word, pattern in ((word, pattern) for word, pattern in pairs if word != pattern):
+        if _is_linked_out(word, pattern, cwd, root):
+            return f"{word!r} leads out of the root directory of this tool, through a link; name a file inside it"
+        if _is_closed(word, pattern, cwd, root):
+            return f"{word!r} leads to what is hidden, or a store of this host; neither is for tools"
+    return None
 
 
 def _spread(allowed: Sequence[str], count: int) -> Sequence[str]:
@@ -111,6 +116,18 @@ def _is_linked_out(word: str, pattern: str, cwd: Path, root: Path) -> bool:
         if _has_link(cwd, path):
             within = os.path.realpath(cwd / directory) if _leads_out(path) else root
             if not Path(os.path.realpath(cwd / path)).is_relative_to(within):
+                return True
+    return False
+
+
+def _is_closed(word: str, pattern: str, cwd: Path, root: Path) -> bool:
+    """Whether anything in a word is a path to a file that file tools would not show."""
+    for path in _paths(word, FIXED.match(pattern)[0]):  # type: ignore[index] # it matches the empty text too
+        place = Path(os.path.realpath(cwd / path))
+        top = cwd if place.is_relative_to(cwd) else root
+        if place.is_relative_to(top) and os.path.lexists(place):
+            hidden = any(part.startswith(".") for part in place.relative_to(top).parts)
+            if hidden or is_store(place):
                 return True
     return False
 

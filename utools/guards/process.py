@@ -15,6 +15,8 @@ LARGEST = 65_536
 LEFT_SECONDS = 1.0
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
 """What a command needs of the environment to be found and to speak; nothing else of it is handed on."""
+CAUTION = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.bareRepository", "GIT_CONFIG_VALUE_0": "explicit"}
+"""So that git takes no directory for a repository, and runs what its `config` says, whose files a tool may have made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ async def run(
     Whoever cancels this ends the command, and all that it has started in its process group.
     """
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    own = {**kept, "HOME": str(cwd), **(environment or {})}
+    own = {**kept, **CAUTION, "HOME": str(cwd), **(environment or {})}
     loop = asyncio.get_running_loop()
     try:
         transport, heard = await loop.subprocess_exec(
