@@ -1,5 +1,6 @@
 """http_request against a server on loopback, which an author has allowed: what it sends, reads and refuses."""
 
+import asyncio
 import gzip
 import json
 import zlib
@@ -10,12 +11,13 @@ import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import Loopback, half, hang_up, http, serving
+from loopback import Loopback, endless, half, hang_up, http, serving
 
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin import http_request
 from utools.errors import NetworkError, ToolError
 from utools.guards.network import NetworkGuard
+from utools.guards.packed import AT_ONCE
 from utools.guards.transport import _redirected, fetch
 
 REGISTRY = ToolRegistry([http_request()])
@@ -281,15 +283,13 @@ COMING: dict[str, tuple[bytes, Any]] = {
     "packed": (http(200, gzip.compress(b'{"a":1}'), content_encoding="gzip"), {"a": 1}),
     "deflated": (http(200, zlib.compress(b'{"a":1}'), content_encoding="Deflate"), {"a": 1}),
     "deflated_bare": (http(200, zlib.compress(b'{"a":1}', wbits=-15), content_encoding="deflate"), {"a": 1}),
-    "packed_twice": (
-        http(200, gzip.compress(zlib.compress(b'{"a":1}')), content_encoding="deflate, identity, gzip"),
-        {"a": 1},
-    ),
+    "packed_in_parts": (http(200, gzip.compress(b'{"a"') + gzip.compress(b":1}"), content_encoding="gzip"), {"a": 1}),
+    "packed_with_zeros": (http(200, gzip.compress(b'{"a":1}') + bytes(9), content_encoding="gzip"), {"a": 1}),
     "packed_and_large": (
         http(200, gzip.compress(b"x" * 300_000), content_encoding="gzip", content_type="text/plain"),
         "x" * 300_000,
     ),
-    "packed_as_nobody_knows": (http(200, b"abc", content_encoding="br", content_type="text/plain"), "abc"),
+    "not_packed_after_all": (http(200, b"abc", content_encoding="utf-8", content_type="text/plain"), "abc"),
 }
 
 
@@ -316,7 +316,10 @@ DAMAGED: dict[str, tuple[Any, str]] = {
     "wrong_sum": (http(200, PACKED[:-8] + b"12345678", content_encoding="gzip"), "damaged"),
     "packed_half": (http(200, PACKED[:1000], content_encoding="gzip"), EARLY),
     "deflated_half": (http(200, zlib.compress(b"x" * 999)[:9], content_encoding="deflate"), EARLY),
-    "packed_twice_half": (http(200, gzip.compress(PACKED[:1000]), content_encoding="gzip, gzip"), EARLY),
+    "packed_half_after_a_whole": (http(200, PACKED + PACKED[:1000], content_encoding="gzip"), EARLY),
+    "packed_and_more": (http(200, PACKED + b"more", content_encoding="gzip"), "something else follows its end"),
+    "packed_twice": (http(200, gzip.compress(PACKED), content_encoding="gzip, identity, gzip"), "packed 2 times"),
+    "packed_as_nobody_asked": (http(200, b"abc", content_encoding="br"), "packed as br, which is not read here"),
     "packed_again_and_again": (http(200, b"x", content_encoding="gzip, " * 9 + "gzip"), "packed 10 times"),
     "half": (half, "broke off its answer"),
 }
@@ -332,9 +335,37 @@ async def test_a_damaged_answer_is_an_error_and_leaves_a_write_in_doubt(answer: 
     assert written.metadata.get("cut_off")
 
 
-async def test_an_answer_without_a_body_is_not_damaged() -> None:
-    async with serving(http(204, b"", content_encoding="gzip")) as server:
+@pytest.mark.parametrize("encoding", ["gzip", "br", "gzip, gzip"])
+async def test_an_answer_without_a_body_is_not_damaged(encoding: str) -> None:
+    async with serving(http(204, b"", content_encoding=encoding)) as server:
         assert (await asked(server)).success
+
+
+EMPTY_BLOCKS = b"\x00\x00\x00\xff\xff" * 10_000
+
+
+async def test_a_body_that_holds_nothing_and_never_ends_is_left() -> None:
+    head = b"HTTP/1.1 200 Told\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"")[:10]
+    async with serving(endless(head, EMPTY_BLOCKS)) as server, asyncio.timeout(30):
+        result = await asked(server, max_bytes=1000)
+    assert (result.output["body"], "1000 bytes" in result.output["truncated"]) == ("", True)
+
+
+async def test_others_have_their_turn_between_the_pieces_of_a_body() -> None:
+    size, turns = 100 * AT_ONCE, 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with serving(http(200, gzip.compress(bytes(size)), content_encoding="gzip")) as server:
+        others = asyncio.create_task(turn())
+        guard = NetworkGuard.of(allow_cidrs=["127.0.0.1/32"])
+        answer = await fetch(guard, "GET", f"http://127.0.0.1:{server.port}/", limit=size)
+        others.cancel()
+    assert (len(answer.body), turns >= 100) == (size, True)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])

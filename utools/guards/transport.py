@@ -1,8 +1,9 @@
 """HTTP through a NetworkGuard: every connection, redirects too, goes to an address that was checked.
 
-No proxy of the environment is used, no cookie kept, and at most so many bytes are read, counted after decompression.
+No proxy of the environment is used, no cookie kept, and at most so many bytes are read, packed and unpacked.
 """
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -20,6 +21,8 @@ from utools.guards.packed import Damaged, Unpacked
 REDIRECTS = 5
 READS = ("GET", "HEAD", "OPTIONS")
 CONNECT_SECONDS = 10.0
+PACKING = 2**16
+"""Bytes by which a packed body may be longer than what it holds."""
 KEPT_ACROSS = ("accept", "accept-encoding", "accept-language", "user-agent", "content-type", "content-length")
 """Headers that go on to another host; whatever else was sent may be a secret meant for the first."""
 
@@ -132,12 +135,20 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
 
 
 async def _body(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
-    read, unpacked = bytearray(), Unpacked(response.headers.get("content-encoding", ""))
+    """What came, as far as it was read: neither more packed bytes are taken than the limit, nor given unpacked.
+
+    Between the pieces others have their turn, and a timeout is heard.
+    """
+    read, taken, unpacked = bytearray(), 0, Unpacked(response.headers.get("content-encoding", ""))
     async for packed in response.aiter_raw():
+        taken += len(packed)
         for piece in unpacked.more(packed):
             read += piece
             if len(read) > limit:
                 return bytes(read[:limit]), True
+            await asyncio.sleep(0)
+        if taken > limit + PACKING:
+            return bytes(read), True
     unpacked.end()
     return bytes(read), False
 
