@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from posixpath import normpath
 from typing import Any
 
 from agent_core.node import CODE as AGENT
@@ -13,15 +14,12 @@ from utools.sources.http_call import ORIGIN
 
 Priced = Callable[[str, Mapping[str, Any]], bool]
 """Whether the price of a model is known, by its name and the options it is reached by."""
-OPEN = {
-    "http_request": ("allowed_domains", "may reach every public host; set allowed_domains to those that are meant"),
-    "write_file": (
-        "root",
-        "may write below all of the host's root, definitions too; set root to a directory of its own",
-    ),
-}
-"""Tools that take more than their author may mean, each with the key that bounds it and what is told without."""
-NETWORK = "http_request"
+NETWORK, HOSTS = "http_request", "allowed_domains"
+EVERY_HOST = f"{NETWORK} may reach every public host; set {HOSTS} to those that are meant"
+WRITER = "write_file"
+EVERYWHERE = (
+    f"{WRITER} may write in all of the host's root, also what other programs run; give it a directory of its own"
+)
 
 
 def warnings(workflow: Workflow, priced: Priced) -> Iterator[Problem]:
@@ -29,7 +27,7 @@ def warnings(workflow: Workflow, priced: Priced) -> Iterator[Problem]:
     for index, node in enumerate(workflow.definition.nodes):
         where = f"nodes/{index}/config"
         if node.tool == NETWORK and not _is_bound(node):
-            yield Problem(f"{where}/{OPEN[NETWORK][0]}", f"{NETWORK} {OPEN[NETWORK][1]}")
+            yield Problem(f"{where}/{HOSTS}", EVERY_HOST)
         entries = node.config.get("allowed_tools") if node.tool == AGENT else None
         for place, entry in enumerate(entries if isinstance(entries, list) else ()):
             for told in _open(entry):
@@ -40,7 +38,7 @@ def warnings(workflow: Workflow, priced: Priced) -> Iterator[Problem]:
 
 def _is_bound(node: Node) -> bool:
     """Whether the author said which host a plain node asks: by the key that bounds it, or in its URL."""
-    return OPEN[NETWORK][0] in node.config or ORIGIN.match(str(node.config.get("url"))) is not None
+    return HOSTS in node.config or ORIGIN.match(str(node.config.get("url"))) is not None
 
 
 def _unpriced(node: Node, where: str, priced: Priced) -> Iterator[Problem]:
@@ -62,7 +60,8 @@ def _open(entry: Any) -> Iterator[str]:
     """What an entry of the whitelist leaves to a model that its author may not mean."""
     pattern = entry.get("tool") if isinstance(entry, Mapping) else entry
     preset = entry.get("preset") if isinstance(entry, Mapping) else None
-    for tool, (key, told) in OPEN.items():
-        bound = isinstance(preset, Mapping) and key in preset
-        if isinstance(pattern, str) and fnmatchcase(tool, pattern) and not bound:
-            yield f"{tool} {told}, in its preset"
+    bound: Mapping[str, Any] = preset if isinstance(preset, Mapping) else {}
+    if isinstance(pattern, str) and fnmatchcase(NETWORK, pattern) and HOSTS not in bound:
+        yield f"{EVERY_HOST}, in its preset"
+    if isinstance(pattern, str) and fnmatchcase(WRITER, pattern) and normpath(str(bound.get("root"))) == ".":
+        yield EVERYWHERE

@@ -190,13 +190,15 @@ def test_a_network_that_is_none_is_found_by_validate(cli: Cli, write: Write) -> 
 
 
 def test_a_file_writer_at_the_hosts_root_is_warned_of(cli: Cli, write: Write) -> None:
-    for tool, warned in (("write_file", True), ({"tool": "write_file", "preset": {"root": "drafts"}}, False)):
+    for root, warned in ((".", True), ("./drafts/..", True), ("drafts", False)):
+        tool = {"tool": "write_file", "preset": {"root": root}}
         ran = cli("validate", str(write("flow.json", agent(allowed_tools=[tool]))), "--json")
         told = [each["message"] for each in ran.json.get("warnings", ())]
         assert ran.code == 0
-        assert [each.startswith("write_file may write below all of the host's root") for each in told] == [
-            True
-        ] * warned
+        assert [each.startswith("write_file may write in all of the host's root") for each in told] == [True] * warned
+    ran = cli("validate", str(write("flow.json", agent(allowed_tools=["write_file"]))), "--json")
+    assert (ran.code, ran.json["problems"][0]["where"]) == (3, "nodes/0/config/allowed_tools/0/preset")
+    assert "the author must set root" in ran.json["problems"][0]["message"]
 
 
 def test_a_model_tells_what_falls_out_of_a_conversations_window(cli: Cli, write: Write) -> None:
