@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from utools import ToolContext, ToolRegistry, ToolResult
+from utools.sources.manifest import manifest_tools
 from utools.sources.mcp import McpServer, McpServers
 
 FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
@@ -94,6 +95,7 @@ HOST = """
 import asyncio, json, sys
 from pathlib import Path
 from utools import ToolRegistry
+from utools.sources.manifest import manifest_tools
 from utools.sources.mcp import McpServer, McpServers
 
 home = Path(sys.argv[1])
@@ -130,3 +132,32 @@ async def test_a_host_that_is_killed_leaves_no_server(tmp_path: Path, word: str)
     process.kill()
     await asyncio.to_thread(process.communicate)
     await until(lambda: not any(map(alive, running)))
+
+
+# ── which program ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> str:
+    """A Python that is a link, as that of a virtual environment is, and runs only under the name of the link."""
+    program, link = tmp_path / "any", tmp_path / "venv" / "bin" / "python"
+    link.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\ncase "$0" in */venv/bin/python) exec "{sys.executable}" "$@";; esac; exit 9\n')
+    program.chmod(0o755)
+    link.symlink_to(program)
+    return "venv/bin/python"
+
+
+async def test_a_server_is_started_by_the_link_that_was_given(linked: str, tmp_path: Path) -> None:
+    config = McpServer(command=[linked, FAULTY, str(tmp_path)])
+    servers = McpServers({"own": config}, lock=tmp_path / "lock.json", base=tmp_path)
+    assert (await called(ToolRegistry(servers.tools()), "echo", text="hi")).output == "hi"
+    servers.close()
+
+
+async def test_a_command_of_a_manifest_is_run_by_the_link_that_was_given(linked: str, tmp_path: Path) -> None:
+    command = {"argv": [f"./{linked}", "-c", "print(6 * 7)"]}
+    manifest = {"code": "answer", "description": "Tells it.", "schema": {"type": "object"}, "command": command}
+    (tmp_path / "answer.json").write_text(json.dumps(manifest))
+    tools = manifest_tools(tmp_path / "answer.json", root=tmp_path, trusted=True)
+    assert (await ToolRegistry(tools).execute("answer", {})).output == "42\n"

@@ -44,7 +44,7 @@ class Command(BaseModel):
 
     def executed(self, root: Path, base: Path) -> Execute:
         """What the tool does; a program given by a path is found beside the manifest."""
-        program = str((base / self.argv[0]).resolve()) if os.sep in self.argv[0] else self.argv[0]
+        program = os.path.abspath(base / self.argv[0]) if os.sep in self.argv[0] else self.argv[0]
 
         async def execute(args: Args, context: ToolContext) -> ToolResult:
             from utools.guards.process import run

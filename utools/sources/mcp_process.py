@@ -176,10 +176,13 @@ async def _left(*tasks: "asyncio.Task[Any]") -> None:
 
 
 def _program(name: str, cwd: Path) -> str:
-    """Where a program lies: one with a slash beside the host's configuration, any other where PATH says."""
+    """Where a program lies: one with a slash beside the host's configuration, any other where PATH says.
+
+    A link is not followed: `venv/bin/python` is one, and finds its packages by the name it is called by.
+    """
     if not cwd.is_dir():
         raise ToolError(f"there is no directory {str(cwd)!r} to start it in")
-    found = shutil.which(str((cwd / name).resolve()) if os.sep in name else name)
+    found = shutil.which(os.path.abspath(cwd / name) if os.sep in name else name)
     if found is None:
         raise ToolError(f"there is no program {name!r}; is it installed?")
     return found
