@@ -9,6 +9,8 @@ from typing import Any
 
 from loopback import http
 
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
+TOOLS = [{"name": "write", "description": "Writes.", "inputSchema": SCHEMA}]
 Answer = Callable[["ScriptedMcp", Any, asyncio.StreamWriter], Awaitable[None]]
 """What comes of a call, of which the whole message is given. What is not written when it returns is not written."""
 
@@ -18,6 +20,7 @@ class ScriptedMcp:
     """The server. `done` are the texts of the calls that were carried out, `session` the one that it knows."""
 
     answer: Answer
+    tools: list[dict[str, Any]] = field(default_factory=lambda: TOOLS)
     url: str = ""
     done: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -62,9 +65,7 @@ class ScriptedMcp:
             result: Any = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
             writer.write(http(200, reply(message, result), connection="close", mcp_session_id=self.session))
         elif method == "tools/list":
-            schema = {"type": "object", "properties": {"text": {"type": "string"}}}
-            result = {"tools": [{"name": "write", "description": "Writes.", "inputSchema": schema}]}
-            writer.write(http(200, reply(message, result), connection="close"))
+            writer.write(http(200, reply(message, {"tools": self.tools}), connection="close"))
         else:
             writer.write(http(202 if method.startswith("notifications/") else 405, connection="close"))
 
@@ -80,9 +81,9 @@ def text(value: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def scripted(answer: Answer) -> AsyncIterator[ScriptedMcp]:
+async def scripted(answer: Answer, **more: Any) -> AsyncIterator[ScriptedMcp]:
     """A server whose calls end like this."""
-    told = ScriptedMcp(answer)
+    told = ScriptedMcp(answer, **more)
     server = await asyncio.start_server(told.serve, "127.0.0.1", 0)
     async with server:
         told.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"

@@ -19,14 +19,15 @@ from utools.sources.approved import Definition
 from utools.sources.foreign import check_unchanged
 from utools.sources.mcp_config import McpServer
 from utools.sources.mcp_failure import SHOWN, failure, looks_closed
+from utools.sources.mcp_listing import listed
 from utools.sources.mcp_process import over_pipes
+from utools.sources.mcp_secrets import redactor_for
 from utools.sources.mcp_transport import Sent, Watch, over_http, recorded
 
 if TYPE_CHECKING:
     from mcp.client import Client
     from mcp.shared.exceptions import MCPError
 
-PAGES = 100
 LISTED_ANEW = 300.0
 """Seconds after which a server is asked again which tools it has; one that tells of a change is asked at once."""
 CLOSING = 10.0
@@ -171,7 +172,7 @@ class McpConnection:
         """
         try:
             async with asyncio.timeout(self.server.start_timeout):
-                await _list(live)
+                await self._list(live)
         except Exception as error:  # whatever the server made of the question
             logging.getLogger(__name__).debug("the MCP server %s does not list its tools: %r", self.name, error)
             if live.calls and isinstance(error, TimeoutError):
@@ -180,6 +181,13 @@ class McpConnection:
             live.watch.end()
             return False
         return True
+
+    async def _list(self, live: Live) -> None:
+        """Ask the server which tools it has."""
+        assert live.client is not None  # it is connected
+        live.stale = False
+        live.definitions = await listed(live.client, self.name, redactor_for(self.server, self._secret))
+        live.listed = asyncio.get_running_loop().time()
 
     async def _started(self) -> Live:
         self._live = live = Live(Watch())
@@ -210,7 +218,7 @@ class McpConnection:
         try:
             async with self._opened(live) as client:
                 live.client = client
-                await _list(live)
+                await self._list(live)
                 live.ready.set()
                 await live.watch.ended.wait()
         except Exception as error:  # the edge to the server and the library: however it ends, it has ended
@@ -255,39 +263,6 @@ async def _settled(watch: Watch) -> bool:
     with suppress(TimeoutError):
         await asyncio.wait_for(watch.ended.wait(), SETTLES)
     return watch.ended.is_set()
-
-
-async def _list(live: Live) -> None:
-    """Ask the server which tools it has."""
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import METHOD_NOT_FOUND
-
-    assert live.client is not None
-    live.stale, found, cursor = False, [], None
-    try:
-        for _ in range(PAGES):
-            page = await live.client.list_tools(cursor=cursor)
-            found += page.tools
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-    except MCPError as error:
-        if error.code != METHOD_NOT_FOUND:  # a server may have prompts and resources only
-            raise
-    live.definitions = {each.name: _definition(each) for each in found}
-    live.listed = asyncio.get_running_loop().time()
-
-
-def _definition(tool: Any) -> Definition:
-    hints = tool.annotations
-    return Definition(
-        name=tool.name,
-        description=tool.description or tool.title or tool.name,
-        input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
-        read_only=bool(hints and hints.read_only_hint),
-        idempotent=bool(hints and hints.idempotent_hint),
-    )
 
 
 def _told(error: BaseException) -> str:

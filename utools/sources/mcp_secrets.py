@@ -2,10 +2,11 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from utools.guards.redaction import Redactor
+from utools.sources.mcp_config import McpServer
 
 SECRET = re.compile(
     r"(?:^|_)[A-Z0-9]*(?:AUTH|COOKIE|CREDENTIAL|DSN|KEY|PASS|PASSPHRASE|PASSWD|PASSWORD|PAT|PWD|SECRET|TOKEN)S?(?:_|$)",
@@ -22,6 +23,14 @@ def redactor_of(names: Iterable[str]) -> Redactor:
     """
     present = ((name, os.environ[name]) for name in sorted(set(names)) if name in os.environ)
     return _redactor(tuple((name, value) for name, value in present if _looks_secret(name, value)))
+
+
+def redactor_for(server: McpServer, secret: Callable[[str], str]) -> Redactor:
+    """Hides what a server is given: those variables where it is started, the secrets that are sent where it runs."""
+    if server.command is not None:
+        return redactor_of(server.env)
+    sent = sorted({*server.secret_headers.values(), *([server.token_env] if server.token_env else [])})
+    return Redactor({name: secret(name) for name in sent})
 
 
 def _looks_secret(name: str, value: str) -> bool:
