@@ -135,6 +135,13 @@ def _not_known(name: str, known: Sequence[str]) -> str:
     return f"is not a known property (known: {', '.join(known[:NAMED]) or 'none'}{', …' if len(known) > NAMED else ''})"
 
 
+def hint(name: str, known: Iterable[str]) -> str:
+    """What a name may have been meant to be."""
+    names = list(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"
+
+
 def _unknown(error: "ValidationError", place: Place, follow: Follow) -> list[Found]:
     """One fault for each property that no schema names, or that is named only where it does not hold."""
     schema: Any = error.schema

@@ -100,7 +100,7 @@ def author_keys(schema: Schema) -> frozenset[str]:
 
 def _checked(schema: Schema, where: str) -> Schema:
     """A deep copy of a schema that is sound: valid, and closed in itself."""
-    from jsonschema import Draft202012Validator, SchemaError
+    from jsonschema import Draft202012Validator, SchemaError, ValidationError
 
     if not isinstance(schema, dict):
         raise DefinitionError("a schema must be a JSON object", where=where, value=schema)
@@ -108,7 +108,11 @@ def _checked(schema: Schema, where: str) -> Schema:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         place = "".join(f"/{escaped(part)}" for part in error.absolute_path)
-        raise DefinitionError(f"not a valid JSON Schema: {error.message[:300]}", where=where + place) from None
+        told = error.message[:300]
+        if error.context:  # of several forms none fits: say which there are
+            (first, *_) = faults([ValidationError.create_from(error)], schema, resolver(schema))
+            place, told = first.pointer, first.message.removeprefix(first.pointer).strip().removesuffix(".")
+        raise DefinitionError(f"not a valid JSON Schema: {told}", where=where + place) from None
     own: Schema = _unshared(schema)
     check_references(own, where=where)
     return own

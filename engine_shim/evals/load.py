@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 from agent_core.errors import DefinitionError
 from engine_shim.evals.cases import Answer, Call, Case, CaseFile, Document, Forbidden, World
 from engine_shim.evals.world import registry_of
-from engine_shim.graph.problem import Faulty, Place, Problem, hint, problems_of, refuse
+from engine_shim.graph.problem import Faulty, Place, Problem, problems_of, refuse
+from utools.faults import hint
 from utools.sources.document import read_document
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine_shim.errors import DefinitionError
-from engine_shim.graph.problem import Faulty, Place, Problem, hint, problems_of, refuse
+from engine_shim.graph.problem import Faulty, Place, Problem, problems_of, refuse
+from utools.faults import hint
 from utools.jsonvalue import NotJson, as_json
 from utools.query import QueryError, check_query
 from utools.sources.document import read_document

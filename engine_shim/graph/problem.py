@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
 
 from engine_shim.errors import DefinitionError
-from utools.faults import Fault
+from utools.faults import Fault, hint
 
 Place = tuple[int | str, ...]
 _TOLD = {
@@ -87,10 +86,3 @@ def _message(each: Any, keys: Callable[[Place], Iterable[str]]) -> str:
     if each["type"] in ("missing", "value_not_shown"):
         return text
     return told(DefinitionError(text, value=each["input"]))
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """What a name may have been meant to be."""
-    names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"

@@ -154,7 +154,10 @@ MEANING = {
     ),
     "inputs that are no schema": (
         {"inputs": {"type": "objekt"}},
-        ["inputs/type: not a valid JSON Schema: 'objekt' is not valid under any of the given schemas"],
+        [
+            "inputs/type: not a valid JSON Schema: must be one of "
+            '["array", "boolean", "integer", "null", "number", "object", "string"] or an array, got "objekt"'
+        ],
     ),
     "a circle": (
         {"nodes": echoes("{{nodes.b}}", "{{nodes.a}}")},

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from utools.errors import DefinitionError
+from utools.faults import hint
 from utools.guards.host_files import keep
 from utools.jsonvalue import NotJson, as_json
 
@@ -48,17 +49,16 @@ class Document:
         """What is wrong at a place of this file."""
         return DefinitionError(message, where=self.where(place), **value)
 
-    def refused(self, error: ValidationError, above: Place, known: Iterable[str]) -> DefinitionError:
-        """What pydantic found below a place, each fault with its line."""
-        names = list(known)
-        found = [self._fault((*above, *each["loc"]), each, names) for each in error.errors(include_url=False)]
+    def refused(self, error: ValidationError, above: Place, keys: Callable[[Place], Iterable[str]]) -> DefinitionError:
+        """What pydantic found below a place, each fault with its line; `keys` names the keys that there are there."""
+        found = [self._fault((*above, *each["loc"]), each, keys) for each in error.errors(include_url=False)]
         others = "".join(f"\n{each}" for each in found[1:])
         return DefinitionError(found[0].message + others, where=found[0].where)
 
-    def _fault(self, place: Place, fault: Any, known: list[str]) -> DefinitionError:
+    def _fault(self, place: Place, fault: Any, keys: Callable[[Place], Iterable[str]]) -> DefinitionError:
         text = TOLD.get(fault["type"], fault["msg"].removeprefix("Value error, "))
-        if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
-            text += f"; there are {', '.join(known)}"
+        if fault["type"] == "extra_forbidden":
+            text += f"; {hint(str(place[-1]), keys(fault['loc']))}"
         got = "" if fault["type"] in TOLD or isinstance(fault["input"], dict) else f" (got {fault['input']!r:.80})"
         return self.error(text + got, place)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from utools.builtin.http_request import LIMIT, NAME, NOT_THE_CALLERS, PASSING, READS, read_body
 from utools.errors import DefinitionError, NetworkError, ToolError
@@ -43,13 +43,14 @@ class Reach(BaseModel):
     max_bytes: int = Field(LIMIT, ge=1, le=16 * 2**20)
     timeout: float = Field(30.0, gt=0, le=3600)
 
-    @model_validator(mode="after")
-    def _readable(self) -> "Reach":
+    @field_validator("allowed_domains", "allow_cidrs")
+    @classmethod
+    def _readable(cls, value: list[str] | None, field: ValidationInfo) -> list[str] | None:
         try:
-            NetworkGuard.of(allowed_domains=self.allowed_domains, allow_cidrs=self.allow_cidrs)
+            NetworkGuard.of(**{str(field.field_name): value})  # type: ignore[arg-type]
         except DefinitionError as error:
-            raise ValueError(str(error)) from None
-        return self
+            raise ValueError(error.message) from None
+        return value
 
     @field_validator("secret_headers")
     @classmethod

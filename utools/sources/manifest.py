@@ -69,8 +69,7 @@ def _tool(document: Document, entry: Any, place: Place, root: Path, trusted: boo
     try:
         manifest = Manifest.model_validate(entry)
     except ValidationError as error:
-        keys = [field.alias or name for name, field in Manifest.model_fields.items()]
-        raise document.refused(error, place, keys) from None
+        raise document.refused(error, place, _keys) from None
     base = document.path.parent
     if not trusted and manifest.http is None:
         kind = "python" if manifest.python is not None else "command"
@@ -100,6 +99,13 @@ def _tool(document: Document, entry: Any, place: Place, root: Path, trusted: boo
     except DefinitionError as error:
         field = error.where.removeprefix(f"tools.{manifest.code}.")
         raise document.error(error.message, (*place, field), value=error.value) from None
+
+
+def _keys(place: Place) -> list[str]:
+    """The keys that there are at a place of a manifest."""
+    within: dict[str | int, type[BaseModel]] = {"http": HttpCall, "command": Command}
+    model = within.get(place[0], Manifest) if len(place) > 1 else Manifest
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _from_python(manifest: Manifest, document: Document, place: Place) -> Tool | None:
