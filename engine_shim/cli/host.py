@@ -1,17 +1,18 @@
 """Host configuration: which tools, which root, which secrets and endpoints this host offers to workflows."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from glob import glob
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from agent_core.errors import DefinitionError
 from agent_core.models.providers import Providers
 from agent_core.secrets import Secrets
 from agent_core.summary import Summarise, summariser
-from engine_shim.graph.problem import Faulty, Place, Problem, problems_of
+from engine_shim.graph.problem import Faulty, Place, Problem, problems_in, problems_of, refuse
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.runner import Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
@@ -30,6 +31,8 @@ VARIABLE = "AGENT_CORE_CONFIG"
 DEFAULT = Path("agent-core.yaml")
 LOCK = "agent-core.lock.json"
 MANIFESTS = (".yaml", ".yml", ".json")
+Source = tuple[str, Callable[[], list[Tool]]]
+"""A place in the file, and how the tools are had that stand there."""
 
 
 class HostConfig(BaseModel):
@@ -50,6 +53,11 @@ class HostConfig(BaseModel):
     base_urls: dict[str, str] = {}
     default_provider: str = "openai"
     summary_model: str | None = None
+    _file: Path | None = PrivateAttr(None)
+
+    def at(self, place: str) -> str:
+        """How a place in the file is named; the file too, where the configuration was read from one."""
+        return f"{self._file or 'host configuration'}: {place}"
 
 
 def host_config(path: Path | None) -> tuple[HostConfig, Path]:
@@ -60,10 +68,12 @@ def host_config(path: Path | None) -> tuple[HostConfig, Path]:
         return HostConfig(), Path()
     data = read_document(file, "the host configuration").data
     try:
-        return HostConfig.model_validate({} if data is None else data), file.parent
+        config = HostConfig.model_validate({} if data is None else data)
     except ValidationError as error:
         problems = problems_of(error, _keys)
         raise Faulty([Problem(f"{file}: {each.where}".removesuffix(": "), each.message) for each in problems]) from None
+    config._file = file
+    return config, file.parent
 
 
 def _keys(place: Place) -> Iterable[str]:
@@ -73,29 +83,43 @@ def _keys(place: Place) -> Iterable[str]:
 
 
 def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
-    """The tools of this host: built in below its root, offered by installed packages, named by the file, the agent."""
+    """The tools of this host: built in below its root, offered by installed packages, named by the file, the agent.
+
+    Faulty tells of every entry of the file that cannot be used.
+    """
     root = base / config.root
     if not root.is_dir():
-        raise DefinitionError("there is no such directory", where="host configuration: root", value=str(root))
+        raise DefinitionError("there is no such directory", where=config.at("root"), value=str(root))
     _keep(config, base)
     registry = host_registry(str(root), summarise=_summarise(config, base))
     registry.discover()
-    for index, reference in enumerate(config.tools):
-        where = f"host configuration: tools/{index}"
-        for tool in _tools(reference, base, where):
-            _register(tool, registry, where)
-    for index, pattern in enumerate(config.manifests):
-        where = f"host configuration: manifests/{index}"
-        for file in _manifests(pattern, base, where):
-            for tool in manifest_tools(file, root=root, trusted=True):
-                _register(tool, registry, str(file))
-    for name, document in config.openapi.items():
-        for tool in openapi_tools(name, document, base):
-            _register(tool, registry, f"host configuration: openapi/{name}")
-    for source in foreign_of(config, base):
-        for tool in source.tools():
-            _register(tool, registry, f"host configuration: {source.where}")
+    problems: list[Problem] = []
+    for where, tools in _sources(config, base, root, problems):
+        try:
+            for tool in tools():
+                _register(tool, registry, where)
+        except DefinitionError as error:
+            problems += problems_in(error)
+    refuse(problems)
     return with_runs(registry, None)
+
+
+def _sources(config: HostConfig, base: Path, root: Path, problems: list[Problem]) -> Iterator[Source]:
+    """Each entry of the file that brings tools, by its place; to `problems` goes what names no file at all."""
+    for index, reference in enumerate(config.tools):
+        where = config.at(f"tools/{index}")
+        yield where, partial(_tools, reference, base, where)
+    for index, pattern in enumerate(config.manifests):
+        try:
+            files = _manifests(pattern, base, config.at(f"manifests/{index}"))
+        except DefinitionError as error:
+            problems += problems_in(error)
+            continue
+        yield from ((str(file), partial(manifest_tools, file, root=root, trusted=True)) for file in files)
+    for name, document in config.openapi.items():
+        yield config.at(f"openapi/{name}"), partial(openapi_tools, name, document, base)
+    for source in foreign_of(config, base):
+        yield config.at(source.where), source.tools
 
 
 def _keep(config: HostConfig, base: Path) -> None:
@@ -177,5 +201,7 @@ def _manifests(pattern: str, base: Path, where: str) -> list[Path]:
     found = place.glob("*") if place.is_dir() else map(Path, glob(str(place)))
     files = sorted(file for file in found if file.suffix in MANIFESTS and file.is_file())
     if not files:
-        raise DefinitionError("there is no such manifest", where=where, value=pattern)
+        kinds = ", ".join(MANIFESTS)
+        told = f"the directory holds no manifest ({kinds})" if place.is_dir() else "there is no such manifest"
+        raise DefinitionError(told, where=where, value=pattern)
     return files

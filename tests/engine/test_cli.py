@@ -559,7 +559,7 @@ HOSTS = {
     "another type": ({"tools": "x"}, "agent-core.yaml: tools: must be a list (got 'x')"),
     "no object": (["x"], "agent-core.yaml: must be an object"),
     "broken": ("tools: [", "agent-core.yaml:1:9: not valid YAML"),
-    "no such root": ({"root": "nix"}, "host configuration: root: there is no such directory (got 'nix')"),
+    "no such root": ({"root": "nix"}, "agent-core.yaml: root: there is no such directory (got 'nix')"),
     "reference without a name": ({"tools": ["own.py"]}, "tools/0: must be module:name or file.py:name (got 'own.py')"),
     "no such file": ({"tools": ["nix.py:x"]}, "tools/0: cannot be loaded: FileNotFoundError: there is no file nix.py"),
     "no such module": ({"tools": ["nix:x"]}, "tools/0: cannot be loaded: ModuleNotFoundError: No module named 'nix'"),

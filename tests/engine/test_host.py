@@ -57,7 +57,13 @@ def test_what_a_source_offers_is_approved_by_a_command(cli: Cli, write: Write, h
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no_manifest": ({"manifests": ["nope.yaml"]}, "host configuration: manifests/0: there is no such manifest"),
+    "no_manifest": ({"manifests": ["nope.yaml"]}, "agent-core.yaml: manifests/0: there is no such manifest"),
+    "no_manifest_in_a_directory": ({"manifests": ["empty"]}, "manifests/0: the directory holds no manifest (.yaml"),
+    "network": (
+        {"openapi": {"a": {"file": "x.json", "allow_cidrs": ["10.0.0/8"]}}},
+        "openapi/a/allow_cidrs: not a network such as 10.2.0.0/16: '10.0.0/8' does not appear to be an IPv4 or IPv6 "
+        "network (got ['10.0.0/8'])\n",
+    ),
     "bad_manifest": ({"manifests": ["bad.yaml"]}, "bad.yaml:2: coed: unknown key"),
     "twice": ({"manifests": [str(MANIFESTS / "greeting.yaml")] * 2}, "another tool already has this code"),
     "server_key": (
@@ -82,10 +88,26 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("config", "told"), BAD.values(), ids=BAD)
 def test_a_bad_entry_is_told_with_its_place(cli: Cli, write: Write, config: Any, told: str) -> None:
     write("bad.yaml", "code: x\ncoed: y\n")
+    Path("empty").mkdir()
     write("agent-core.yaml", config)
     ran = cli("tools")
     assert ran.code == 3
     assert told in ran.err
+
+
+def test_every_bad_entry_is_told_at_once_by_the_name_of_its_file(cli: Cli, write: Write) -> None:
+    write("one.yaml", "code: x\ncoed: y\n")
+    write("two.yaml", "code: z\n")
+    write("other.yaml", {"tools": ["nope.py:a", "b"], "manifests": ["one.yaml", "nope.yaml", "two.yaml"]})
+    told = cli("tools", "--config", "other.yaml").err
+    wanted = (
+        "other.yaml: tools/0:",
+        "other.yaml: tools/1:",
+        "one.yaml:2: coed:",
+        "other.yaml: manifests/1:",
+        "two.yaml:1",
+    )
+    assert [each for each in wanted if each not in told] == []
 
 
 def test_a_write_that_a_dying_server_cut_off_is_in_doubt_until_a_person_decides(
