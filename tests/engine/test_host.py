@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from command import Cli, Ran, Write
 
+from engine_shim.cli.host import HostConfig
+
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "fixtures" / "manifests"
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -178,6 +180,11 @@ def test_no_model_writes_what_the_host_goes_by(cli: Cli, write: Write, home: Pat
     assert {path: (home / path).read_bytes() for path in before} == before
     assert (home / "letter.txt").read_text() == "Dear"
     assert not (home / "agent-core.lock.json").exists()
+
+
+def test_the_readme_has_each_key_of_the_configuration() -> None:
+    table = (ROOT / "utools" / "README.md").read_text("utf-8").partition("## The keys of agent-core.yaml")[2]
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == list(HostConfig.model_fields)
 
 
 def test_a_tool_of_each_kind_is_called_as_the_readme_says(home: Path) -> None:
