@@ -104,6 +104,8 @@ class ToolRegistry:
             value = await self._call(tool, args, context or ToolContext())
         except ToolError as error:
             return _failed(_for_the_model(error), transient=error.transient)
+        except DefinitionError as error:  # of what an author set, found where it is used
+            return _failed(_for_the_model(error))
         except (CancelledError, KeyboardInterrupt):  # the host wants the call to end, the operator the process
             raise
         except BaseException as error:  # the edge to foreign code: no mistake in a tool may end the run

@@ -16,7 +16,7 @@ LEFT_SECONDS = 1.0
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
 """What a command needs of the environment to be found and to speak; nothing else of it is handed on."""
 CAUTION = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.bareRepository", "GIT_CONFIG_VALUE_0": "explicit"}
-"""So that git takes no directory for a repository, and runs what its `config` says, whose files a tool may have made."""
+"""So that git takes no directory that a tool may have filled for a repository, and does what its `config` says."""
 
 
 @dataclass(frozen=True, slots=True)

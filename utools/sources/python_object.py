@@ -21,6 +21,8 @@ def loaded(reference: str, base: Path, where: str) -> Any:
         raise DefinitionError("must be module:name or file.py:name", where=where, value=reference)
     try:
         module = _module(module_name, base)
+    except DefinitionError as error:
+        raise DefinitionError(f"cannot be loaded: {error}", where=where) from error
     except Exception as error:  # the author's own code runs here, and may fail in any way
         told = f"cannot be loaded: {type(error).__name__}: {error}"
         raise DefinitionError(told, where=where, value=reference) from error
