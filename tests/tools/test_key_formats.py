@@ -150,3 +150,12 @@ def test_a_private_key_with_headers_or_in_one_line_is_masked() -> None:
         for end in (f"{between}-----END RSA PRIVATE KEY-----", ""):
             text = masked(f"-----BEGIN RSA PRIVATE KEY-----{between}{body}{end}")
             assert body[:8] not in text
+
+
+def test_the_end_of_a_private_key_whose_beginning_was_cut_off_is_masked() -> None:
+    body = "\n".join(some(64) for _ in range(3))
+    assert masked(f"{body[10:]}\n-----END PRIVATE KEY-----\nhello") == "[redacted:private_key]\nhello"
+    whole = f"one\n-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
+    assert masked(whole) == "one\n[redacted:private_key]"
+    words = "How it ends: -----END PRIVATE KEY-----"
+    assert masked(words) == words

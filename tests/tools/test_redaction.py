@@ -2,6 +2,7 @@
 
 import base64
 import json
+from html import escape
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -29,6 +30,17 @@ RAW = SECRET.encode()
         pytest.param(quote_plus(SECRET), id="form-encoded"),
         pytest.param(json.dumps(SECRET)[1:-1], id="JSON, ASCII"),
         pytest.param(json.dumps(SECRET, ensure_ascii=False)[1:-1], id="JSON"),
+        pytest.param(json.dumps(json.dumps(SECRET))[3:-3], id="JSON in JSON"),
+        pytest.param(json.dumps(SECRET)[1:-1].replace("/", "\\/"), id="JSON of PHP"),
+        pytest.param(json.dumps(SECRET)[1:-1].replace("+", "\\u002B"), id="JSON of Go"),
+        pytest.param("".join(f"\\x{byte:02x}" for byte in SECRET.encode("latin-1")), id="JavaScript"),
+        pytest.param(quote(SECRET, safe="!'()*~"), id="encodeURIComponent"),
+        pytest.param(quote(SECRET, safe="").replace("%2F", "%2f"), id="URL-encoded, mixed case"),
+        pytest.param(quote(quote(SECRET, safe=""), safe=""), id="URL-encoded twice"),
+        pytest.param(escape(SECRET), id="HTML"),
+        pytest.param("".join(f"&#{ord(char)};" for char in SECRET), id="HTML, by numbers"),
+        pytest.param(RAW.hex(), id="hex"),
+        pytest.param(RAW.hex().upper(), id="hex, upper case"),
     ],
 )
 def test_every_form_of_a_secret_is_replaced(form: str) -> None:
@@ -197,3 +209,83 @@ def test_a_secret_within_a_json_text_within_a_value_is_found(secret: str, ascii_
     for value in (body, secret, repr(secret)):
         redactor = Redactor({"K": secret}, formats=True)
         assert redactor.value({"body": [value]}) == {"body": [redactor.text(value)]}
+
+
+@pytest.mark.parametrize("before", ["", "u", "us", "user:", "user-1:"])
+@pytest.mark.parametrize("after", ["", "z", "zz"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_a_secret_within_the_base64_of_a_longer_text_is_replaced(before: str, after: str, encode: Any) -> None:
+    text = encode(before.encode() + RAW + after.encode()).decode()
+    told = Redactor({"TOKEN": SECRET}).text(text)
+    assert "[redacted:TOKEN]" in told
+    assert len(told.replace("[redacted:TOKEN]", "")) <= len(text) - len(RAW) * 8 // 6 + 2
+
+
+PIN = Redactor({"PIN": "48151623"})
+
+
+@pytest.mark.parametrize("number", [48151623, 48151623.0])
+def test_a_number_that_is_a_secret_is_replaced(number: float) -> None:
+    assert PIN.value({"a": [number, 4]}) == {"a": ["[redacted:PIN]", 4]}
+
+
+def test_a_number_that_is_none_stays_a_number() -> None:
+    value = {"a": [481516234, True, 1, -0.5]}
+    assert PIN.value(value) == value
+    assert Redactor({"ONE": "000001"}).value({"a": [1, True]}) == {"a": [1, True]}
+
+
+JSON_TEXTS = {
+    "a number": (PIN, '{"a":48151623}', '{"a":"[redacted:PIN]"}'),
+    "two keys": (PIN, '{"48151623":1,"NDgxNTE2MjM":2}', '{"[redacted:PIN]":1,"[redacted:PIN] 2":2}'),
+    "as it was written": (PIN, '{ "a" : "48151623", "b": 1.0}', '{ "a" : "[redacted:PIN]", "b": 1.0}'),
+    "no JSON": (PIN, '{"a":48151623', '{"a":[redacted:PIN]'),
+    "a key twice": (PIN, '{"a":48151623,"a":1}', '{"a":[redacted:PIN],"a":1}'),
+}
+
+
+@pytest.mark.parametrize(("redactor", "text", "expected"), JSON_TEXTS.values(), ids=JSON_TEXTS)
+def test_json_stays_json(redactor: Redactor, text: str, expected: str) -> None:
+    assert redactor.json_text(text) == expected
+
+
+LONG = "hunter2-abcdef-XYZ987"
+CUT = Redactor({"KEY": LONG, "URL": "postgresql://ann:sesame-open@db.example", "WORD": "my-password"})
+CUTS = {
+    "at the end": (f"it is {LONG[:-1]}", "it is [redacted:KEY]"),
+    "far from its end": (f"it is {LONG[:8]}", "it is [redacted:KEY]"),
+    "at the start": (f"{LONG[1:]} it is", "[redacted:KEY] it is"),
+    "at both": (f"{LONG[-8:]} or {LONG[:9]}", "[redacted:KEY] or [redacted:KEY]"),
+    "before a mark": (f"{LONG[:9]}\n[cut: 3 characters more]", "[redacted:KEY]\n[cut: 3 characters more]"),
+    "before dots": (f"{LONG[:9]}…", "[redacted:KEY]…"),
+    "in its base64": (base64.b64encode(LONG.encode()).decode()[:-9], "[redacted:KEY]"),
+    "of a command": (
+        f"the command ended with exit code 1: {LONG[3:]}",
+        "the command ended with exit code 1: [redacted:KEY]",
+    ),
+    "a few characters": (f"it is {LONG[:7]}", f"it is {LONG[:7]}"),
+    "in the middle": (f"a {LONG[:-1]} b", f"a {LONG[:-1]} b"),
+    "a scheme": ("it is postgresql://", "it is postgresql://"),
+    "more than a scheme": ("it is postgresql://ann:sesa", "it is [redacted:URL]"),
+    "a word": ("password: none", "password: none"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), CUTS.values(), ids=CUTS)
+def test_what_a_cut_left_of_a_secret_is_replaced(text: str, expected: str) -> None:
+    assert CUT.cut_value({"a": [text]}) == {"a": [expected]}
+    assert CUT.cut_text(text) == expected
+
+
+@given(before=st.text(max_size=5), cut=st.integers(0, len(LONG)))
+def test_of_a_secret_that_is_cut_anywhere_no_more_than_a_few_characters_are_seen(before: str, cut: int) -> None:
+    for piece in (before + LONG[:cut], LONG[cut:] + before):
+        told = str(CUT.cut_value([piece]))
+        assert not any(LONG[at : at + 8] in told for at in range(len(LONG) - 7))
+
+
+@pytest.mark.parametrize("part", ["\\u0074", "\\\\", "%41", "&#65;", "\\t\\ntok1-x", "plain words "])
+def test_the_work_grows_with_the_text_and_no_faster(part: str) -> None:
+    redactor = Redactor({f"S{n}": f"tok{n}-{'x' * 30}/" for n in range(20)})
+    texts = (part * (size // len(part)) for size in (50_000, 200_000))
+    assert growth(redactor.json_text, *texts) < 10

@@ -31,9 +31,10 @@ OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
     "npm": ((":_authToken=",), r"(?<=:_authToken=)\s*(?:npm_\S{1,256}|[A-Fa-f0-9-]{36})"),
     "openai": (("T3BlbkFJ",), r"(?a)(?<![\w-])sk-[\w-]{20,256}?T3BlbkFJ[A-Za-z0-9]{20}"),
     "private_key": (
-        ("-----BEGIN ",),
+        ("-----BEGIN ", "-----END "),
         rf"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?=[{ARMOUR}]{{0,400}}?{KEY_ITSELF})[{ARMOUR}]*?"
-        rf"(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|(?=[^{ARMOUR}])|\Z)",
+        rf"(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|(?=[^{ARMOUR}])|\Z)"
+        rf"|\A(?=[{ARMOUR}]*?{KEY_ITSELF})(?:(?!-----BEGIN)[{ARMOUR}])*?-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----",
     ),
     "jwt": (("eyJ",), r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
     "github_fine_grained": (("github_pat_",), r"github_pat_\w{22,255}"),
