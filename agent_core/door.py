@@ -157,12 +157,12 @@ class Door:
             result = ToolResult(False, error="the tool cancelled itself")
         except (UnknownTool, ToolError) as error:
             return Failed("tool_error", str(error), now(), perf_counter() - start)
-        failure = None if result.error is None else self.redactor.text(result.error)
+        failure = None if result.error is None else self.redactor.cut_text(result.error)
         seconds = perf_counter() - start
         if op.doubtful and result.metadata.get("cut_off"):
             return Doubt(f"{call.tool} was cut off: {failure}", now(), seconds)
         cached = bool(result.metadata.get("cached"))
-        return Did(result.success, self.redactor.value(result.output), failure, now(), seconds, cached)
+        return Did(result.success, self.redactor.cut_value(result.output), failure, now(), seconds, cached)
 
     async def _attempts(self, call: ToolCall, op: Act) -> ToolResult:
         """The answer that is kept of such a call, or the call itself."""
@@ -171,7 +171,7 @@ class Door:
             return await self._made(call, op, context)
         said = [call.config, *call.fills] if call.fills else call.config
         made = partial(self._made, call, op)
-        return await self.registry.calls.answers.answer(tool, said, context, made, self.redactor.value)
+        return await self.registry.calls.answers.answer(tool, said, context, made, self.redactor.cut_value)
 
     async def _made(self, call: ToolCall, op: Act, context: ToolContext) -> ToolResult:
         """The call, and where nothing can be done twice, again after what may pass.
@@ -207,6 +207,7 @@ class Door:
             deadline_s=call.within,
             idempotency_key=op.key,
             secret=self.secrets,
+            clean=self.redactor.text,
         )
         return context if self.events is None else replace(context, progress=partial(self._progress, op.slot))
 

@@ -32,6 +32,11 @@ def _not_allowed(name: str) -> str:
     )
 
 
+def _as_it_is(text: str) -> str:
+    """The text of a run that has no secrets."""
+    return text
+
+
 def _unheard(text: str, fraction: float | None = None) -> None:
     """Progress that nobody listens to."""
 
@@ -47,7 +52,8 @@ class ToolContext:
     """What a call knows of its surroundings: its run and strand, its deadline, its host's services.
 
     `secret(name)` gives a secret's value or raises ToolError; `deadline_s` is how many seconds the call may
-    take; `idempotency_key` is the same for every attempt of one call.
+    take; `idempotency_key` is the same for every attempt of one call. `clean(text)` gives a text as the run may show
+    it, without secrets: who cuts a text, or searches in one, cleans it before, since half a secret looks like none.
     """
 
     run_id: str = ""
@@ -57,6 +63,7 @@ class ToolContext:
     idempotency_key: str = ""
     secret: Callable[[str], str] = field(default=_not_allowed, repr=False)
     progress: Progress = field(default=_unheard, repr=False)
+    clean: Callable[[str], str] = field(default=_as_it_is, repr=False)
     log: "logging.Logger | logging.LoggerAdapter[Any]" = field(default_factory=_logger, repr=False)
 
 

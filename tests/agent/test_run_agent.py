@@ -1,6 +1,7 @@
 """run_agent: the loop with a journal, a model and real tools."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from agent_core.journal.operations import Slot
 from agent_core.journal.record import genesis
 from agent_core.models import Completion, Delta, ModelError, ModelInfo, Question, ScriptedModel
 from agent_core.secrets import Secrets
-from utools import Tool, ToolContext, ToolRegistry, ToolResult
+from utools import Tool, ToolContext, ToolRegistry, ToolResult, default_registry
 
 CONFIG = {"model": "scripted", "max_steps": 5, "allowed_tools": ["look"], "prompt": "Go."}
 
@@ -516,6 +517,25 @@ async def test_a_secret_reaches_the_tool_and_nothing_else() -> None:
         assert SECRET not in text
         assert "[redacted:TOKEN]" in text
     assert replay(journal, run_id="r").identical
+
+
+@pytest.mark.parametrize("limit", [4, 9, 31])
+async def test_no_cut_of_the_models_choice_shows_a_part_of_a_secret(tmp_path: Path, limit: int) -> None:
+    (tmp_path / "conf").write_text(f"password: {SECRET}\n")
+    parts = [f'{{"path":"conf","offset":{at},"limit":{limit}}}' for at in range(0, 45, limit)]
+    replies = [f'{{"type":"action","thought":"","tool":"read_file","args":{each}}}' for each in parts]
+    config = {**CONFIG, "allowed_tools": ["read_file"], "max_steps": 99}
+    model, secrets = ScriptedModel([*replies, final()]), Secrets(["TOKEN"], env={"TOKEN": SECRET})
+    output = await run_agent(config, registry=default_registry(root=tmp_path), model=model, secrets=secrets)
+    told = "".join(json.loads(step["observation"])["text"] for step in output.trace[:-1])
+    assert told == "password: [redacted:TOKEN]\n"
+
+
+async def test_what_a_tool_cuts_short_shows_no_part_of_a_secret() -> None:
+    calls = Calls(lambda args, context: ToolResult(False, error=f"it said {SECRET[:-2]}"))
+    secrets = Secrets(["TOKEN"], env={"TOKEN": SECRET})
+    output = await run_agent(CONFIG, registry=calls.registry, model=ScriptedModel([action(), final()]), secrets=secrets)
+    assert output.trace[0]["error"] == "it said [redacted:TOKEN]"
 
 
 async def test_a_secret_that_is_not_allowed_is_a_tool_error() -> None:

@@ -10,6 +10,7 @@ import pytest
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin.files import MAX_READ, MAX_SEARCHED, file_search, read_file
 from utools.errors import SandboxError
+from utools.guards.redaction import Redactor
 from utools.guards.sandbox import Sandbox
 
 
@@ -184,3 +185,42 @@ async def test_author_may_narrow_the_root_but_never_widen_it(root: Path) -> None
 def test_model_does_not_see_the_root(root: Path) -> None:
     for each in ToolRegistry([file_search(root), read_file(root)]).definitions():
         assert "root" not in each["function"]["parameters"]["properties"]
+
+
+PASSWORD = "hunter2-abcdef-XYZ987"
+PEM = (
+    "-----BEGIN PRIVATE KEY-----\n" + f"{'MIIEvQIBADANBgkqhkiG9w0BAQEFAASC' * 2}\n" * 3 + "-----END PRIVATE KEY-----\n"
+)
+CLEAN = Redactor({"DBPW": PASSWORD}, formats=True).text
+
+
+async def cleaned(code: str, host_root: Path, /, **args: Any) -> Any:
+    registry = ToolRegistry([file_search(host_root), read_file(host_root)])
+    return (await registry.execute(code, args, ToolContext(clean=CLEAN))).output
+
+
+@pytest.mark.parametrize(("text", "mark"), [(f"db: {PASSWORD}\npin: 1\n", "[redacted:DBPW]"), (PEM, "[redacted:")])
+async def test_no_part_of_a_file_shows_a_part_of_a_secret(tmp_path: Path, text: str, mark: str) -> None:
+    (tmp_path / "conf").write_text(text)
+    shown = CLEAN(text)
+    assert mark in shown
+    for offset in range(len(text)):
+        part = await cleaned("read_file", tmp_path, path="conf", offset=offset, limit=12)
+        assert (part["text"], part["total_chars"]) == (shown[offset : offset + 12], len(shown))
+
+
+async def test_no_snippet_shows_a_part_of_a_secret_and_no_query_finds_one(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a").write_text(f"one\n{PEM}needle {'c' * 75}{PASSWORD} needle\nneedle\n{PEM}needle again")
+    hits = await cleaned("file_search", tmp_path, query="needle")
+    assert [hit["line"] for hit in hits] == [7, 8, 14]
+    assert "hunter2" not in str(hits)
+    for query in ("unter2", "MIIEv", PASSWORD):
+        assert await cleaned("file_search", tmp_path, query=query) == []
+
+
+async def test_a_search_ends_with_the_time_of_its_call(root: Path) -> None:
+    result = await ToolRegistry([file_search(root)]).execute(
+        "file_search", {"query": "needle"}, ToolContext(deadline_s=0.0)
+    )
+    assert result.error == "not done within 0 seconds; ask for less"

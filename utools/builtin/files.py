@@ -1,9 +1,10 @@
 """`file_search`, `read_file` and `write_file`: text files under a root directory."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from utools.calls.in_time import checking
 from utools.errors import SandboxError, ToolError
 from utools.guards.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext, ToolResult
@@ -21,6 +22,9 @@ WRITTEN = {
     "description": "The directory that may be written in, inside the host's root. `.` is all of that: then also what "
     "other programs there run, though never what this host goes by.",
 }
+MARK = "[redacted:"
+Clean = Callable[[str], str]
+
 ROOT = {"type": "string", "x-author": True, "description": "A directory inside the host's root that bounds the tool."}
 
 
@@ -31,7 +35,7 @@ def file_search(root: str | os.PathLike[str] = ".") -> Tool:
         sandbox = Sandbox(root).narrowed(args.get("root"))
         directory = args.get("root_dir", "./data")
         try:
-            hits, unread = searched(sandbox, args["query"], directory, args.get("limit", 20))
+            hits, unread = searched(sandbox, args["query"], directory, args.get("limit", 20), context)
         except SandboxError as error:
             if "root_dir" in args:
                 raise
@@ -61,7 +65,7 @@ def read_file(root: str | os.PathLike[str] = ".") -> Tool:
 
     def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         sandbox = Sandbox(root).narrowed(args.get("root"))
-        return portion(sandbox, args["path"], args.get("offset", 0), args.get("limit", 16_384))
+        return portion(sandbox, args["path"], args.get("offset", 0), args.get("limit", 16_384), context.clean)
 
     return Tool(
         code="read_file",
@@ -109,41 +113,44 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
     )
 
 
-def searched(sandbox: Sandbox, query: str, directory: str, limit: int) -> tuple[list[dict[str, Any]], int]:
+def searched(
+    sandbox: Sandbox, query: str, directory: str, limit: int, context: ToolContext
+) -> tuple[list[dict[str, Any]], int]:
     """The first `limit` hits as path, line, snippet, and how many files could not be searched to their end."""
     hits: list[dict[str, Any]] = []
-    unread = 0
+    unread, check = 0, checking(context)
     for count, path in enumerate(sandbox.files(directory)):
         if count >= MAX_FILES:
             raise ToolError(f"{directory!r} holds more than {MAX_FILES} files; search a directory below it")
+        check()
         try:
             text, whole = _text(sandbox, path)
         except SandboxError:  # a link out of the root, a FIFO, a file that has gone
             unread += 1
             continue
         unread += not whole
-        for line, snippet in _hits(text, query):
+        for line, snippet in _hits(text, query, context.clean):
             hits.append({"path": path, "line": line, "snippet": snippet})
             if len(hits) == limit:
                 return hits, unread
     return hits, unread
 
 
-def portion(sandbox: Sandbox, path: str, offset: int, limit: int) -> dict[str, Any]:
-    """Part of a file's text; `replaced` says that bytes which are no UTF-8 stand as U+FFFD."""
+def portion(sandbox: Sandbox, path: str, offset: int, limit: int, clean: Clean) -> dict[str, Any]:
+    """Part of a file's text as it may be shown; `replaced` says that bytes which are no UTF-8 stand as U+FFFD."""
     with sandbox.open(path) as file:
         raw = file.read(MAX_READ + 1)
     if len(raw) > MAX_READ:
         raise ToolError(f"{path!r} is larger than {MAX_READ // 2**20} MiB")
-    text = raw.decode("utf-8", "replace")
-    end = offset + limit
+    written = raw.decode("utf-8", "replace")
+    text, end = clean(written), offset + limit
     return {
         "path": path,
         "text": text[offset:end],
         "offset": offset,
         "total_chars": len(text),
         "truncated": offset > 0 or end < len(text),
-        "replaced": "\ufffd" in text and text.encode() != raw,
+        "replaced": "\ufffd" in written and written.encode() != raw,
     }
 
 
@@ -155,12 +162,30 @@ def _text(sandbox: Sandbox, path: str) -> tuple[str, bool]:
     return text, len(raw) <= MAX_SEARCHED
 
 
-def _hits(text: str, query: str) -> Iterator[tuple[int, str]]:
+def _hits(text: str, query: str, clean: Clean) -> Iterator[tuple[int, str]]:
+    """The number and a part of each line that holds the query, in what may be shown of the text."""
     wanted = query.casefold()
     if wanted not in text.casefold():
         return
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in _numbered(text, clean(text)):
         at = line.casefold().find(wanted)
         if at >= 0:
             start = max(0, at - SNIPPET // 2)
             yield number, line[start : start + SNIPPET].strip()
+
+
+def _numbered(text: str, shown: str) -> Iterator[tuple[int, str]]:
+    """The lines that may be shown, by their numbers in the file: what is hidden may have been several of them."""
+    if text.count("\n") == shown.count("\n"):
+        yield from enumerate(shown.split("\n"), start=1)
+        return
+    lines, number = text.split("\n"), 0
+    for line in shown.split("\n"):
+        number = 1 + next((at for at in range(number, len(lines)) if _begins(lines[at], line)), len(lines))
+        yield number, line
+
+
+def _begins(line: str, shown: str) -> bool:
+    """Whether a line of the file is, or begins, what is shown."""
+    before, mark, _ = shown.partition(MARK)
+    return line.startswith(before) if mark else line == shown
