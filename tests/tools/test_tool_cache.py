@@ -148,6 +148,45 @@ async def test_failure_is_not_kept_and_too_large_an_answer_neither() -> None:
         assert len(look) == before + 2
 
 
+class Spoilt(MemoryCallStore):
+    """Holds something else than what it was given."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    async def kept(self, key: str) -> str | None:
+        return self.text
+
+
+SPOILT = {
+    "deep": "[" * 100_000,
+    "deep_output": '{"output":' + "[" * 80 + "]" * 80 + "}",
+    "no_number": '{"output":NaN}',
+    "surrogate": r'{"output":"\ud800x"}',
+    "another_kind": '{"output":{"evil":1}}',
+    "too_large": '{"output":"' + "x" * LARGEST + '"}',
+    "no_json": "{",
+}
+
+
+@pytest.mark.parametrize("text", SPOILT.values(), ids=SPOILT)
+async def test_an_answer_that_the_tool_could_not_have_given_is_not_taken(
+    text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    look = Look(SharedCalls(Spoilt(text)), output_schema={"type": "string"})
+    look.answer = lambda: "fresh"
+    output = await run(look, ask())
+    assert (output.finish_reason, seen(output)) == ("final", [("fresh", False)])
+    assert "the kept answers cannot be read" in caplog.text
+
+
+async def test_an_answer_as_deep_as_one_may_be_is_kept() -> None:
+    look, deep = Look(), json.loads("[" * 64 + "]" * 64)
+    look.answer = lambda: deep
+    assert [cached for _, cached in seen(await run(look, ask(), ask()))] == [False, True]
+
+
 async def test_kept_answer_takes_no_turn_of_a_rate_limit() -> None:
     look = Look()
     limited = {"allowed_tools": [{"tool": "look", "rate_limit": "1/h"}]}

@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary
 
 from utools.calls.store import CallStore
 from utools.errors import ToolError, UtoolsError
+from utools.jsonvalue import as_json
+from utools.schema import ConfigSchema
 from utools.tool import Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class AnswerCache:
 
         loop = get_running_loop()
         key, under_way = key_of(tool, said), self._made.setdefault(loop, {})
-        while (kept := await self._kept(key, context)) is None:
+        while (kept := await self._kept(tool, key, context)) is None:
             if key not in under_way:
                 break
             await wait({under_way[key]})
@@ -72,20 +74,26 @@ class AnswerCache:
 
         return noted
 
-    async def _kept(self, key: str, context: ToolContext) -> ToolResult | None:
+    async def _kept(self, tool: Tool, key: str, context: ToolContext) -> ToolResult | None:
         try:
             kept = await self._read(key)
             if names := _names(kept):
                 kept = await self._read(await sealed(key, names, context.secret))
+            output = _output(tool, kept) if "output" in kept else None
         except (UtoolsError, OSError, ValueError) as error:
             context.log.warning("the kept answers cannot be read: %s", error)
             return None
-        return ToolResult(output=kept["output"], metadata={"cached": True}) if "output" in kept else None
+        return ToolResult(output=output, metadata={"cached": True}) if "output" in kept else None
 
     async def _read(self, key: str) -> dict[str, Any]:
-        """What is kept; nothing where there is none, or something else."""
+        """What is kept; nothing where there is none, or something else. ValueError for what no host has written."""
         text = await self._store.kept(key)
-        found = None if text is None else json.loads(text)
+        if text is not None and len(text) > LARGEST:
+            raise ValueError(f"one has {len(text)} characters, and at most {LARGEST} are kept")
+        try:
+            found = None if text is None else json.loads(text)
+        except RecursionError:
+            raise ValueError("one is nested too deep") from None
         return found if isinstance(found, dict) else {}
 
     async def _keep(self, key: str, tool: Tool, output: Any, context: ToolContext) -> None:
@@ -136,6 +144,20 @@ def _value(secret: Secret, name: str) -> str | None:
         return secret(name)
     except ToolError:  # not allowed here, or not set
         return None
+
+
+def _output(tool: Tool, kept: dict[str, Any]) -> Any:
+    """A kept answer; ValueError for one that the tool may not give, since others may have written to the store."""
+    output = as_json(kept["output"])
+    schema = None if tool.output_schema is None else _compiled(json.dumps(tool.output_schema))
+    if schema and (faults := schema.faults(output)):
+        raise ValueError(f"one breaks the output_schema of {tool.code}: {faults[0].message}")
+    return output
+
+
+@lru_cache(maxsize=64)
+def _compiled(schema: str) -> ConfigSchema:
+    return ConfigSchema(json.loads(schema), foreign=True)
 
 
 def _names(kept: dict[str, Any]) -> list[str]:
