@@ -73,6 +73,23 @@ async def test_what_is_wrong_is_said(args: dict[str, Any], told: str) -> None:
     assert told in await called(**args)
 
 
+LARGE: dict[str, dict[str, Any]] = {
+    "columns": {"rows": [{}] * 1000, "columns": ["a" * 9] * 1000},
+    "columns_of_rows": {"rows": [dict.fromkeys(map(str, range(2000)), 1)] * 200},
+    "spaces": {"rows": [{"a": " " * 100_000}], "columns": ["a"] * 1000},
+}
+
+
+@pytest.mark.parametrize("args", LARGE.values(), ids=LARGE)
+async def test_a_table_has_an_end(args: dict[str, Any]) -> None:
+    assert "the table has more than 1048576 characters; give fewer rows or columns" in await called(**args)
+
+
+async def test_a_table_has_no_more_columns_than_it_may() -> None:
+    assert "/columns" in await called(rows=[{}], columns=["a"] * 1001)
+    assert (await called(rows=[{}] * 1000, columns=["a"] * 100)).count("\n") == 1001
+
+
 HOSTILE = [
     "{{ ''.__class__.__mro__[1].__subclasses__() }}",
     "{{ self.__init__.__globals__ }}",

@@ -19,6 +19,9 @@ MAX_TEMPLATE = 65_536
 MAX_ROWS = 1000
 MAX_TEXT = 30_000
 """Characters that a template may make."""
+MAX_COLUMNS = 1000
+MAX_TABLE = 2**20
+"""Characters that a table may have, those among them that a cell leaves out."""
 LARGEST = 6 * MAX_TEXT + 1000
 """Bytes of the program's answer: no character takes more in JSON, and an error is short."""
 PROGRAM = Path(__file__).with_name("render_template.py")
@@ -56,7 +59,12 @@ SCHEMA: dict[str, Any] = {
             "maxItems": MAX_ROWS,
             "description": "The rows of a Markdown table.",
         },
-        "columns": {"type": "array", "items": {"type": "string"}, "description": "For a table; all by default."},
+        "columns": {
+            "type": "array",
+            "items": {"type": "string"},
+            "maxItems": MAX_COLUMNS,
+            "description": "For a table; all by default.",
+        },
         "template": {"type": "string", "maxLength": MAX_TEMPLATE, "description": TEMPLATE},
         "data": {"type": "object", "description": "What the template may use, by name."},
     },
@@ -64,6 +72,8 @@ SCHEMA: dict[str, Any] = {
 
 
 async def _execute(args: Args, context: ToolContext) -> str:
+    from asyncio import to_thread
+
     given = [kind for kind in ("number", "date", "rows", "template") if kind in args]
     match given:
         case ["number"]:
@@ -71,7 +81,7 @@ async def _execute(args: Args, context: ToolContext) -> str:
         case ["date"]:
             return date(args["date"], args.get("pattern", "%Y-%m-%d %H:%M"), args.get("timezone"))
         case ["rows"]:
-            return table(args["rows"], args.get("columns"))
+            return await to_thread(table, args["rows"], args.get("columns"))
         case ["template"]:
             return await rendered(args["template"], args.get("data", {}))
     raise ToolError(f"give one of number, date, rows and template; you gave {' and '.join(given) or 'none'}")
@@ -105,16 +115,28 @@ def date(value: str, pattern: str, timezone: str | None) -> str:
 
 
 def table(rows: list[dict[str, Any]], columns: list[str] | None) -> str:
-    """A Markdown table; a bar in a cell is escaped, a line break becomes a space."""
+    """A Markdown table; a bar in a cell is escaped, a line break becomes a space. ToolError for one too large."""
     names = columns or list(dict.fromkeys(name for row in rows for name in row))
     if not names:
         return ""
-    lines = [names, ["---"] * len(names), *([_cell(row.get(name, "")) for name in names] for row in rows)]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" if line else "" for line in lines)
+    lines, room = list[str](), MAX_TABLE
+    for row in [dict(zip(names, names, strict=True)), dict.fromkeys(names, "---"), *rows]:
+        line = list[str]()
+        for name in names:
+            text = _text(row.get(name, ""))
+            room -= len(text) + len("| ")
+            if room < 0:
+                raise ToolError(f"the table has more than {MAX_TABLE} characters; give fewer rows or columns")
+            line.append(_cell(text))
+        lines.append(f"| {' | '.join(line)} |")
+    return "\n".join(lines)
 
 
-def _cell(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cell(text: str) -> str:
     return " ".join(text.split()).replace("\\|", "|").replace("|", "\\|")
 
 
