@@ -146,3 +146,27 @@ def test_looking_at_a_line_grows_with_it_and_no_faster(start: str, part: str) ->
 def test_any_text_is_lines(text: str) -> None:
     told = told_of(text, count_by="level", contains="a", since="2026-01-01T00:00:00Z")
     assert told["matched"] <= told["total"]
+
+
+async def test_reading_ends_with_the_time_of_its_call() -> None:
+    registry = ToolRegistry([log_transform(DATA)])
+    result = await registry.execute("log_transform", {"text": "a\n"}, ToolContext(deadline_s=0.0))
+    assert result.error == "not done within 0 seconds; ask for less"
+
+
+def test_reading_is_stopped_in_the_middle() -> None:
+    looks: list[None] = []
+
+    def check() -> None:
+        looks.append(None)
+        if len(looks) == 3:
+            raise ToolError("enough")
+
+    with pytest.raises(ToolError, match="enough"):
+        transformed(io.StringIO("a\n" * 1_000_000), {}, check)
+
+
+async def test_what_a_line_must_hold_is_no_longer_than_a_line() -> None:
+    assert "/contains" in str(await called(text="a\n", contains="x" * 8193))
+    told = await called(text="Straße\nstrasse\nx", contains="STRASSE")
+    assert told["matched"] == 2

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from utools.calls.in_time import Check, checking
 from utools.errors import ToolError
 from utools.guards.sandbox import Sandbox
 from utools.jsonvalue import NotJson, as_json
@@ -19,6 +20,8 @@ MAX_LINE = 8192
 """Characters of a line that are looked at."""
 MAX_VALUES = 100_000
 """Different values of one field that are counted."""
+CHECKED = 100
+"""After so many lines it is looked at whether the call's time is over."""
 DEPTH_OF_LINE = 2
 """How deep the fields of a line lie in what the tool gives."""
 LEVELS = ["trace", "debug", "info", "warning", "error", "critical"]
@@ -41,8 +44,8 @@ def log_transform(root: str | os.PathLike[str] = ".") -> Tool:
         if ("path" in args) == ("text" in args):
             raise ToolError("give either the path of a log file, or the text of its lines")
         if "text" in args:
-            return transformed(io.StringIO(args["text"], newline=None), args)
-        return transformed(_file(Sandbox(root), args["path"]), args)
+            return transformed(io.StringIO(args["text"], newline=None), args, checking(context))
+        return transformed(_file(Sandbox(root), args["path"]), args, checking(context))
 
     return Tool(
         code="log_transform",
@@ -59,10 +62,16 @@ SCHEMA: dict[str, Any] = {
         "path": {"type": "string", "minLength": 1, "description": "A log file."},
         "text": {"type": "string", "description": "Log lines, instead of a file."},
         "level": {"enum": LEVELS, "description": "Only lines of this level or above."},
-        "contains": {"type": "string", "minLength": 1, "description": "Only lines that hold this text, ignoring case."},
+        "contains": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_LINE,
+            "description": "Only lines that hold this text, ignoring case.",
+        },
         "where": {
             "type": "object",
             "additionalProperties": {"type": ["string", "number", "boolean"]},
+            "maxProperties": 20,
             "description": "Only lines whose fields have these values.",
         },
         "since": {"type": "string", "description": "ISO 8601; only lines from then on."},
@@ -73,16 +82,19 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def transformed(file: TextIO, args: Args) -> dict[str, Any]:
+def transformed(file: TextIO, args: Args, check: Check = lambda: None) -> dict[str, Any]:
     """The last `limit` lines that fit, as fields; how many fit, how many there are; and what was counted.
 
-    No more of the lines than that is kept in memory.
+    No more of the lines than that is kept in memory. `check` is called now and then, and may raise.
     """
+    args = {**args, "contains": args["contains"].casefold()} if "contains" in args else args
     since, until = (_moment(args[name], name) if name in args else None for name in ("since", "until"))
     total, matched = 0, 0
     last: deque[dict[str, Any]] = deque(maxlen=args.get("limit", 50))
     counts = _Counts(args["count_by"]) if "count_by" in args else None
     for line in _lines(file):
+        if total % CHECKED == 0:
+            check()
         total += 1
         fields = parsed(line)
         if _fits(fields, args, since, until):
@@ -158,7 +170,7 @@ def _fits(fields: dict[str, Any], args: Args, since: datetime | None, until: dat
     level = fields.get("level")
     if "level" in args and (level not in LEVELS or LEVELS.index(level) < LEVELS.index(args["level"])):
         return False
-    if "contains" in args and args["contains"].casefold() not in _text(fields).casefold():
+    if "contains" in args and args["contains"] not in _text(fields).casefold():
         return False
     if any(_text(fields.get(name)) != _text(value) for name, value in args.get("where", {}).items()):
         return False
