@@ -1,7 +1,9 @@
 """email against a real SMTP server on loopback: who gets what, and what is never sent."""
 
 import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
@@ -62,7 +64,9 @@ def mailbox() -> Iterator[tuple[Mailbox, Controller]]:
     controller.stop()
 
 
-async def sent(controller: Controller | int, root: Path = Path(), **args: Any) -> ToolResult:
+async def sent(
+    controller: Controller | int, root: Path = Path(), deadline_s: float | None = None, **args: Any
+) -> ToolResult:
     port = controller if isinstance(controller, int) else controller.server.sockets[0].getsockname()[1]
     presets = {
         "host": "127.0.0.1",
@@ -72,7 +76,7 @@ async def sent(controller: Controller | int, root: Path = Path(), **args: Any) -
         "allowed_recipients": ["*@example.com", "Ann@Other.org"],
     }
     secrets = {"MAIL_USER": "desk", "MAIL_PASSWORD": "sesame-open", "WRONG": "guess"}
-    context = ToolContext(secret=lambda name: secrets[name], idempotency_key="run/agent/4")
+    context = ToolContext(secret=lambda name: secrets[name], idempotency_key="run/agent/4", deadline_s=deadline_s)
     usual = {"to": ["bob@example.com"], "subject": "Grüße", "text": "Hello,\n.\nBob\n"}
     return await ToolRegistry([email(root)]).execute("email", {**presets, **usual, **args}, context)
 
@@ -157,3 +161,54 @@ async def test_a_server_without_tls_gets_nothing_when_tls_is_asked_for(mailbox: 
         result = await sent(mailbox[1], security=security)
         assert not result.success
     assert mailbox[0].mails == []
+
+
+@contextmanager
+def hostile(talk: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A server that says to one caller whatever `talk` says, as long as it listens; its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with suppress(OSError), listening.accept()[0] as caller:
+                talk(caller)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listening.getsockname()[1]
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def _endless(caller: socket.socket) -> None:
+    while True:
+        caller.sendall(b"220-x\r\n" * 1000)
+
+
+def _endless_later(caller: socket.socket) -> None:
+    caller.sendall(b"220 hello\r\n")
+    caller.recv(1000)
+    _endless(caller)
+
+
+def _slow(caller: socket.socket) -> None:
+    caller.settimeout(0.05)
+    while True:
+        caller.sendall(b"2")
+        with suppress(TimeoutError):
+            if caller.recv(1) == b"":
+                return
+
+
+@pytest.mark.parametrize(
+    ("talk", "words"), [(_endless, "its reply has more than 100 lines"), (_endless_later, "broke off")]
+)
+async def test_a_reply_without_an_end_is_not_listened_to(talk: Callable[[socket.socket], None], words: str) -> None:
+    with hostile(talk) as port:
+        told = str((await sent(port)).error)
+    assert words in told
+
+
+async def test_a_reply_that_comes_too_slowly_ends_with_the_time_of_the_call() -> None:
+    with hostile(_slow) as port:
+        told = str((await sent(port, deadline_s=0.3)).error)
+    assert "cannot be used" in told

@@ -1,5 +1,6 @@
 """`email`: a message by SMTP, to recipients that the author allows, with attachments from below the root."""
 
+import io
 import mimetypes
 import os
 import smtplib
@@ -10,13 +11,26 @@ from email.message import EmailMessage
 from email.utils import make_msgid
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 from utools.errors import ToolError
 from utools.guards.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext
 
+if TYPE_CHECKING:
+    import socket
+
+    from _typeshed import WriteableBuffer
+
 SECONDS = 30.0
+"""How long the server may be silent."""
+LONGEST = 300.0
+"""Seconds that all of it may take, where the call has no time of its own."""
+MAX_LINES = 100
+"""Lines of one reply of the server."""
+SHOWN = 1000
+"""Bytes of a reply that are told."""
 MAX_ATTACHED = 10 * 2**20
 ADDRESS = r"^[^@\s,;:<>\"()\[\]\\\x00-\x1f\x7f]{1,64}@[A-Za-z0-9.\-]{1,255}$"
 PORTS = {"starttls": 587, "tls": 465, "none": 25}
@@ -151,12 +165,13 @@ def _left(server: smtplib.SMTP) -> Iterator[None]:
 
 
 def _connected(args: Args, context: ToolContext, seconds: float) -> smtplib.SMTP:
-    security = args.get("security", "starttls")
+    security, end = args.get("security", "starttls"), monotonic() + (context.deadline_s or LONGEST)
     place = args["host"], args.get("port", PORTS[security])
-    if security == "tls":
-        server: smtplib.SMTP = smtplib.SMTP_SSL(*place, timeout=seconds, context=ssl.create_default_context())
-    else:
-        server = smtplib.SMTP(*place, timeout=seconds)
+    server: smtplib.SMTP = (
+        _BoundedTls(end, *place, timeout=seconds, context=ssl.create_default_context())
+        if security == "tls"
+        else _Bounded(end, *place, timeout=seconds)
+    )
     try:
         if security == "starttls":
             server.starttls(context=ssl.create_default_context())
@@ -168,12 +183,60 @@ def _connected(args: Args, context: ToolContext, seconds: float) -> smtplib.SMTP
     return server
 
 
+class _Bounded(smtplib.SMTP):
+    """A server whose replies have an end: smtplib takes as many lines as it is sent, however slowly they come."""
+
+    def __init__(self, end: float, host: str, port: int, **options: Any) -> None:
+        self._end = end
+        super().__init__(host, port, **options)
+
+    def getreply(self) -> tuple[int, bytes]:
+        if self.file is None and self.sock is not None:
+            self.file = _Replies(_Timed(self.sock, self._end))
+        if self.file is not None:
+            self.file.lines = 0
+        return super().getreply()
+
+
+class _BoundedTls(_Bounded, smtplib.SMTP_SSL):
+    """The same, by TLS from the start."""
+
+
+class _Replies(io.BufferedReader):
+    """What a server says, of which no reply is too long; `lines` counts those of the present one."""
+
+    lines = 0
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        self.lines += 1
+        if self.lines > MAX_LINES:
+            raise OSError(f"its reply has more than {MAX_LINES} lines")
+        return super().readline(size)
+
+
+class _Timed(io.RawIOBase):
+    """What a socket receives until a time on the monotonic clock."""
+
+    def __init__(self, sock: "socket.socket", end: float) -> None:
+        self._sock, self._end = sock, end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        left = self._end - monotonic()
+        if left <= 0:
+            raise TimeoutError("it was not done in time")
+        self._sock.settimeout(min(SECONDS, left))
+        return self._sock.recv_into(buffer)
+
+
 def _refusals(recipients: dict[str, tuple[int, bytes]]) -> str:
     return "; ".join(f"{address}: {_reply(*answer)}" for address, answer in recipients.items())
 
 
 def _reply(code: int, text: bytes) -> str:
-    return f"{code} {text.decode('utf-8', 'replace')}"
+    return f"{code} {text[:SHOWN].decode('utf-8', 'replace')}"
 
 
 def _why(error: Exception) -> str:
