@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import Any
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
-NAMES = ("echo", "die", "hang", "junk", "fail", "refuse", "environment", "progress", "change", "big", "wrong")
+CALLED = ("echo", "die", "hang", "junk", "fail", "refuse", "environment", "progress", "change", "big")
+NAMES = (*CALLED, "flood", "ask", "many", "answer", "wrong")
+PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
+LOG = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 200}}
+FLOODS = {"requests": PING, "notifications": LOG, "answers": {"jsonrpc": "2.0", "id": 99, "result": {}}, "junk": "junk"}
 HINTS = {"readOnlyHint": True, "idempotentHint": True}
 TOOLS = [{"name": name, "description": f"Does {name}.", "inputSchema": TEXT} for name in NAMES]
 TOOLS[0]["annotations"] = HINTS
@@ -35,7 +39,10 @@ def main(home: Path, word: str) -> None:
         if "id" in message and "method" in message:
             method = message["method"] if word != "no-tools" else message["method"].replace("tools/", "no/")
             told = answer(home, method, message.get("params", {}))
-            say({"jsonrpc": "2.0", "id": message["id"], **told})
+            if "raw" in told:
+                print(told["raw"].replace("ID", str(message["id"])), flush=True)
+            else:
+                say({"jsonrpc": "2.0", "id": message["id"], **told})
 
 
 def say(message: Any) -> None:
@@ -97,9 +104,24 @@ def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
                 sys.stdout.flush()
                 time.sleep(600)
             return text("x" * 3_000_000)
+        case "flood":
+            while True:
+                say(FLOODS[args["text"]])
+        case "ask":
+            return text(str([asked(number)["id"] for number in range(300)] == list(range(300))))
+        case "answer":
+            return {"raw": args["text"]}
+        case "many":
+            return {"result": {"content": text("")["result"]["content"] * int(args["text"])}}
         case "wrong":
             return {"result": {"content": [], "structuredContent": {"n": "seven"}}}
     return text(args.get("text", ""))
+
+
+def asked(number: int) -> Any:
+    """The client's answer to a request of the server."""
+    say({**PING, "id": number})
+    return json.loads(sys.stdin.readline())
 
 
 def text(value: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class ScriptedMcp:
     url: str = ""
     done: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
     sessions: int = 1
     held: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -48,6 +49,7 @@ class ScriptedMcp:
             return
         method = message.get("method", "GET")
         self.asked.append(method)
+        self.headers.append(headers)
         if method in ("initialize", "server/discover") or headers.get("mcp-session-id") == self.session:
             await self._answered(method, message, writer)
         else:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from utools.errors import DefinitionError, ToolError
 from utools.sources.approved import Change, Definition
@@ -120,11 +119,12 @@ class McpServers(Foreign):
                 with suppress(RuntimeError):  # the caller's loop is gone
                     loop.call_soon_threadsafe(partial(context.progress, clean.text(message or ""), fraction))
 
-            async def call() -> Any:
-                return await self._of(name).call(approved, args, seconds=seconds, progress=progress)
+            async def call() -> ToolResult:
+                """A large answer is read there too, so that the caller's loop does not wait for it."""
+                result = result_of(await self._of(name).call(approved, args, seconds=seconds, progress=progress))
+                error = None if result.error is None else clean.text(result.error)
+                return replace(result, output=clean.value(result.output), error=error)
 
-            result = result_of(await self._background.run(call()))
-            error = None if result.error is None else clean.text(result.error)
-            return replace(result, output=clean.value(result.output), error=error)
+            return await self._background.run(call())
 
         return execute

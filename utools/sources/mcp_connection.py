@@ -22,7 +22,8 @@ from utools.sources.mcp_failure import SHOWN, failure, looks_closed
 from utools.sources.mcp_listing import listed
 from utools.sources.mcp_process import over_pipes
 from utools.sources.mcp_secrets import redactor_for
-from utools.sources.mcp_transport import Sent, Watch, over_http, recorded
+from utools.sources.mcp_transport import Sent, over_http, recorded
+from utools.sources.mcp_watch import Watch
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -226,6 +227,8 @@ class McpConnection:
             logging.getLogger(__name__).debug("the MCP server %s ended: %r", self.name, error)
         finally:
             live.watch.end()
+            if live.watch.why:
+                logging.getLogger(__name__).warning("the MCP server %s was ended: %s", self.name, live.watch.why)
 
     @asynccontextmanager
     async def _opened(self, live: Live) -> AsyncIterator["Client"]:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from utools.errors import ToolError
+from utools.sources.mcp_limits import UNREADABLE, UNREADABLE_CODE
 from utools.sources.mcp_transport import Sent
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def failure(name: str, error: "MCPError", sent: Sent, *, closed: bool) -> Except
         return ConnectionRefusedError(f"the MCP server {name} cannot be reached")
     if closed:
         return ConnectionResetError(f"the MCP server {name} ended in mid-call")
+    if error.code == UNREADABLE_CODE and error.message.startswith(UNREADABLE):
+        return ConnectionResetError(f"the MCP server {name} took the call, and {told}")
     if sent.status >= 400 and error.message in BY_STATUS:
         status = f"the MCP server {name} answered with the HTTP status {sent.status}"
         return ConnectionResetError(status) if sent.status >= 500 else ToolError(status)

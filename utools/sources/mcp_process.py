@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import re
 import shutil
 import signal
 from asyncio.subprocess import SubprocessStreamProtocol
@@ -11,8 +12,12 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from utools.errors import ToolError
-from utools.sources.mcp_transport import LONGEST, Watch, Watched, quiet
+from utools.sources.mcp_limits import LONGEST
+from utools.sources.mcp_transport import quiet
+from utools.sources.mcp_watch import Watch, Watched, WatchedWrites, unreadable
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -24,6 +29,9 @@ GRACE = 2.0
 LAST_WORDS = 0.3
 """Seconds in which what a server wrote at its end is still read."""
 POLL = 0.01
+ENDS = 200
+"""Bytes at either end of a line in which the id of an answer is looked for."""
+ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
 
 
 class _Process(SubprocessStreamProtocol):
@@ -65,10 +73,11 @@ async def over_pipes(command: Sequence[str], env: Mapping[str, str], cwd: Path, 
     )
     arriving, reads = anyio.create_memory_object_stream[Any](0)
     writes, leaving = anyio.create_memory_object_stream[Any](0)
-    hearing = asyncio.create_task(_heard(process, arriving, watch))
-    telling = asyncio.create_task(_told(process, leaving, arriving))
+    asked: set[Any] = set()
+    hearing = asyncio.create_task(_heard(process, arriving, watch, asked))
+    telling = asyncio.create_task(_told(process, leaving, arriving, asked))
     try:
-        yield Watched(reads, watch), writes
+        yield Watched(reads, watch), WatchedWrites(writes, watch)
     finally:
         reads.close()
         writes.close()
@@ -81,9 +90,9 @@ async def over_pipes(command: Sequence[str], env: Mapping[str, str], cwd: Path, 
             leaving.close()
 
 
-async def _heard(process: _Process, arriving: "MemoryObjectSendStream[Any]", watch: Watch) -> None:
+async def _heard(process: _Process, arriving: "MemoryObjectSendStream[Any]", watch: Watch, asked: set[Any]) -> None:
     """Hand on what the server says, until it has ended, or has closed its output."""
-    said = asyncio.create_task(_messages(process.stdout, arriving))
+    said = asyncio.create_task(_messages(process.stdout, arriving, watch, asked))
     errors = asyncio.create_task(_errors(process.stderr, watch))
     exited = asyncio.create_task(process.exited.wait())
     try:
@@ -94,32 +103,60 @@ async def _heard(process: _Process, arriving: "MemoryObjectSendStream[Any]", wat
         await _left(said, errors, exited)
 
 
-async def _messages(stdout: asyncio.StreamReader, arriving: "MemoryObjectSendStream[Any]") -> None:
+async def _messages(
+    stdout: asyncio.StreamReader, arriving: "MemoryObjectSendStream[Any]", watch: Watch, asked: set[Any]
+) -> None:
     """Hand on each line that is a message, until one is too long. When nobody takes them any more, the server can still
     get rid of them."""
     from anyio import BrokenResourceError, ClosedResourceError
 
     line = bytearray()
-    while len(line) <= LONGEST and (chunk := await stdout.read(CHUNK)):
+    while not watch.why and (chunk := await stdout.read(CHUNK)):
         first, *others = chunk.split(b"\n")
         line += first
         for each in others:
-            if (message := _message(line)) is not None:
+            if (message := _message(line, watch, asked)) is not None:
                 with suppress(BrokenResourceError, ClosedResourceError):
                     await arriving.send(message)
             line = bytearray(each)
+            if watch.why:
+                return
+        if len(line) > LONGEST:
+            watch.end(f"it sent a message of more than {LONGEST} bytes")
 
 
-def _message(line: bytearray) -> "SessionMessage | None":
-    """The message that a line holds; None for anything else."""
+def _message(line: bytearray, watch: Watch, asked: set[Any]) -> "SessionMessage | None":
+    """The message that a line holds, an error in place of an answer that cannot be read; None for anything else."""
     from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
+    from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False))
-    except ValueError:
+        message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
+    except ValidationError as error:
+        if (request := _answered(line)) in asked:
+            asked.discard(request)
+            return unreadable(request, _fault(error))
         logging.getLogger(__name__).debug("%d bytes of an MCP server's output are no message", len(line))
+        watch.said(len(line))
         return None
+    if isinstance(message, JSONRPCResponse | JSONRPCError):
+        if message.id not in asked:
+            watch.said(len(line))
+        asked.discard(message.id)
+    return SessionMessage(message)
+
+
+def _answered(line: bytearray) -> int | None:
+    """The request that a line answers which is no sound message: the id stands at one end of it, as it is written."""
+    ends = bytes(line[:ENDS] + b" " + line[-ENDS:])
+    found = ID.search(ends) if line.lstrip().startswith(b"{") and b'"jsonrpc"' in ends else None
+    return int(found[1]) if found and b'"method"' not in ends else None
+
+
+def _fault(error: ValidationError) -> str:
+    """What is wrong with an answer, without the answer."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    return str(first["msg"]) if first["type"] == "json_invalid" else "it is no message of the protocol"
 
 
 async def _errors(stderr: asyncio.StreamReader, watch: Watch) -> None:
@@ -128,11 +165,18 @@ async def _errors(stderr: asyncio.StreamReader, watch: Watch) -> None:
 
 
 async def _told(
-    process: _Process, leaving: "MemoryObjectReceiveStream[Any]", arriving: "MemoryObjectSendStream[Any]"
+    process: _Process,
+    leaving: "MemoryObjectReceiveStream[Any]",
+    arriving: "MemoryObjectSendStream[Any]",
+    asked: set[Any],
 ) -> None:
     """Write each message to the server. Where that is not possible, no answer will come either."""
+    from mcp_types import JSONRPCRequest
+
     try:
         async for each in leaving:
+            if isinstance(each.message, JSONRPCRequest):
+                asked.add(each.message.id)
             text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
             process.stdin.write(f"{text}\n".encode())
             await process.stdin.drain()

@@ -1,4 +1,4 @@
-"""How an MCP server is spoken to over HTTP, and what becomes of each question; and a watch that sees its end."""
+"""How an MCP server is spoken to over HTTP, and what becomes of each question."""
 
 import asyncio
 import logging
@@ -8,37 +8,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from utools.sources.mcp_limits import LONGEST
+from utools.sources.mcp_watch import Watch, Watched, WatchedWrites
+
 if TYPE_CHECKING:
     import httpx2
 
-KEPT = 4096
-"""Bytes of what a server last wrote to its standard error."""
-LAST_WORDS = 300
-LONGEST = 2**25
-"""Bytes of one message."""
 CONNECT_SECONDS = 10.0
 LISTENS_SECONDS = 1.0
 SESSION = "mcp-session-id"
-
-
-class Watch:
-    """What becomes of a connection. `ended`: no answer can come any more."""
-
-    def __init__(self) -> None:
-        self.ended = asyncio.Event()
-        self._errors = bytearray()
-
-    def end(self) -> None:
-        self.ended.set()
-
-    def heard(self, data: bytes) -> None:
-        """The server wrote this to its standard error."""
-        self._errors = (self._errors + data)[-KEPT:]
-
-    def last_words(self) -> str:
-        """The last line that it wrote there, to follow a sentence."""
-        lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines() if line.strip()]
-        return f"; its last words: {lines[-1][:LAST_WORDS]}" if lines else ""
 
 
 @dataclass
@@ -72,57 +50,19 @@ def recorded() -> Iterator[Sent]:
 
 @asynccontextmanager
 async def over_http(url: str, headers: Mapping[str, str], watch: Watch) -> AsyncIterator[Any]:
-    """Speak to a server that runs. Neither a proxy nor a cookie of the environment is used."""
+    """Speak to a server that runs. Neither a proxy nor a cookie of the environment is used, and nothing is packed."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     quiet()
     timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)  # each call is bounded as a whole
     transport = _watched_transport(httpx2.AsyncHTTPTransport(trust_env=False), watch)
+    sent = {**headers, "accept-encoding": "identity"}
     async with (
-        httpx2.AsyncClient(transport=transport, headers=dict(headers), timeout=timeout, trust_env=False) as client,
+        httpx2.AsyncClient(transport=transport, headers=sent, timeout=timeout, trust_env=False) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=LONGEST) as (reads, writes),
     ):
-        yield Watched(reads, watch), writes
-
-
-class Watched:
-    """A stream of messages whose end is noticed."""
-
-    def __init__(self, inner: Any, watch: Watch) -> None:
-        self._inner, self._watch = inner, watch
-
-    async def receive(self) -> Any:
-        try:
-            return await self._inner.receive()
-        except Exception:  # whatever it is that ends it
-            self._watch.end()
-            raise
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    @property
-    def last_context(self) -> Any:
-        """What the library keeps beside a message."""
-        return getattr(self._inner, "last_context", None)
-
-    def __aiter__(self) -> "Watched":
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self._inner.__anext__()
-        except Exception:  # StopAsyncIteration, or whatever else ends it
-            self._watch.end()
-            raise
-
-    async def __aenter__(self) -> "Watched":
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> Any:
-        return await self._inner.__aexit__(*error)
+        yield Watched(reads, watch), WatchedWrites(writes, watch)
 
 
 def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "httpx2.AsyncBaseTransport":
@@ -132,12 +72,17 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
     class WatchedStream(httpx2.AsyncByteStream):
         """A body. Where it breaks off, the server may be gone, and the library would ask for the rest only later."""
 
-        def __init__(self, body: Any, url: httpx2.URL) -> None:
-            self._body, self._url = body, url
+        def __init__(self, body: Any, response: httpx2.Response, url: httpx2.URL) -> None:
+            self._body, self._url, self._taken = body, url, 0
+            self._packed = response.headers.get("content-encoding", "identity").strip().lower() or "identity"
+            self._events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
+            if self._packed != "identity":
+                raise self._fault(f"it is packed ({self._packed[:20]}), which was not asked for")
             try:
                 async for part in self._body:
+                    self._count(len(part))
                     yield part
             except httpx2.TransportError:
                 if await _refuses(self._url.host, self._url.port or (443 if self._url.scheme == "https" else 80)):
@@ -146,6 +91,21 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
 
         async def aclose(self) -> None:
             await self._body.aclose()
+
+        def _count(self, size: int) -> None:
+            """One message is bounded as a whole; a stream of events may go on, as slowly as one may speak unasked."""
+            self._taken += size
+            if self._taken <= LONGEST:
+                return
+            if not self._events:
+                raise self._fault(f"it is longer than {LONGEST} bytes")
+            watch.said(size)
+            if watch.why:
+                raise self._fault(watch.why)
+
+        def _fault(self, told: str) -> Exception:
+            """What the library takes for the end of this answer alone."""
+            return httpx2.SSEError(told) if self._events else httpx2.StreamError(told)
 
     class WatchedTransport(httpx2.AsyncBaseTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -159,7 +119,7 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
                 raise
             sent.status = response.status_code
             sent.unknown = first and sent.status in (400, 404) and SESSION in request.headers
-            response.stream = WatchedStream(response.stream, request.url)
+            response.stream = WatchedStream(response.stream, response, request.url)
             return response
 
         async def aclose(self) -> None:

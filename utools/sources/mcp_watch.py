@@ -1,0 +1,144 @@
+"""A watch over the connection to an MCP server: how it ends, and that it says no more than it may."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from utools.sources.mcp_limits import UNREADABLE, UNREADABLE_CODE, Unasked, too_many
+
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
+    from mcp_types import JSONRPCMessage
+
+KEPT = 4096
+"""Bytes of what a server last wrote to its standard error."""
+LAST_WORDS = 300
+
+
+class Watch:
+    """What becomes of a connection. `ended`: no answer can come any more; `why` it was ended here, if it was."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self.why = ""
+        self.unasked = Unasked()
+        self._errors = bytearray()
+
+    def end(self, why: str = "") -> None:
+        self.why = self.why or why
+        self.ended.set()
+
+    def said(self, size: int) -> None:
+        """The server said so many bytes that nobody asked for; when it does not stop, its connection ends."""
+        if why := self.unasked.said(size, asyncio.get_running_loop().time()):
+            self.end(why)
+
+    def heard(self, data: bytes) -> None:
+        """The server wrote this to its standard error."""
+        self._errors = (self._errors + data)[-KEPT:]
+
+    def last_words(self) -> str:
+        """Why it was ended, and the last line that it wrote there, to follow a sentence."""
+        lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines() if line.strip()]
+        ended = f": it was ended, since {self.why}" if self.why else ""
+        return ended + (f"; its last words: {lines[-1][:LAST_WORDS]}" if lines else "")
+
+
+class Watched:
+    """A stream of messages whose end is noticed, and that ends when too many come that nobody asked for."""
+
+    def __init__(self, inner: Any, watch: Watch) -> None:
+        self._inner, self._watch = inner, watch
+
+    async def receive(self) -> Any:
+        from anyio import EndOfStream
+
+        try:
+            item = _checked(await self._inner.receive(), self._watch)
+        except Exception:  # whatever it is that ends it
+            self._watch.end()
+            raise
+        if self._watch.why:
+            raise EndOfStream
+        return item
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    @property
+    def last_context(self) -> Any:
+        """What the library keeps beside a message."""
+        return getattr(self._inner, "last_context", None)
+
+    def __aiter__(self) -> "Watched":
+        return self
+
+    async def __anext__(self) -> Any:
+        from anyio import EndOfStream
+
+        try:
+            return await self.receive()
+        except EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> "Watched":
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._inner.__aexit__(*error)
+
+
+class WatchedWrites:
+    """A stream to the server, by which it is known which of its requests are answered."""
+
+    def __init__(self, inner: Any, watch: Watch) -> None:
+        self._inner, self._watch = inner, watch
+
+    async def send(self, item: Any) -> None:
+        from mcp_types import JSONRPCError, JSONRPCResponse
+
+        await self._inner.send(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._watch.unasked.answered(item.message.id)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> "WatchedWrites":
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._inner.__aexit__(*error)
+
+
+def _checked(item: Any, watch: Watch) -> Any:
+    """What the server says, as it is handed on; an error in place of an answer that is too much."""
+    from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+    match message := getattr(item, "message", None):  # it may be an exception
+        case JSONRPCResponse():
+            told = too_many(message.result)
+            return unreadable(message.id, told) if told else item
+        case JSONRPCRequest():
+            watch.said(_size(message))
+            if why := watch.unasked.asked(message.id):
+                watch.end(why)
+        case JSONRPCNotification():
+            watch.said(_size(message))
+            if message.method == "notifications/cancelled":
+                watch.unasked.withdrawn((message.params or {}).get("requestId"))
+    return item
+
+
+def _size(message: "JSONRPCMessage") -> int:
+    return len(message.model_dump_json())
+
+
+def unreadable(request: "int | str | None", why: str) -> "SessionMessage":
+    """An error in place of an answer: the call was taken."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import ErrorData, JSONRPCError
+
+    error = ErrorData(code=UNREADABLE_CODE, message=f"{UNREADABLE}{why}")
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))
