@@ -15,7 +15,7 @@ from scripted_mcp import Answer, ScriptedMcp, reply, scripted, text
 
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.mcp import McpServer, McpServers
-from utools.sources.mcp_limits import AT_ONCE, EACH_SECOND, ITEMS, KIB, LONGEST, UNANSWERED, Unasked
+from utools.sources.mcp_limits import AT_ONCE, BRACKETS, CROWDED, EACH_SECOND, ITEMS, KIB, LONGEST, UNANSWERED, Unasked
 
 FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
 WITHIN = 30.0
@@ -70,6 +70,7 @@ async def test_a_server_that_asks_and_takes_the_answers_may_go_on(call: Call, tm
 UNSOUND: dict[str, tuple[str, str]] = {
     "deep": ('{"jsonrpc":"2.0","id":ID,"result":' + '{"a":' * 100_000 + "1" + "}" * 100_001, "recursion limit"),
     "id last": ('{"result":7,"jsonrpc":"2.0","id": ID}', "no message of the protocol"),
+    "crowded": ('{"jsonrpc":"2.0","id":ID,"result":{"a":[[]' + ",[]" * BRACKETS + "]}}", CROWDED),
     "not JSON": ('{"jsonrpc":"2.0","id":ID,"result":{"content":[}}', "Invalid JSON"),
 }
 
@@ -132,6 +133,8 @@ async def test_a_packed_answer_is_not_read_and_leaves_a_write_in_doubt(connected
 
 ENDLESS: dict[str, tuple[str, bytes, str]] = {
     "json": ("application/json", b" " * 2**16, f"it is longer than {LONGEST} bytes"),
+    "crowd": ("application/json", b"[],[" * 2**14, CROWDED),
+    "crowd in one event": ("text/event-stream", b"data: [" + b"[],[" * 2**14, CROWDED),
     "one event": ("text/event-stream", b"data: " + b"x" * 2**16, "SSE stream failed"),
     "comments": ("text/event-stream", b": hi\n" * 2**14, "messages that nobody asked for"),
     "notifications": (

@@ -5,6 +5,9 @@ from typing import Any
 
 LONGEST = 2**23
 """Bytes of one message."""
+BRACKETS = 250_000
+"""Objects and lists of one message, by the brackets that open them: each costs many times its bytes."""
+CROWDED = f"it holds more than {BRACKETS} objects and lists"
 ITEMS = 10_000
 """Contents of one result, or tools on one page."""
 AT_ONCE, EACH_SECOND = 10_000, 1000
@@ -44,6 +47,11 @@ class Unasked:
         """The server waits for it no longer; of several requests by one id, it has withdrawn one at most."""
         if self._open.count(str(request)) == 1:
             self._open.remove(str(request))
+
+
+def brackets(data: bytes | bytearray) -> int:
+    """How many objects and lists begin here at most; some of these may stand in texts."""
+    return data.count(b"{") + data.count(b"[")
 
 
 def too_many(result: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from utools.errors import ToolError
-from utools.sources.mcp_limits import LONGEST
+from utools.sources.mcp_limits import BRACKETS, CROWDED, LONGEST, brackets
 from utools.sources.mcp_transport import quiet
 from utools.sources.mcp_watch import Watch, Watched, WatchedWrites, unreadable
 
@@ -130,20 +130,27 @@ def _message(line: bytearray, watch: Watch, asked: set[Any]) -> "SessionMessage 
     from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
+    if brackets(line) > BRACKETS:
+        return _instead(line, CROWDED, watch, asked)
     try:
         message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
     except ValidationError as error:
-        if (request := _answered(line)) in asked:
-            asked.discard(request)
-            return unreadable(request, _fault(error))
-        logging.getLogger(__name__).debug("%d bytes of an MCP server's output are no message", len(line))
-        watch.said(len(line))
-        return None
+        return _instead(line, _fault(error), watch, asked)
     if isinstance(message, JSONRPCResponse | JSONRPCError):
         if message.id not in asked:
             watch.said(len(line))
         asked.discard(message.id)
     return SessionMessage(message)
+
+
+def _instead(line: bytearray, why: str, watch: Watch, asked: set[Any]) -> "SessionMessage | None":
+    """What is handed on instead of a line that cannot be read: an error where it is an answer, else nothing."""
+    if (request := _answered(line)) in asked:
+        asked.discard(request)
+        return unreadable(request, why)
+    logging.getLogger(__name__).debug("%d bytes of an MCP server's output are no message", len(line))
+    watch.said(len(line))
+    return None
 
 
 def _answered(line: bytearray) -> int | None:
@@ -160,8 +167,10 @@ def _fault(error: ValidationError) -> str:
 
 
 async def _errors(stderr: asyncio.StreamReader, watch: Watch) -> None:
+    """Keep the end of it; a server that writes without end has to wait now and then."""
     while data := await stderr.read(CHUNK):
         watch.heard(data)
+        await asyncio.sleep(POLL)
 
 
 async def _told(

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from utools.sources.mcp_limits import LONGEST
+from utools.sources.mcp_limits import BRACKETS, CROWDED, LONGEST, brackets
 from utools.sources.mcp_watch import Watch, Watched, WatchedWrites
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 LISTENS_SECONDS = 1.0
 SESSION = "mcp-session-id"
+EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
 @dataclass
@@ -73,7 +75,8 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
         """A body. Where it breaks off, the server may be gone, and the library would ask for the rest only later."""
 
         def __init__(self, body: Any, response: httpx2.Response, url: httpx2.URL) -> None:
-            self._body, self._url, self._taken = body, url, 0
+            self._body, self._url = body, url
+            self._taken = self._brackets = 0
             self._packed = response.headers.get("content-encoding", "identity").strip().lower() or "identity"
             self._events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
 
@@ -82,7 +85,7 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
                 raise self._fault(f"it is packed ({self._packed[:20]}), which was not asked for")
             try:
                 async for part in self._body:
-                    self._count(len(part))
+                    self._count(part)
                     yield part
             except httpx2.TransportError:
                 if await _refuses(self._url.host, self._url.port or (443 if self._url.scheme == "https" else 80)):
@@ -92,14 +95,17 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
         async def aclose(self) -> None:
             await self._body.aclose()
 
-        def _count(self, size: int) -> None:
+        def _count(self, part: bytes) -> None:
             """One message is bounded as a whole; a stream of events may go on, as slowly as one may speak unasked."""
-            self._taken += size
-            if self._taken <= LONGEST:
-                return
-            if not self._events:
+            self._taken += len(part)
+            *ended, last = EVENT_END.split(part) if self._events else [part]
+            self._brackets = brackets(last) + (0 if ended else self._brackets)
+            if self._brackets > BRACKETS:
+                raise self._fault(CROWDED)
+            if self._taken > LONGEST and not self._events:
                 raise self._fault(f"it is longer than {LONGEST} bytes")
-            watch.said(size)
+            if self._taken > LONGEST:
+                watch.said(len(part))
             if watch.why:
                 raise self._fault(watch.why)
 
