@@ -250,7 +250,8 @@ def test_json_stays_json(redactor: Redactor, text: str, expected: str) -> None:
 
 
 LONG = "hunter2-abcdef-XYZ987"
-CUT = Redactor({"KEY": LONG, "URL": "postgresql://ann:sesame-open@db.example", "WORD": "my-password"})
+HOOK = "https://hooks.example/services/T012/B345"
+CUT = Redactor({"KEY": LONG, "URL": "postgresql://ann:sesame-open@db.example", "WORD": "my-password", "HOOK": HOOK})
 CUTS = {
     "at the end": (f"it is {LONG[:-1]}", "it is [redacted:KEY]"),
     "far from its end": (f"it is {LONG[:8]}", "it is [redacted:KEY]"),
@@ -266,6 +267,10 @@ CUTS = {
     "a few characters": (f"it is {LONG[:7]}", f"it is {LONG[:7]}"),
     "in the middle": (f"a {LONG[:-1]} b", f"a {LONG[:-1]} b"),
     "a scheme": ("it is postgresql://", "it is postgresql://"),
+    "a host": ("db.example", "db.example"),
+    "more than a host": ("sesame-open@db.example", "[redacted:URL]"),
+    "the host of a hook": ("https://hooks.example/", "https://hooks.example/"),
+    "more than that": ("https://hooks.example/services/T0", "[redacted:HOOK]"),
     "more than a scheme": ("it is postgresql://ann:sesa", "it is [redacted:URL]"),
     "a word": ("password: none", "password: none"),
 }

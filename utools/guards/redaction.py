@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from utools.guards.key_formats import NAMES, is_hinted, masked, unsettled
-from utools.guards.secret_forms import SHORTEST, Pieces, any_of, forms_of, least_of, number_of
+from utools.guards.secret_forms import SHORTEST, Pieces, any_of, begins_of, ends_of, forms_of, number_of
 from utools.guards.spelled import LONGEST, Places, has_escapes, plain
 
 TIMES = 3
@@ -78,17 +78,15 @@ class Redactor:
     @cached_property
     def _cut(self) -> re.Pattern[str]:
         """Finds by what each form begins and ends, in a text or in the JSON of it."""
-        begun = {form[: least_of(form)] for form in self._forms}
-        ended = {form[::-1][: least_of(form[::-1])][::-1] for form in self._forms}
-        return re.compile(any_of(_dumped(begun | ended)))
+        return re.compile(any_of(_dumped({*map(begins_of, self._forms), *map(ends_of, self._forms)})))
 
     @cached_property
     def _begun(self) -> Pieces:
-        return Pieces(self._forms)
+        return Pieces({form: begins_of(form) for form in self._forms})
 
     @cached_property
     def _ended(self) -> Pieces:
-        return Pieces(form[::-1] for form in self._forms)
+        return Pieces({form[::-1]: ends_of(form)[::-1] for form in self._forms})
 
     def text(self, text: str) -> str:
         """`text` without secrets."""

@@ -6,13 +6,17 @@ What spells single characters of a text otherwise, such as `%3c` and `\\u003c`, 
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
 SHORTEST = 6
 PIECE = 8
 """Characters of a cut secret by which it is told."""
-SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://")
+URL = re.compile(
+    r"([A-Za-z][A-Za-z0-9+.\-]{0,30}(?::|%3A)(?:/|%2F){2}(?:(?:(?!%40|%2F)[^/@\s])*(?:/|%2F))?)(?:.*((?:@|%40).*))?",
+    re.DOTALL,
+)
+"""What is no secret of a URL: its scheme, its host; be it as it is written or as a part of another URL."""
 NUMBER = re.compile(r"[1-9]\d*(?:\.\d+)?", re.ASCII)
 
 
@@ -41,10 +45,20 @@ def number_of(secret: str) -> int | float | None:
     return float(secret) if "." in secret else int(secret)
 
 
-def least_of(form: str) -> int:
-    """How many characters of a form's beginning or end tell that it was cut; those of `https://` do not count."""
-    scheme = SCHEME.match(form)
-    return min(len(form), max(SHORTEST, min(PIECE, len(form) * 2 // 3)) + (scheme.end() if scheme else 0))
+def begins_of(form: str) -> str:
+    """By what of its beginning a form that was cut is told; the public part of a URL does not count."""
+    url = URL.match(form)
+    return form[: _least(form) + (url.end(1) if url else 0)]
+
+
+def ends_of(form: str) -> str:
+    """By what of its end a form that was cut is told."""
+    url = URL.match(form)
+    return form[-(_least(form) + (len(url[2]) if url and url[2] else 0)) :]
+
+
+def _least(form: str) -> int:
+    return max(SHORTEST, min(PIECE, len(form) * 2 // 3))
 
 
 def any_of(texts: Iterable[str]) -> str:
@@ -59,10 +73,11 @@ def any_of(texts: Iterable[str]) -> str:
 class Pieces:
     """Finds the beginning of a form at the end of a text, where a cut went through it."""
 
-    def __init__(self, forms: Iterable[str]) -> None:
+    def __init__(self, forms: Mapping[str, str]) -> None:
+        """Each form, and by what of its beginning it is told."""
         self._forms: dict[str, list[tuple[str, int]]] = {}
         for form in sorted(forms, key=lambda form: (-len(form), form)):
-            self._forms.setdefault(form[:SHORTEST], []).append((form, least_of(form)))
+            self._forms.setdefault(form[:SHORTEST], []).append((form, len(forms[form])))
         self._longest = max((len(form) for each in self._forms.values() for form, _ in each), default=0)
         self._begun = re.compile(f"(?=({any_of(self._forms)}))") if self._forms else None
 
