@@ -21,7 +21,7 @@ from utools.guards.host_files import keep
 from utools.registry import ToolRegistry
 from utools.sources.document import read_document
 from utools.sources.manifest import manifest_tools
-from utools.sources.mcp import McpServer, McpServers
+from utools.sources.mcp.servers import McpServer, McpServers
 from utools.sources.openapi import OpenApi, openapi_tools
 from utools.sources.python_object import loaded
 from utools.sources.remote import RemoteHost, RemoteHosts

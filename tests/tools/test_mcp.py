@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.sources.approved import Approved, Definition
-from utools.sources.mcp import McpServer, McpServers
+from utools.sources.mcp.servers import McpServer, McpServers
 
 HERE = Path(__file__).parent
 REFERENCE = os.environ.get("AGENT_CORE_TEST_MCP", "")
@@ -516,7 +516,7 @@ async def test_a_server_that_cannot_start_again_is_an_error_that_says_so(start: 
 def test_no_server_is_left_when_the_host_ends(tmp_path: Path, tool: str) -> None:
     program = (
         "import asyncio, sys; from pathlib import Path; from utools import ToolRegistry;"
-        "from utools.sources.mcp import *; home = Path(sys.argv[1]);"
+        "from utools.sources.mcp.servers import *; home = Path(sys.argv[1]);"
         "server = McpServer(command=[sys.executable, sys.argv[2], str(home)], timeout=0.5);"
         "registry = ToolRegistry(McpServers({'own': server}, lock=home / 'lock.json').tools());"
         "print(asyncio.run(registry.execute(f'mcp.own.{sys.argv[3]}', {})).success)"
@@ -685,7 +685,7 @@ def test_names_that_no_code_can_have_are_replaced_and_may_not_collide(start: Sta
 
 def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
     program = (
-        "import sys; sys.modules['mcp'] = None; from pathlib import Path; from utools.sources.mcp import *;"
+        "import sys; sys.modules['mcp'] = None; from pathlib import Path; from utools.sources.mcp.servers import *;"
         "McpServers({'own': McpServer(command=['true'])}, lock=Path('lock.json')).tools()"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)

@@ -14,8 +14,8 @@ from loopback import http
 from scripted_mcp import Answer, ScriptedMcp, reply, scripted, text
 
 from utools import ToolContext, ToolRegistry, ToolResult
-from utools.sources.mcp import McpServer, McpServers
-from utools.sources.mcp_limits import AT_ONCE, BRACKETS, CROWDED, EACH_SECOND, ITEMS, KIB, LONGEST, UNANSWERED, Unasked
+from utools.sources.mcp.limits import AT_ONCE, BRACKETS, CROWDED, EACH_SECOND, ITEMS, KIB, LONGEST, UNANSWERED, Unasked
+from utools.sources.mcp.servers import McpServer, McpServers
 
 FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
 WITHIN = 30.0

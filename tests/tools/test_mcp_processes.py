@@ -14,7 +14,7 @@ import pytest
 
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.manifest import manifest_tools
-from utools.sources.mcp import McpServer, McpServers
+from utools.sources.mcp.servers import McpServer, McpServers
 
 FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
 WITHIN = 15.0
@@ -96,7 +96,7 @@ import asyncio, json, sys
 from pathlib import Path
 from utools import ToolRegistry
 from utools.sources.manifest import manifest_tools
-from utools.sources.mcp import McpServer, McpServers
+from utools.sources.mcp.servers import McpServer, McpServers
 
 home = Path(sys.argv[1])
 server = McpServer(command=json.loads(sys.argv[2]))

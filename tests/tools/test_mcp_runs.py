@@ -14,7 +14,7 @@ from faulty_mcp import TOOLS
 from agent_core import AgentOutput, MemoryJournal, replay, run_agent
 from agent_core.models import ScriptedModel
 from utools import ToolRegistry
-from utools.sources.mcp import McpServer, McpServers
+from utools.sources.mcp.servers import McpServer, McpServers
 
 FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
 REFERENCE = os.environ.get("AGENT_CORE_TEST_MCP", "")

@@ -12,7 +12,7 @@ from loopback import http
 from scripted_mcp import ScriptedMcp, reply, scripted, text
 
 from utools import ToolContext, ToolRegistry
-from utools.sources.mcp import McpServer, McpServers
+from utools.sources.mcp.servers import McpServer, McpServers
 
 FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
 TOKEN = "t0-of-the-office"

@@ -12,7 +12,7 @@ from loopback import http
 from scripted_mcp import Answer, ScriptedMcp, reply, scripted, text
 
 from utools import ToolContext, ToolRegistry, ToolResult
-from utools.sources.mcp import McpServer, McpServers
+from utools.sources.mcp.servers import McpServer, McpServers
 
 WITHIN = 20.0
 """Seconds that a call may take; nothing here comes near them, unless it hangs."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from utools.errors import ToolError
-from utools.sources.mcp_limits import BRACKETS, CROWDED, LONGEST, brackets
-from utools.sources.mcp_transport import quiet
-from utools.sources.mcp_watch import Watch, Watched, WatchedWrites, unreadable
+from utools.sources.mcp.http import quiet
+from utools.sources.mcp.limits import BRACKETS, CROWDED, LONGEST, brackets
+from utools.sources.mcp.watch import Watch, Watched, WatchedWrites, unreadable
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

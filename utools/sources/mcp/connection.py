@@ -17,13 +17,13 @@ from utools.errors import DefinitionError, ToolError
 from utools.guards.outgoing_secrets import secret_headers
 from utools.sources.approved import Definition
 from utools.sources.foreign import check_unchanged
-from utools.sources.mcp_config import McpServer
-from utools.sources.mcp_failure import SHOWN, failure, looks_closed
-from utools.sources.mcp_listing import listed
-from utools.sources.mcp_process import over_pipes
-from utools.sources.mcp_secrets import redactor_for
-from utools.sources.mcp_transport import Sent, over_http, recorded
-from utools.sources.mcp_watch import Watch
+from utools.sources.mcp.config import McpServer
+from utools.sources.mcp.failure import SHOWN, failure, looks_closed
+from utools.sources.mcp.http import Sent, over_http, recorded
+from utools.sources.mcp.listing import listed
+from utools.sources.mcp.process import over_pipes
+from utools.sources.mcp.secrets import redactor_for
+from utools.sources.mcp.watch import Watch
 
 if TYPE_CHECKING:
     from mcp.client import Client

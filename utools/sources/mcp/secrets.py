@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from utools.guards.redaction import Redactor
-from utools.sources.mcp_config import McpServer
+from utools.sources.mcp.config import McpServer
 
 SECRET = re.compile(
     r"(?:^|_)[A-Z0-9]*(?:AUTH|COOKIE|CREDENTIAL|DSN|KEY|PASS|PASSPHRASE|PASSWD|PASSWORD|PAT|PWD|SECRET|TOKEN)S?(?:_|$)",

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from utools.sources.mcp_limits import BRACKETS, CROWDED, LONGEST, brackets
-from utools.sources.mcp_watch import Watch, Watched, WatchedWrites
+from utools.sources.mcp.limits import BRACKETS, CROWDED, LONGEST, brackets
+from utools.sources.mcp.watch import Watch, Watched, WatchedWrites
 
 if TYPE_CHECKING:
     import httpx2

@@ -13,10 +13,10 @@ from utools.errors import DefinitionError, ToolError
 from utools.sources.approved import Change, Definition
 from utools.sources.background import Background
 from utools.sources.foreign import Foreign
-from utools.sources.mcp_config import McpServer
-from utools.sources.mcp_connection import CLOSING, McpConnection
-from utools.sources.mcp_result import result_of
-from utools.sources.mcp_secrets import redactor_of
+from utools.sources.mcp.config import McpServer
+from utools.sources.mcp.connection import CLOSING, McpConnection
+from utools.sources.mcp.result import result_of
+from utools.sources.mcp.secrets import redactor_of
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
 __all__ = ["Change", "McpServer", "McpServers"]

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from utools.errors import ToolError
-from utools.sources.mcp_limits import UNREADABLE, UNREADABLE_CODE
-from utools.sources.mcp_transport import Sent
+from utools.sources.mcp.http import Sent
+from utools.sources.mcp.limits import UNREADABLE, UNREADABLE_CODE
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError

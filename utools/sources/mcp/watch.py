@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from utools.sources.mcp_limits import UNREADABLE, UNREADABLE_CODE, Unasked, too_many
+from utools.sources.mcp.limits import UNREADABLE, UNREADABLE_CODE, Unasked, too_many
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
