@@ -4,8 +4,8 @@ A value that is one whole placeholder keeps its JSON type; inside a text it is w
 text as JSON. What has been filled in is never looked at again. A name that is missing is an error that says which
 names there are; behind one that ends in `?` it gives null, and nothing inside a text.
 
-`{{'{{'}}` stands for two braces. A text under a key called `template` belongs to a language of its own, whose braces
-are left alone: it is filled only where it is one whole placeholder, so that no value is ever read as a template.
+`{{'{{'}}` stands for two braces. A text under a key called `template` in which no name of ours stands belongs to a
+language of its own, whose braces are left alone.
 
 A secret stays as it is written, and a fill says where only the door puts its value: a text in a tool's output that
 looks like a placeholder is none.
@@ -62,12 +62,12 @@ class Names:
             case list():
                 return [self.render(item, f"{where}/{index}", (*at, index)) for index, item in enumerate(value)]
             case dict():
-                return {key: self._member(key, item, f"{where}/{key}", (*at, key)) for key, item in value.items()}
+                return {
+                    key: item if is_foreign(key, item) else self.render(item, f"{where}/{key}", (*at, key))
+                    for key, item in value.items()
+                }
             case _:
                 return value
-
-    def _member(self, key: str, item: Any, where: str, at: tuple[str | int, ...]) -> Any:
-        return item if _is_foreign(key, item, where) else self.render(item, where, at)
 
     def _text(self, text: str, where: str, at: tuple[str | int, ...]) -> Any:
         _check_closed(text, where)
@@ -121,19 +121,23 @@ def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder
                 yield from placeholders(item, f"{where}/{index}")
         case dict():
             for key, item in value.items():
-                if not _is_foreign(key, item, f"{where}/{key}"):
+                if not is_foreign(key, item):
                     yield from placeholders(item, f"{where}/{key}")
 
 
-def _is_foreign(key: str, value: Any, where: str) -> bool:
-    """Whether a value is a text of another language. DefinitionError for one that seems to await a value of ours."""
-    if key != TEMPLATE or not isinstance(value, str):
-        return False
-    ours = [found for found in _PLACEHOLDER.finditer(value) if _OURS.fullmatch(found[1].strip())]
-    if ours and ours[0][0] != value.strip():
-        told = "nothing is filled in within a template; give the value beside it, and use the name it has there"
-        raise DefinitionError(told, where=where, value=ours[0][0])
-    return not ours
+def is_foreign(key: str, value: Any) -> bool:
+    """Whether a value is a template of another language, in which nothing is to be filled."""
+    return key == TEMPLATE and isinstance(value, str) and not _ours(value)
+
+
+def half_filled(value: Any) -> str | None:
+    """A placeholder within a template, where what is filled in would be read as a part of it; None if there is none."""
+    ours = _ours(value) if isinstance(value, str) else []
+    return ours[0] if ours and ours[0] != value.strip() else None
+
+
+def _ours(text: str) -> list[str]:
+    return [found[0] for found in _PLACEHOLDER.finditer(text) if _OURS.fullmatch(found[1].strip())]
 
 
 def _check_closed(text: str, where: str) -> None:

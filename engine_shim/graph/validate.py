@@ -1,7 +1,7 @@
 """What can be found wrong with a workflow without running it: every fault with its place."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ from engine_shim.graph.invoke import CODE as INVOKE
 from engine_shim.graph.invoke import invoked
 from engine_shim.graph.problem import Problem, problem_of, problems_in, refuse, told
 from engine_shim.graph.shape import graph_of
-from engine_shim.graph.template import placeholders
+from engine_shim.graph.template import BRACES, TEMPLATE, half_filled, placeholders
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 
 READ_ON = (INVOKE, "context_manager")
 """Tools that hand on what they are given to those who may not have a secret."""
+FORMATTER = "formatter"
 STAND_INS: dict[str, Any] = {
     "model": "probe",
     "max_steps": 1,
@@ -31,12 +32,14 @@ STAND_INS: dict[str, Any] = {
 }
 
 
-def validate(workflow: Workflow, registry: ToolRegistry, above: Sequence[Definition] = ()) -> list[Problem]:
+def validate(workflow: Workflow, registry: ToolRegistry, seen: list[Definition] | None = None) -> list[Problem]:
     """Every fault that can be found without running; empty when there is none.
 
-    `above` are the definitions that lead to this one: workflows may invoke each other in a circle.
+    What is in `seen` is not looked at again: many workflows may invoke one, or each other in a circle.
     """
-    return list(dict.fromkeys(_problems(workflow, registry, (*above, workflow.definition))))
+    seen = [] if seen is None else seen
+    seen.append(workflow.definition)
+    return list(dict.fromkeys(_problems(workflow, registry, seen)))
 
 
 def check(workflow: Workflow, registry: ToolRegistry) -> None:
@@ -44,13 +47,13 @@ def check(workflow: Workflow, registry: ToolRegistry) -> None:
     refuse(validate(workflow, registry))
 
 
-def _problems(workflow: Workflow, registry: ToolRegistry, path: Sequence[Definition]) -> Iterator[Problem]:
+def _problems(workflow: Workflow, registry: ToolRegistry, seen: list[Definition]) -> Iterator[Problem]:
     definition = workflow.definition
     yield from _inputs(definition)
     for index, node in enumerate(definition.nodes):
         yield from _node(node, f"nodes/{index}", workflow, registry)
         for where, config in _invocations(node, f"nodes/{index}/config"):
-            yield from _invoked(config, where, workflow.base, registry, path)
+            yield from _invoked(config, where, workflow.base, registry, seen)
     yield from _taken(definition.outputs, "outputs", definition, frozenset(workflow.nodes))
     yield from _exposed(definition)
     try:
@@ -73,6 +76,10 @@ def _node(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) ->
         yield Problem(f"{where}/tool", str(error))
         return
     place = f"{where}/config"
+    if node.tool == FORMATTER and (half := half_filled(node.config.get(TEMPLATE))):
+        told = f"{half}: nothing is filled in within a template; give the value in data, and use its name there"
+        yield Problem(f"{place}/{TEMPLATE}", told)
+        return
     unreadable = list(_taken(node.config, place, workflow.definition, workflow.nodes.keys(), own=node.id))
     if unreadable:
         yield from unreadable
@@ -194,24 +201,25 @@ def _invocations(node: Node, where: str) -> Iterator[tuple[str, Mapping[str, Any
         yield where, node.config
     entries = node.config.get("allowed_tools") if node.tool == AGENT else None
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-        if isinstance(entry, dict) and entry.get("tool") == INVOKE and isinstance(entry.get("preset"), dict):
-            yield f"{where}/allowed_tools/{index}/preset", entry["preset"]
+        pattern, preset = (entry.get("tool"), entry.get("preset")) if isinstance(entry, dict) else (None, None)
+        if isinstance(pattern, str) and fnmatchcase(INVOKE, pattern) and isinstance(preset, dict):
+            yield f"{where}/allowed_tools/{index}/preset", preset
 
 
 def _invoked(
-    config: Mapping[str, Any], where: str, base: Path, registry: ToolRegistry, path: Sequence[Definition]
+    config: Mapping[str, Any], where: str, base: Path, registry: ToolRegistry, seen: list[Definition]
 ) -> Iterator[Problem]:
-    """What is wrong with the workflow that a config names; one that led here is not followed again."""
+    """What is wrong with the workflow that a config names."""
     named = config.get("workflow")
-    if not isinstance(named, str) or "{{" in named:
+    if not isinstance(named, str) or BRACES in named:  # which one it is, is known when it runs
         return
     try:
         below = invoked(config, base)
     except DefinitionError as error:
         yield from (Problem(f"{where}/workflow", str(each)) for each in problems_in(error))
         return
-    if below.definition not in path:
-        yield from (Problem(f"{where}/workflow", str(each)) for each in validate(below, registry, path))
+    if below.definition not in seen:
+        yield from (Problem(f"{where}/workflow", str(each)) for each in validate(below, registry, seen))
 
 
 def known_config(node: Node) -> dict[str, Any]:

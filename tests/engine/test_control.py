@@ -19,6 +19,7 @@ from agent_core.models import ScriptedModel
 from agent_core.replayer import replay
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, load_workflow
 from engine_shim.errors import RunBusy
+from engine_shim.graph.validate import validate
 from engine_shim.runs.runner import LOOPS
 from utools import Tool, default_registry
 
@@ -448,6 +449,14 @@ def test_what_is_wrong_with_a_workflow_that_is_run_is_told_before_anything_start
             await host.engine.run(load_workflow({"id": "w", "nodes": [called]}, base=base))
 
     played(play)
+
+
+def test_each_of_many_workflows_that_may_run_each_other_is_looked_at_once(base: Path) -> None:
+    names = [f"part{number}" for number in range(9)]  # the ways through them are more than a hundred thousand
+    for name in names:
+        nodes = [{**invoke(workflow=f"{other}.json"), "id": other} for other in names if other != name]
+        (base / f"{name}.json").write_text(json.dumps({"id": name, "nodes": nodes}))
+    assert validate(load_workflow(base / "part0.json"), Host().engine.registry) == []
 
 
 def test_workflows_may_run_each_other_in_a_circle(base: Path) -> None:

@@ -128,6 +128,13 @@ MEANING = {
         {"nodes": echoes("{{inputs.message}}")},
         ["nodes/0/config/text: a placeholder starts with one of external, env, nodes, run (got '{{inputs.message}}')"],
     ),
+    "a value within a Jinja template": (
+        {"nodes": [{"tool": "formatter", "config": {"template": "Hi {{external.name}}!"}}]},
+        [
+            "nodes/0/config/template: {{external.name}}: nothing is filled in within a template; "
+            "give the value in data, and use its name there"
+        ],
+    ),
     "placeholder to no node": (
         {"nodes": echoes("x", "{{nodes.z}}")},
         ["nodes/1/config/text: {{nodes.z}}: there is no 'z' in nodes here; there are a"],
