@@ -15,7 +15,7 @@ from agent_core.journal import lines
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.slots import End, claims, fresh
 from agent_core.journal.trouble import PATIENCE_S, why
-from utools.guards.host_files import keep
+from utools.guards.host_files import keep_store
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 PAUSE_S: Final = 0.001
@@ -31,7 +31,7 @@ class JsonlJournal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        keep(self.path, store=True)
+        keep_store(self.path)
         self._seen = _Seen(self.path)
         self._lock = Lock()
 

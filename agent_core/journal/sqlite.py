@@ -13,7 +13,7 @@ from agent_core.errors import JournalError
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.slots import End, claims, fresh
 from agent_core.journal.trouble import PATIENCE_S, code, why
-from utools.guards.host_files import keep
+from utools.guards.host_files import keep_store
 
 LAYOUT: Final = 1
 _CREATE: Final = """
@@ -37,7 +37,7 @@ class SqliteJournal:
 
     def __init__(self, path: str | os.PathLike[str], *, durability: Literal["process", "power"] = "process") -> None:
         self.path = Path(path)
-        keep(self.path, store=True)
+        keep_store(self.path)
         self._synchronous = {"process": "NORMAL", "power": "FULL"}[durability]
         self._db: sqlite3.Connection | None = None
         self._laid_out = False

@@ -17,7 +17,7 @@ from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.runner import Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.defaults import host_registry
-from utools.guards.host_files import keep
+from utools.guards.host_files import keep, keep_all
 from utools.registry import ToolRegistry
 from utools.sources.document import read_document
 from utools.sources.manifest import manifest_tools
@@ -126,9 +126,11 @@ def _keep(config: HostConfig, base: Path) -> None:
     """No tool writes what this host goes by at its next start, be it there or not."""
     for path in (DEFAULT, base / LOCK, *(base / pattern for pattern in config.manifests)):
         keep(path)
+    for pattern in config.manifests:
+        keep_all(base / pattern)
     for server in config.mcp_servers.values():
         words = (base / (server.cwd or ".") / word for word in server.command or ())
-        for program in filter(Path.is_file, words):
+        for program in filter(os.path.isfile, words):
             keep(program)
 
 
@@ -196,7 +198,7 @@ def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:
 def _manifests(pattern: str, base: Path, where: str) -> list[Path]:
     """The manifest files that a pattern stands for; DefinitionError for none."""
     place = base / pattern
-    if place.is_file():
+    if os.path.isfile(place):
         return [place]
     found = place.glob("*") if place.is_dir() else map(Path, glob(str(place)))
     files = sorted(file for file in found if file.suffix in MANIFESTS and file.is_file())

@@ -72,6 +72,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"mcp_servers": {"a": {"comand": ["x"]}}},
         "mcp_servers/a/comand: unknown key; did you mean command?",
     ),
+    "server_words": (
+        {"mcp_servers": {"a": {"command": ["nope-nope", "-c", "x" * 5000]}}},
+        "mcp_servers/a: the MCP server a cannot be used",
+    ),
     "server_env": (
         {"mcp_servers": {"a": {"command": ["x"], "env": ["A_TOKEN=hunter2hunter2"]}}},
         "mcp_servers/a/env: these are names of variables, such as CITY; values stand in the host's environment: "

@@ -10,7 +10,7 @@ from agent_core.journal.sqlite import SqliteJournal
 from utools.builtin.health import health
 from utools.context.store_sqlite import SqliteContextStore
 from utools.errors import SandboxError
-from utools.guards.host_files import keep
+from utools.guards.host_files import MOST_STORES, is_store, keep, keep_all, keep_store
 from utools.guards.sandbox import Sandbox
 from utools.sources.document import read_document
 from utools.sources.manifest import manifest_tools
@@ -38,8 +38,9 @@ def test_a_document_that_was_read_is_kept(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_yet_is_kept_and_all_below_a_directory_and_what_fits_a_pattern(tmp_path: Path) -> None:
-    for path in ("agent-core.yaml", "manifests", "more/*.yaml"):
+    for path in ("agent-core.yaml", "manifests"):
         keep(tmp_path / path)
+    keep_all(tmp_path / "more/*.yaml")
     for path in ("agent-core.yaml", "manifests", "manifests/new.yaml", "manifests/deep/new.json", "more/new.yaml"):
         _refused(tmp_path, path, "says what this host does")
     Sandbox(tmp_path).write("more/new.txt", b"mine")
@@ -52,8 +53,10 @@ async def test_journals_and_conversations_are_neither_written_nor_read(tmp_path:
     await SqliteContextStore(tmp_path / "talks.db").turns("s")
     SqliteContextStore(tmp_path / "unused" / "talks.db")
     _refused(tmp_path, "unused/talks.db", "is a store of this host")
-    (tmp_path / "of_others.db").write_bytes(b"what others have said")
-    for path in ("runs.db", "runs.db-wal", "runs.db-journal", "talks.db", "talks.db-shm", "of_others.db"):
+    (tmp_path / "orders.db").write_bytes(b"of a user")
+    with Sandbox(tmp_path).open("orders.db") as file:
+        assert file.read() == b"of a user"
+    for path in ("runs.db", "runs.db-wal", "runs.db-journal", "talks.db", "talks.db-shm"):
         _refused(tmp_path, path, "is a store of this host")
         with pytest.raises(SandboxError, match="is a store of this host"):
             Sandbox(tmp_path).open(path)
@@ -110,3 +113,14 @@ def test_what_a_manifest_goes_by_is_kept(tmp_path: Path) -> None:
     (tmp_path / "script.sh").write_text("echo other")
     (changed,) = manifest_tools(tmp_path / "shelf" / "tool.json", root=tmp_path, trusted=True)
     assert changed.fingerprint != tool.fingerprint
+
+
+def test_of_very_many_stores_the_latest_are_kept(tmp_path: Path) -> None:
+    for number in range(MOST_STORES + 2):
+        keep_store(tmp_path / f"{number}.jsonl")
+    assert [is_store(tmp_path / f"{number}.jsonl") for number in (0, 1, 2, MOST_STORES + 1)] == [
+        False,
+        False,
+        True,
+        True,
+    ]

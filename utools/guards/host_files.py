@@ -15,38 +15,49 @@ BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
 EXECUTABLE = 0o111
 PROGRAM = (b"#!", b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe")
 
+MOST_STORES = 10_000
+
 _kept: set[str] = set()
 _patterns: set[str] = set()
-_stores: set[tuple[str, str]] = set()
+_stores: dict[str, None] = {}
 
 
-def keep(path: str | os.PathLike[str], *, store: bool = False) -> None:
-    """From now on no tool of this process writes this file, anything below this directory, or what fits this glob.
+def keep(path: str | os.PathLike[str]) -> None:
+    """From now on no tool of this process writes this file, or anything below this directory."""
+    _kept.add(_place(path))
 
-    A `store` is not read either, nor is what stands beside it and ends alike: other runs' journals, most likely.
-    """
-    place = os.path.realpath(path).casefold()
-    _kept.add(place)
-    if store:
-        _stores.add(_kind(place))
-    if any(char in place for char in "*?["):
-        _patterns.add(place)
+
+def keep_all(pattern: str | os.PathLike[str]) -> None:
+    """The same for all that fits a glob."""
+    _patterns.add(_place(pattern))
+
+
+def keep_store(path: str | os.PathLike[str]) -> None:
+    """From now on no tool of this process reads or writes this journal or database; a host may have one for each run,
+    and goes on keeping the latest of them."""
+    _stores[_place(path)] = None
+    if len(_stores) > MOST_STORES:
+        _stores.pop(next(iter(_stores)), None)
 
 
 def is_store(path: Path) -> bool:
-    """Whether a resolved path is a journal or a database of this host, or may be one."""
-    return _kind(_named(path)) in _stores
+    """Whether a resolved path is a journal or a database of this host."""
+    return _named(path) in _stores
 
 
 def why_kept(path: Path) -> str | None:
     """Why a resolved path is not written by tools; None where it may be."""
     place = PurePath(_named(path))
     named = any(str(each) in _kept for each in (place, *place.parents))
-    if named or any(place.match(pattern) for pattern in _patterns):
+    if named or any(place.match(pattern) for pattern in tuple(_patterns)):
         return "says what this host does"
     if _is_imported(path):
         return "would stand beside Python that this host loads"
     return "is a program" if _is_program(path) else None
+
+
+def _place(path: str | os.PathLike[str]) -> str:
+    return os.path.realpath(path).casefold()
 
 
 def _named(path: Path) -> str:
@@ -55,12 +66,6 @@ def _named(path: Path) -> str:
     for suffix in BESIDE_A_DATABASE:
         text = text.removesuffix(suffix)
     return text
-
-
-def _kind(place: str) -> tuple[str, str]:
-    """Where a store lies, and how its name ends: its whole name, if it has no ending."""
-    path = PurePath(place)
-    return str(path.parent), path.suffix or path.name
 
 
 def _is_imported(path: Path) -> bool:

@@ -31,7 +31,7 @@ def programs_of(manifest: "Manifest", base: Path, root: Path) -> Iterator[Path]:
         if os.sep in manifest.command.argv[0]:
             yield base / manifest.command.argv[0]
         scripts = (word for word in manifest.command.argv[1:] if word.endswith(SCRIPTS))
-        yield from filter(Path.is_file, (root / manifest.command.cwd / word for word in scripts))
+        yield from filter(os.path.isfile, (root / manifest.command.cwd / word for word in scripts))
     if manifest.python is not None:
         module = manifest.python.rpartition(":")[0]
         file = base / module if module.endswith(".py") else getattr(sys.modules.get(module), "__file__", None)
