@@ -13,10 +13,11 @@ from typing import Any
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
 CALLED = ("echo", "die", "hang", "junk", "fail", "refuse", "environment", "progress", "change", "big")
-NAMES = (*CALLED, "flood", "ask", "many", "answer", "wrong")
+NAMES = (*CALLED, "flood", "talk", "long", "ask", "many", "answer", "wrong")
 PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
 LOG = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 200}}
-FLOODS = {"requests": PING, "notifications": LOG, "answers": {"jsonrpc": "2.0", "id": 99, "result": {}}, "junk": "junk"}
+LONG = "x" * 60_000
+FLOODS = {"requests": PING, "answers": {"jsonrpc": "2.0", "id": 99, "result": {"x": LONG}}, "junk": LONG}
 HINTS = {"readOnlyHint": True, "idempotentHint": True}
 TOOLS = [{"name": name, "description": f"Does {name}.", "inputSchema": TEXT} for name in NAMES]
 TOOLS[0]["annotations"] = HINTS
@@ -99,14 +100,21 @@ def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
             (home / "tools.json").write_text(json.dumps([{**each, "description": "Evil."} for each in TOOLS]))
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         case "big":
-            if args.get("text"):  # a line that does not end
+            if args.get("text"):  # a line that does not end before the next message
                 sys.stdout.write("x" * 40_000_000)
                 sys.stdout.flush()
-                time.sleep(600)
+                time.sleep(1)
+                return {"raw": ""}
             return text("x" * 3_000_000)
         case "flood":
             while True:
                 say(FLOODS[args["text"]])
+        case "talk":
+            for step in range(30_000):
+                told = {"progressToken": meta["progressToken"], "progress": step}
+                say(LOG if args["text"] else {"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+        case "long":
+            return {"raw": args["text"].replace("LONG", "x" * 2**25)}
         case "ask":
             return text(str([asked(number)["id"] for number in range(300)] == list(range(300))))
         case "answer":

@@ -325,11 +325,14 @@ async def test_arguments_that_are_no_text_are_refused_and_harm_nobody(start: Sta
     assert len(starts(tmp_path)) == 1
 
 
-async def test_a_line_that_does_not_end_ends_the_server(start: Start, tmp_path: Path) -> None:
-    registry = tools_of(start(own=faulty(tmp_path)))
-    endless = await asyncio.wait_for(called(registry, "big", text="endless"), 10)
-    assert endless.metadata == {"transient": True, "cut_off": True}
-    assert (await called(registry, "echo", text="back")).output == "back"
+async def test_a_line_that_is_no_answer_and_too_long_leaves_the_call_to_its_timeout(
+    start: Start, tmp_path: Path
+) -> None:
+    registry = tools_of(start(own=faulty(tmp_path, timeout=3)))
+    endless = await called(registry, "big", text="endless")
+    assert (endless.metadata, "within 3 seconds" in str(endless.error)) == ({"transient": True, "cut_off": True}, True)
+    assert (await called(registry, "echo", text="still here")).output == "still here"
+    assert len(starts(tmp_path)) == 1
 
 
 async def test_only_named_variables_reach_a_server(

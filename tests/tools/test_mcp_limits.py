@@ -14,12 +14,28 @@ from loopback import http
 from scripted_mcp import Answer, ScriptedMcp, reply, scripted, text
 
 from utools import ToolContext, ToolRegistry, ToolResult
-from utools.sources.mcp.limits import AT_ONCE, BRACKETS, CROWDED, EACH_SECOND, ITEMS, KIB, LONGEST, UNANSWERED, Unasked
+from utools.sources.mcp.limits import (
+    AT_MOST,
+    AT_ONCE,
+    BRACKETS,
+    CROWDED,
+    EACH_SECOND,
+    ITEMS,
+    KIB,
+    LONGEST,
+    TOO_LONG,
+    UNANSWERED,
+    Allowance,
+    Crowd,
+    Unasked,
+    crowded,
+)
 from utools.sources.mcp.servers import McpServer, McpServers
 
 FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
 WITHIN = 30.0
 """Seconds that a call may take; nothing here comes near them, unless it hangs."""
+LONG = b"x" * 2**16
 CUT_OFF = {"transient": True, "cut_off": True}
 Call = Callable[..., Any]
 
@@ -46,7 +62,6 @@ def starts(home: Path) -> int:
 
 FLOODS = {
     "requests": f"it was ended, since it sent more than {UNANSWERED} requests, and does not take the answers",
-    "notifications": f"it was ended, since it sent more than {AT_ONCE} messages that nobody asked for",
     "answers": f"it was ended, since it sent more than {AT_ONCE} messages that nobody asked for",
     "junk": f"it was ended, since it sent more than {AT_ONCE} messages that nobody asked for",
 }
@@ -60,6 +75,11 @@ async def test_a_server_that_does_not_stop_talking_is_ended_and_started_anew(
     assert (result.metadata, told in str(result.error)) == (CUT_OFF, True), result
     assert (await call("echo", "hi")).output == "hi"
     assert (starts(tmp_path), "the MCP server own was ended: it sent" in caplog.text) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["", "log"], ids=["progress", "log"])
+async def test_much_progress_and_many_lines_for_the_log_end_nothing(call: Call, tmp_path: Path, kind: str) -> None:
+    assert (await call("talk", kind), starts(tmp_path)) == (ToolResult(output=kind), 1)
 
 
 async def test_a_server_that_asks_and_takes_the_answers_may_go_on(call: Call, tmp_path: Path) -> None:
@@ -93,9 +113,31 @@ async def test_a_result_of_very_many_contents_is_not_read(call: Call, tmp_path: 
     assert starts(tmp_path) == 1
 
 
-async def test_a_message_that_does_not_end_is_told(call: Call) -> None:
-    result = await call("big", "x")
-    assert f"it was ended, since it sent a message of more than {LONGEST} bytes" in str(result.error)
+LONG_ANSWERS = {
+    "id first": '{"jsonrpc":"2.0","id":ID,"result":"LONG"}',
+    "id last": '{"result":"LONG","jsonrpc":"2.0","id":ID}',
+}
+
+
+@pytest.mark.parametrize("answer", LONG_ANSWERS.values(), ids=LONG_ANSWERS)
+async def test_an_answer_that_is_too_long_is_told_and_the_server_lives_on(
+    call: Call, tmp_path: Path, answer: str
+) -> None:
+    result = await call("long", answer)
+    assert (result.metadata, TOO_LONG in str(result.error)) == (CUT_OFF, True), result
+    assert (await call("echo", "hi"), starts(tmp_path)) == (ToolResult(output="hi"), 1)
+
+
+async def test_a_line_that_is_too_long_and_no_answer_is_passed_over(call: Call, tmp_path: Path) -> None:
+    answer = '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"hi"}]}}'
+    assert (await call("long", f"LONG more\n{answer}"), starts(tmp_path)) == (ToolResult(output="hi"), 1)
+
+
+async def test_a_text_of_brackets_is_read(call: Call) -> None:
+    text = "[{" * BRACKETS
+    answer = {"jsonrpc": "2.0", "id": "ID", "result": {"content": [{"type": "text", "text": text}]}}
+    result = await call("answer", json.dumps(answer).replace('"ID"', "ID"))
+    assert str(result.output).startswith("[{[{"), result
 
 
 # ── over HTTP ─────────────────────────────────────────────────────────────────────────────────────
@@ -132,15 +174,14 @@ async def test_a_packed_answer_is_not_read_and_leaves_a_write_in_doubt(connected
 
 
 ENDLESS: dict[str, tuple[str, bytes, str]] = {
-    "json": ("application/json", b" " * 2**16, f"it is longer than {LONGEST} bytes"),
+    "json": ("application/json", b" " * 2**16, TOO_LONG),
     "crowd": ("application/json", b"[],[" * 2**14, CROWDED),
     "crowd in one event": ("text/event-stream", b"data: [" + b"[],[" * 2**14, CROWDED),
     "one event": ("text/event-stream", b"data: " + b"x" * 2**16, "SSE stream failed"),
-    "comments": ("text/event-stream", b": hi\n" * 2**14, "messages that nobody asked for"),
-    "notifications": (
+    "pings": (
         "text/event-stream",
-        b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n\n' * 100,
-        "messages that nobody asked for",
+        b'data: {"jsonrpc":"2.0","id":"p","method":"ping"}\n\n' * 100,
+        f"it sent more than {UNANSWERED} requests",
     ),
 }
 
@@ -162,7 +203,25 @@ async def test_an_answer_without_end_is_left(connected: Any, kind: str, again: b
     async with connected(answer) as (server, called):
         result = await called
     assert (result.metadata, told in str(result.error), server.done) == (CUT_OFF, True, ["once"]), result
-    assert sent < 10 * LONGEST
+    assert sent < 5 * LONGEST
+
+
+COMMENTS = b": hi\n" * 2**14
+LOG = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%b"}}\n\n' % LONG
+
+
+@pytest.mark.parametrize("again", [COMMENTS, LOG], ids=["comments", "log"])
+async def test_talk_before_an_answer_ends_nothing(connected: Any, again: bytes) -> None:
+    async def answer(server: ScriptedMcp, message: Any, writer: asyncio.StreamWriter) -> None:
+        server.do(message)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        for _ in range((LONGEST + 2**20) // len(again)):
+            writer.write(again)
+            await writer.drain()
+        writer.write(b"\n\ndata: %b\n\n" % json.dumps(reply(message, text("hi"))).encode())
+
+    async with connected(answer) as (server, called):
+        assert (await called, server.done) == (ToolResult(output="hi"), ["once"])
 
 
 # ── the bounds ────────────────────────────────────────────────────────────────────────────────────
@@ -175,10 +234,46 @@ def test_what_is_said_unasked_is_bounded_at_once_and_each_second() -> None:
     assert unasked.said(0, 101.0)
 
 
+def test_talk_is_taken_again_as_time_goes_by() -> None:
+    talk = Allowance()
+    assert [talk.takes(0, 100.0) for _ in range(AT_ONCE + 5)] == [True] * AT_ONCE + [False] * 5
+    assert [talk.takes(0, 101.0) for _ in range(EACH_SECOND + 1)] == [True] * EACH_SECOND + [False]
+
+
+BRIM = b"[" * BRACKETS
+CROWDS: dict[str, tuple[bytes, bool]] = {
+    "as many as may be": (BRIM, False),
+    "one more": (BRIM + b"{", True),
+    "one more after a text": (b'"a\\\\"' + BRIM + b"{", True),
+    "one more in a text": (BRIM + b'"{"', False),
+    "one more in a text after a quote": (BRIM + b'"\\"{"', False),
+    "one more in a text that does not end": (BRIM + b'"' + b'\\"[' * 1000, False),
+    "one more on the next line": (b': it"s\n' + BRIM + b"[", True),
+    "one more after a backslash at the end of a line": (b'"\\\n' + BRIM + b"[", True),
+    "a long text": (b'["' + BRIM * 3 + b'"]', False),
+    "quotes in a long text": (b'["' + rb"\"[" * BRACKETS * 3 + b'"]', False),
+}
+
+
+@pytest.mark.parametrize(("message", "told"), CROWDS.values(), ids=CROWDS)
+def test_objects_and_lists_are_counted_outside_texts(message: bytes, told: bool) -> None:
+    assert crowded(message) == told
+
+
+@pytest.mark.parametrize(("message", "told"), CROWDS.values(), ids=CROWDS)
+def test_objects_and_lists_are_counted_the_same_in_parts(message: bytes, told: bool) -> None:
+    crowd, step = Crowd(), 3001
+    ends = [message[:9], message[-9:]]
+    single = [each[at : at + 1] for each in ends for at in range(len(each))]
+    middle = [message[at : min(at + step, len(message) - 9)] for at in range(9, len(message) - 9, step)]
+    assert all(map(crowd.grows, [*single[:9], *middle, *single[9:]])) != told
+
+
 def test_a_long_message_counts_for_many() -> None:
     unasked = Unasked()
-    assert not unasked.said((AT_ONCE - 1) * KIB, 0.0)
-    assert unasked.said(KIB, 0.0)
+    assert not unasked.said((AT_MOST - 1) * KIB, 0.0)
+    assert not any(unasked.said(LONGEST, 0.0) for _ in range(AT_ONCE // AT_MOST - 1))
+    assert unasked.said(0, 0.0)
 
 
 def test_requests_wait_for_their_answers_so_many_at_a_time() -> None:

@@ -237,7 +237,7 @@ class McpConnection:
         except ImportError:
             raise DefinitionError("MCP servers need an extra: pip install 'agent-core[mcp]'") from None
 
-        async def heard(message: Any) -> None:
+        async def noticed(message: Any) -> None:
             live.stale = live.stale or getattr(message, "method", "") == "notifications/tools/list_changed"
 
         if self.server.command is not None:
@@ -245,7 +245,7 @@ class McpConnection:
             transport = over_pipes(self.server.command, named, self._base / (self.server.cwd or "."), live.watch)
         else:
             transport = over_http(str(self.server.url), self._headers(), live.watch)
-        async with Client(transport, cache=None, message_handler=heard) as client:
+        async with Client(transport, cache=None, message_handler=noticed) as client:
             yield client
 
     def _headers(self) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """How an MCP server is spoken to over HTTP, and what becomes of each question."""
 
 import asyncio
-import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -9,8 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from utools.sources.mcp.limits import BRACKETS, CROWDED, LONGEST, brackets
-from utools.sources.mcp.watch import Watch, Watched, WatchedWrites
+from utools.sources.mcp.limits import CROWDED, EACH_SECOND, KIB, LONGEST, TOO_LONG, Crowd
+from utools.sources.mcp.watch import Watch, Watched, WatchedWrites, quiet
 
 if TYPE_CHECKING:
     import httpx2
@@ -76,7 +75,7 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
 
         def __init__(self, body: Any, response: httpx2.Response, url: httpx2.URL) -> None:
             self._body, self._url = body, url
-            self._taken = self._brackets = 0
+            self._taken, self._crowd = 0, Crowd()
             self._packed = response.headers.get("content-encoding", "identity").strip().lower() or "identity"
             self._events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
 
@@ -87,6 +86,8 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
                 async for part in self._body:
                     self._count(part)
                     yield part
+                    if self._taken > LONGEST:
+                        await asyncio.sleep(len(part) / KIB / EACH_SECOND)
             except httpx2.TransportError:
                 if await _refuses(self._url.host, self._url.port or (443 if self._url.scheme == "https" else 80)):
                     watch.end()
@@ -96,16 +97,14 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
             await self._body.aclose()
 
         def _count(self, part: bytes) -> None:
-            """One message is bounded as a whole; a stream of events may go on, as slowly as one may speak unasked."""
+            """One message is bounded as a whole; a stream of events may go on, and is read slowly in the end."""
             self._taken += len(part)
             *ended, last = EVENT_END.split(part) if self._events else [part]
-            self._brackets = brackets(last) + (0 if ended else self._brackets)
-            if self._brackets > BRACKETS:
+            self._crowd = Crowd() if ended else self._crowd
+            if not self._crowd.grows(last):
                 raise self._fault(CROWDED)
             if self._taken > LONGEST and not self._events:
-                raise self._fault(f"it is longer than {LONGEST} bytes")
-            if self._taken > LONGEST:
-                watch.said(len(part))
+                raise self._fault(TOO_LONG)
             if watch.why:
                 raise self._fault(watch.why)
 
@@ -143,11 +142,3 @@ async def _refuses(host: str, port: int) -> bool:
         return isinstance(error, ConnectionRefusedError)
     writer.close()
     return False
-
-
-def quiet() -> None:
-    """The library's own log lines go where the host's configuration says, and else nowhere."""
-    for name in ("mcp", "client"):
-        logger = logging.getLogger(name)
-        if not logger.handlers:
-            logger.addHandler(logging.NullHandler())

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from utools.errors import ToolError
-from utools.sources.mcp.http import quiet
-from utools.sources.mcp.limits import BRACKETS, CROWDED, LONGEST, brackets
-from utools.sources.mcp.watch import Watch, Watched, WatchedWrites, unreadable
+from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, crowded
+from utools.sources.mcp.watch import Watch, Watched, WatchedWrites, quiet, unreadable
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 CHUNK = 2**16
 GRACE = 2.0
 """Seconds that a server has to end when its input has, and then again when it is asked to."""
-LAST_WORDS = 0.3
+LAST_READ = 0.3
 """Seconds in which what a server wrote at its end is still read."""
 POLL = 0.01
 ENDS = 200
@@ -74,7 +73,7 @@ async def over_pipes(command: Sequence[str], env: Mapping[str, str], cwd: Path, 
     arriving, reads = anyio.create_memory_object_stream[Any](0)
     writes, leaving = anyio.create_memory_object_stream[Any](0)
     asked: set[Any] = set()
-    hearing = asyncio.create_task(_heard(process, arriving, watch, asked))
+    listening = asyncio.create_task(_listened(process, arriving, watch, asked))
     telling = asyncio.create_task(_told(process, leaving, arriving, asked))
     try:
         yield Watched(reads, watch), WatchedWrites(writes, watch)
@@ -85,19 +84,19 @@ async def over_pipes(command: Sequence[str], env: Mapping[str, str], cwd: Path, 
             await _ended(process)
         finally:
             process.transport.close()
-            await _left(hearing, telling)
+            await _left(listening, telling)
             arriving.close()
             leaving.close()
 
 
-async def _heard(process: _Process, arriving: "MemoryObjectSendStream[Any]", watch: Watch, asked: set[Any]) -> None:
+async def _listened(process: _Process, arriving: "MemoryObjectSendStream[Any]", watch: Watch, asked: set[Any]) -> None:
     """Hand on what the server says, until it has ended, or has closed its output."""
     said = asyncio.create_task(_messages(process.stdout, arriving, watch, asked))
     errors = asyncio.create_task(_errors(process.stderr, watch))
     exited = asyncio.create_task(process.exited.wait())
     try:
         await asyncio.wait({said, exited}, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait({said, errors}, timeout=LAST_WORDS)
+        await asyncio.wait({said, errors}, timeout=LAST_READ)
     finally:
         arriving.close()
         await _left(said, errors, exited)
@@ -106,23 +105,25 @@ async def _heard(process: _Process, arriving: "MemoryObjectSendStream[Any]", wat
 async def _messages(
     stdout: asyncio.StreamReader, arriving: "MemoryObjectSendStream[Any]", watch: Watch, asked: set[Any]
 ) -> None:
-    """Hand on each line that is a message, until one is too long. When nobody takes them any more, the server can still
-    get rid of them."""
+    """Hand on each line that is a message. Of one that is too long only the ends are kept. When nobody takes them any
+    more, the server can still get rid of them."""
     from anyio import BrokenResourceError, ClosedResourceError
 
-    line = bytearray()
+    line, size = bytearray(), 0
     while not watch.why and (chunk := await stdout.read(CHUNK)):
         first, *others = chunk.split(b"\n")
         line += first
+        size += len(first)
         for each in others:
-            if (message := _message(line, watch, asked)) is not None:
+            message = _message(line, watch, asked) if size <= LONGEST else _instead(line, TOO_LONG, watch, asked)
+            if message is not None:
                 with suppress(BrokenResourceError, ClosedResourceError):
                     await arriving.send(message)
-            line = bytearray(each)
+            line, size = bytearray(each), len(each)
             if watch.why:
                 return
-        if len(line) > LONGEST:
-            watch.end(f"it sent a message of more than {LONGEST} bytes")
+        if size > LONGEST:
+            line = line[:ENDS] + line[-ENDS:]
 
 
 def _message(line: bytearray, watch: Watch, asked: set[Any]) -> "SessionMessage | None":
@@ -130,7 +131,7 @@ def _message(line: bytearray, watch: Watch, asked: set[Any]) -> "SessionMessage 
     from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
-    if brackets(line) > BRACKETS:
+    if crowded(line):
         return _instead(line, CROWDED, watch, asked)
     try:
         message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
@@ -148,7 +149,7 @@ def _instead(line: bytearray, why: str, watch: Watch, asked: set[Any]) -> "Sessi
     if (request := _answered(line)) in asked:
         asked.discard(request)
         return unreadable(request, why)
-    logging.getLogger(__name__).debug("%d bytes of an MCP server's output are no message", len(line))
+    logging.getLogger(__name__).debug("a line of an MCP server's output is no message that can be read")
     watch.said(len(line))
     return None
 
@@ -169,7 +170,7 @@ def _fault(error: ValidationError) -> str:
 async def _errors(stderr: asyncio.StreamReader, watch: Watch) -> None:
     """Keep the end of it; a server that writes without end has to wait now and then."""
     while data := await stderr.read(CHUNK):
-        watch.heard(data)
+        watch.wrote(data)
         await asyncio.sleep(POLL)
 
 

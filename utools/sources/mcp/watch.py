@@ -1,9 +1,10 @@
 """A watch over the connection to an MCP server: how it ends, and that it says no more than it may."""
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
-from utools.sources.mcp.limits import UNREADABLE, UNREADABLE_CODE, Unasked, too_many
+from utools.sources.mcp.limits import UNREADABLE, UNREADABLE_CODE, Allowance, Unasked, too_many
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
@@ -11,7 +12,10 @@ if TYPE_CHECKING:
 
 KEPT = 4096
 """Bytes of what a server last wrote to its standard error."""
-LAST_WORDS = 300
+SHOWN_WORDS = 300
+"""Characters that are told of the last line of it."""
+TALK = frozenset({"notifications/progress", "notifications/message"})
+"""What is left out where there is too much of it: nothing hangs on it."""
 
 
 class Watch:
@@ -21,6 +25,7 @@ class Watch:
         self.ended = asyncio.Event()
         self.why = ""
         self.unasked = Unasked()
+        self._talk = Allowance()
         self._errors = bytearray()
 
     def end(self, why: str = "") -> None:
@@ -32,7 +37,11 @@ class Watch:
         if why := self.unasked.said(size, asyncio.get_running_loop().time()):
             self.end(why)
 
-    def heard(self, data: bytes) -> None:
+    def takes(self, size: int) -> bool:
+        """Whether one more message of progress, or for the log, is handed on."""
+        return self._talk.takes(size, asyncio.get_running_loop().time())
+
+    def wrote(self, data: bytes) -> None:
         """The server wrote this to its standard error."""
         self._errors = (self._errors + data)[-KEPT:]
 
@@ -40,11 +49,12 @@ class Watch:
         """Why it was ended, and the last line that it wrote there, to follow a sentence."""
         lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines() if line.strip()]
         ended = f": it was ended, since {self.why}" if self.why else ""
-        return ended + (f"; its last words: {lines[-1][:LAST_WORDS]}" if lines else "")
+        return ended + (f"; its last words: {lines[-1][:SHOWN_WORDS]}" if lines else "")
 
 
 class Watched:
-    """A stream of messages whose end is noticed, and that ends when too many come that nobody asked for."""
+    """A stream of messages whose end is noticed. It ends when too many come that nobody asked for; progress and lines
+    for the log are only left out."""
 
     def __init__(self, inner: Any, watch: Watch) -> None:
         self._inner, self._watch = inner, watch
@@ -53,7 +63,8 @@ class Watched:
         from anyio import EndOfStream
 
         try:
-            item = _checked(await self._inner.receive(), self._watch)
+            while (item := _checked(await self._inner.receive(), self._watch)) is None and not self._watch.why:
+                pass
         except Exception:  # whatever it is that ends it
             self._watch.end()
             raise
@@ -113,7 +124,8 @@ class WatchedWrites:
 
 
 def _checked(item: Any, watch: Watch) -> Any:
-    """What the server says, as it is handed on; an error in place of an answer that is too much."""
+    """What the server says, as it is handed on: an error in place of an answer that is too much, None for talk that is
+    left out."""
     from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
     match message := getattr(item, "message", None):  # it may be an exception
@@ -124,6 +136,8 @@ def _checked(item: Any, watch: Watch) -> Any:
             watch.said(_size(message))
             if why := watch.unasked.asked(message.id):
                 watch.end(why)
+        case JSONRPCNotification(method=method) if method in TALK:
+            return item if watch.takes(_size(message)) else None
         case JSONRPCNotification():
             watch.said(_size(message))
             if message.method == "notifications/cancelled":
@@ -142,3 +156,11 @@ def unreadable(request: "int | str | None", why: str) -> "SessionMessage":
 
     error = ErrorData(code=UNREADABLE_CODE, message=f"{UNREADABLE}{why}")
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))
+
+
+def quiet() -> None:
+    """The library's own log lines go where the host's configuration says, and else nowhere."""
+    for name in ("mcp", "client"):
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
