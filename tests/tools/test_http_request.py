@@ -317,7 +317,6 @@ DAMAGED: dict[str, tuple[Any, str]] = {
     "packed_half": (http(200, PACKED[:1000], content_encoding="gzip"), EARLY),
     "deflated_half": (http(200, zlib.compress(b"x" * 999)[:9], content_encoding="deflate"), EARLY),
     "packed_half_after_a_whole": (http(200, PACKED + PACKED[:1000], content_encoding="gzip"), EARLY),
-    "packed_and_more": (http(200, PACKED + b"more", content_encoding="gzip"), "something else follows its end"),
     "packed_twice": (http(200, gzip.compress(PACKED), content_encoding="gzip, identity, gzip"), "packed 2 times"),
     "packed_as_nobody_asked": (http(200, b"abc", content_encoding="br"), "packed as br, which is not read here"),
     "packed_again_and_again": (http(200, b"x", content_encoding="gzip, " * 9 + "gzip"), "packed 10 times"),
@@ -333,6 +332,12 @@ async def test_a_damaged_answer_is_an_error_and_leaves_a_write_in_doubt(answer: 
     assert told in str(read.error)
     assert told in str(written.error)
     assert written.metadata.get("cut_off")
+
+
+@pytest.mark.parametrize("more", [b"\n", b"\r\n", b"more"], ids=repr)
+async def test_what_follows_a_packed_body_and_is_none_is_passed_over(more: bytes) -> None:
+    async with serving(http(200, PACKED + more, content_encoding="gzip")) as server:
+        assert (await asked(server)).output["body"] == list(range(2000))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "gzip, gzip"])

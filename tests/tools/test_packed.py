@@ -14,6 +14,10 @@ WAYS: dict[str, tuple[str, bytes, bytes]] = {
     "members": ("x-gzip", gzip.compress(TEXT) + gzip.compress(b"") + gzip.compress(TEXT), TEXT * 2),
     "padded": ("gzip", gzip.compress(TEXT) + bytes(20), TEXT),
     "padded_between": ("gzip", gzip.compress(TEXT) + bytes(3) + gzip.compress(TEXT), TEXT * 2),
+    "lines_behind": ("gzip", gzip.compress(TEXT) + b"\r\n", TEXT),
+    "junk_behind": ("gzip", gzip.compress(TEXT) + b"junk" + gzip.compress(TEXT), TEXT),
+    "half_a_magic_behind": ("gzip", gzip.compress(TEXT) + b"\x1f", TEXT),
+    "junk_behind_deflate": ("deflate", zlib.compress(TEXT) + gzip.compress(TEXT), TEXT),
     "deflate": ("deflate", zlib.compress(TEXT), TEXT),
     "bare": ("deflate", zlib.compress(TEXT, wbits=-15), TEXT),
     "bare_and_stored": ("deflate", zlib.compress(TEXT, 0, wbits=-15), TEXT),
@@ -43,8 +47,11 @@ def test_a_body_that_is_cut_anywhere_is_damaged(packed: bytes) -> None:
             list(unpacked("deflate", [packed[:size]]))
 
 
-@pytest.mark.parametrize("more", [b"x", b"xyz", gzip.compress(TEXT)[:9], b"\x1f\x8b no"], ids=repr)
-def test_what_follows_the_end_and_is_no_member_is_told(more: bytes) -> None:
+FURTHER = {"begun": gzip.compress(TEXT)[:9], "cut": gzip.compress(TEXT)[:-1], "none": b"\x1f\x8b no"}
+
+
+@pytest.mark.parametrize("more", FURTHER.values(), ids=FURTHER)
+def test_a_further_member_that_does_not_end_is_damaged(more: bytes) -> None:
     with pytest.raises(Damaged):
         list(unpacked("gzip", [gzip.compress(TEXT) + more]))
 

@@ -20,7 +20,8 @@ class Unpacked:
     """What a body holds, by its `content-encoding`; one that is no way of packing is passed over.
 
     A body that was packed more than once is refused: no server sends one, and each layer multiplies what a few bytes
-    cost. Several gzip members are read one after another (RFC 1952), and zeros after the last are left out.
+    cost. Several gzip members are read one after another (RFC 1952), zeros between them are left out, and whatever
+    follows the last and begins no further one is passed over.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -28,7 +29,7 @@ class Unpacked:
         self._refused = _refused(names)
         self._packed, self._bare = bool(names), names == ["deflate"]
         self._stream, self._begin = zlib.decompressobj(), b""
-        self._begun = self._gzip = False
+        self._begun = self._gzip = self._over = False
 
     def more(self, data: bytes) -> Iterator[bytes]:
         """What the next bytes of the body hold, in pieces, some of them empty: each is a moment to do other things.
@@ -47,11 +48,11 @@ class Unpacked:
 
     def end(self) -> None:
         """Damaged where the body has ended and what it holds has not."""
-        if self._begin or (self._begun and not self._stream.eof):
+        if not self._stream.eof and (self._begin or self._begun):
             raise Damaged("it ends too early")
 
     def _unpacked(self, data: bytes) -> Iterator[bytes]:
-        while data:
+        while data and not self._over:
             if (not self._begun or self._stream.eof) and not (data := self._opened(data)):
                 return
             piece = self._stream.decompress(data, AT_ONCE)
@@ -61,13 +62,15 @@ class Unpacked:
                 yield (piece := self._stream.decompress(b"", AT_ONCE))
 
     def _opened(self, data: bytes) -> bytes:
-        """Begin with what the first two bytes say; returns what is to be read, nothing as long as there is but one."""
+        """Begin with what the first two bytes say; returns what is to be read, nothing as long as there is but one, or
+        where they begin no further member."""
         begin = self._begin + (data.lstrip(b"\0") if self._begun else data)
         self._begin = begin if len(begin) < 2 else b""
         if len(begin) < 2:
             return b""
         if self._begun and not (self._gzip and begin.startswith(MAGIC)):
-            raise Damaged("something else follows its end")
+            self._over = True
+            return b""
         self._gzip, self._begun = begin.startswith(MAGIC), True
         self._stream = zlib.decompressobj(_window(begin, bare=self._bare))
         return begin
