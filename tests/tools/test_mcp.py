@@ -20,7 +20,9 @@ from pydantic import ValidationError
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.sources.approved import Approved, Definition
+from utools.sources.mcp.live import LISTED_ANEW, Live
 from utools.sources.mcp.servers import McpServer, McpServers
+from utools.sources.mcp.watch import Watch
 
 HERE = Path(__file__).parent
 REFERENCE = os.environ.get("AGENT_CORE_TEST_MCP", "")
@@ -473,6 +475,27 @@ async def test_a_server_that_is_too_busy_to_list_its_tools_is_not_ended(start: S
     assert not under_way.done()
     under_way.cancel()
     assert len(starts(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("busy", [True, False], ids=["busy", "starting"])
+async def test_a_call_that_waits_for_its_server_in_vain_was_not_sent(start: Start, tmp_path: Path, busy: bool) -> None:
+    registry = tools_of(start(own=faulty(tmp_path)))
+    if not busy:
+        registry = tools_of(start(own=faulty(tmp_path, "hang")))
+    under_way = asyncio.create_task(called(registry, "hang", text="and tell of a change"))
+    await asyncio.sleep(0.5)
+    waiting = [registry.execute("mcp.own.echo", {"text": "hi"}, ToolContext(deadline_s=1)) for _ in range(3)]
+    for result in await asyncio.gather(*waiting):
+        assert "was not ready in the time of this call, which has not been sent" in str(result.error)
+        assert result.metadata == {"transient": True}
+    assert not under_way.done()
+    under_way.cancel()
+
+
+async def test_tools_are_listed_anew_after_a_while_but_not_while_the_server_is_at_work() -> None:
+    idle, at_work, told = Live(Watch()), Live(Watch(), calls=1), Live(Watch(), calls=1, stale=True)
+    assert [each.is_old(LISTED_ANEW + 1) for each in (idle, at_work, told)] == [True, False, True]
+    assert [each.is_old(LISTED_ANEW) for each in (idle, at_work, told)] == [False, False, True]
 
 
 async def test_a_cancelled_call_is_left(start: Start, tmp_path: Path) -> None:

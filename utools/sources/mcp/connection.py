@@ -9,7 +9,6 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.failure import SHOWN, failure, looks_closed
 from utools.sources.mcp.http import Sent, over_http, recorded
 from utools.sources.mcp.listing import listed
+from utools.sources.mcp.live import Live
 from utools.sources.mcp.process import over_pipes
 from utools.sources.mcp.secrets import redactor_for
 from utools.sources.mcp.watch import Watch
@@ -29,28 +29,13 @@ if TYPE_CHECKING:
     from mcp.client import Client
     from mcp.shared.exceptions import MCPError
 
-LISTED_ANEW = 300.0
-"""Seconds after which a server is asked again which tools it has; one that tells of a change is asked at once."""
+WAITS = 0.9
+"""The part of a call's time in which its server has to be ready. When all of it is over, a call counts as in doubt,
+even one that was never sent."""
 CLOSING = 10.0
 SETTLES = 1.0
 """Seconds in which a connection that the library calls closed has ended, if it is."""
 Progress = Callable[[float, float | None, str | None], None]
-
-
-@dataclass(eq=False)
-class Live:
-    """A connection that is open, or was. `forgotten`: the server knows nothing of it any more."""
-
-    watch: Watch
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
-    stale: bool = False
-    listed: float = 0.0
-    definitions: dict[str, Definition] = field(default_factory=dict)
-    calls: int = 0
-    forgotten: bool = False
-    client: "Client | None" = None
-    error: BaseException | None = None
-    keeper: "asyncio.Task[None] | None" = None
 
 
 class _Forgotten(ToolError):
@@ -72,20 +57,31 @@ class McpConnection:
         """The tools that the server offers now. ToolError if it cannot be reached."""
         return list((await self._connected()).definitions.values())
 
-    async def call(self, approved: Definition, args: Mapping[str, Any], *, seconds: float, progress: Progress) -> Any:
-        """What the server answers.
+    async def call(
+        self,
+        approved: Definition,
+        args: Mapping[str, Any],
+        *,
+        seconds: float,
+        within: float | None = None,
+        progress: Progress,
+    ) -> Any:
+        """What the server answers in so many seconds; `within` bounds the whole, with the start of the server.
 
-        ToolError if it refuses, or cannot be reached, or if the tool is no longer the one that was approved;
-        ConnectionResetError if it ends in mid-call, TimeoutError if it takes too long.
+        ToolError if it refuses, or cannot be reached or is not ready in time, or if the tool is no longer the one that
+        was approved; ConnectionResetError if it ends in mid-call, TimeoutError if it takes too long.
         """
         _check_text(args)
+        until = None if within is None else asyncio.get_running_loop().time() + within * WAITS
         try:
-            return await self._called(approved, dict(args), seconds, progress)
+            return await self._called(approved, dict(args), seconds, until, progress)
         except _Forgotten:
-            return await self._called(approved, dict(args), seconds, progress)
+            return await self._called(approved, dict(args), seconds, until, progress)
 
-    async def _called(self, approved: Definition, args: dict[str, Any], seconds: float, tell: Progress) -> Any:
-        live = await self._connected()
+    async def _called(
+        self, approved: Definition, args: dict[str, Any], seconds: float, until: float | None, tell: Progress
+    ) -> Any:
+        live = await self._connected_until(until)
         check_unchanged(f"mcp_servers/{self.name}", approved, live.definitions.get(approved.name))
         live.calls += 1
         try:
@@ -102,9 +98,7 @@ class McpConnection:
         """End the connection for good, and the server if it was started."""
         self._live, self._closed = None, True
         for live in self._open:
-            live.watch.end()
-            if live.keeper is not None and not live.ready.is_set():
-                live.keeper.cancel()
+            live.leave()
         if keepers := [live.keeper for live in self._open if live.keeper is not None]:
             await asyncio.wait(keepers, timeout=CLOSING)
 
@@ -146,6 +140,15 @@ class McpConnection:
             live.forgotten = live.forgotten or sent.unknown
         return live.forgotten
 
+    async def _connected_until(self, until: float | None) -> Live:
+        """The open connection; ToolError if it is not to be had by then, since nothing has been sent."""
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._connected()
+        except TimeoutError:
+            told = "was not ready in the time of this call, which has not been sent"
+            raise ToolError(f"the MCP server {self.name} {told}", transient=True) from None
+
     async def _connected(self) -> Live:
         """The open connection, opened if need be, with a list of tools that is not too old."""
         async with self._starting:
@@ -155,16 +158,13 @@ class McpConnection:
             open_yet = live is not None and not live.watch.ended.is_set()
             if live is not None and live.forgotten:
                 return await self._started()  # the old one ends with the last of its calls
-            if live is not None and open_yet and self._is_old(live):
+            if live is not None and open_yet and live.is_old(asyncio.get_running_loop().time()):
                 open_yet = await self._listed_anew(live)
             if live is not None and open_yet:
                 return live
             if live is not None and live.keeper is not None:
                 await asyncio.wait({live.keeper}, timeout=CLOSING)
             return await self._started()
-
-    def _is_old(self, live: Live) -> bool:
-        return live.stale or asyncio.get_running_loop().time() - live.listed > LISTED_ANEW
 
     async def _listed_anew(self, live: Live) -> bool:
         """Ask an open connection for the tools; false, and the connection ended, if it does not say.
@@ -184,11 +184,14 @@ class McpConnection:
         return True
 
     async def _list(self, live: Live) -> None:
-        """Ask the server which tools it has."""
+        """Ask the server which tools it has. Where it does not say, it is asked again."""
         assert live.client is not None  # it is connected
-        live.stale = False
-        live.definitions = await listed(live.client, self.name, redactor_for(self.server, self._secret))
-        live.listed = asyncio.get_running_loop().time()
+        live.stale, told = False, False
+        try:
+            live.definitions = await listed(live.client, self.name, redactor_for(self.server, self._secret))
+            live.listed, told = asyncio.get_running_loop().time(), True
+        finally:
+            live.stale = live.stale or not told
 
     async def _started(self) -> Live:
         self._live = live = Live(Watch())
@@ -206,7 +209,7 @@ class McpConnection:
         finally:
             ready.cancel()
             if not live.ready.is_set():
-                live.keeper.cancel()
+                live.leave()
         await asyncio.wait({live.keeper}, timeout=CLOSING)
         if isinstance(live.error, DefinitionError | ToolError):
             raise ToolError(f"the MCP server {self.name} cannot be used: {live.error}")

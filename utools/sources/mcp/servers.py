@@ -111,7 +111,8 @@ class McpServers(Foreign):
 
     def _execute(self, name: str, server: McpServer, approved: Definition) -> Execute:
         async def execute(args: Args, context: ToolContext) -> ToolResult:
-            seconds = min(server.timeout, context.deadline_s or server.timeout)
+            within = context.deadline_s
+            seconds = min(server.timeout, within or server.timeout)
             loop, clean = asyncio.get_running_loop(), redactor_of(server.env)
 
             def progress(done: float, total: float | None, message: str | None) -> None:
@@ -121,7 +122,9 @@ class McpServers(Foreign):
 
             async def call() -> ToolResult:
                 """A large answer is read there too, so that the caller's loop does not wait for it."""
-                result = result_of(await self._of(name).call(approved, args, seconds=seconds, progress=progress))
+                connection = self._of(name)
+                answer = await connection.call(approved, args, seconds=seconds, within=within, progress=progress)
+                result = result_of(answer)
                 error = None if result.error is None else clean.text(result.error)
                 return replace(result, output=clean.value(result.output), error=error)
 
