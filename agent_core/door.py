@@ -33,6 +33,8 @@ TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
 WAITS = 0.9
 """How much of a call's time may pass while it waits for its tool's rate limit: it must still end in time."""
+WAITED = 0.05
+"""Seconds before a call that are not worth telling it."""
 MOST_TOKENS = 2**40
 DEEPEST = 8
 """How many runs may be nested in one another."""
@@ -182,14 +184,15 @@ class Door:
         config = filled(call.config, call.fills, context.secret)
         if told := await self._turn(call, begun):
             return ToolResult(False, error=told)
-        result = await self.registry.execute(call.tool, config, context, validated=validated)
+        execute = partial(self.registry.execute, call.tool, config, validated=validated)
+        result = await execute(_with_time_left(context, begun))
         for attempt in range(TRANSIENT_RETRIES):
             if op.doubtful or not result.metadata.get("transient"):
                 break
             await asyncio.sleep(BACKOFF * 2**attempt)
             if await self._turn(call, begun):
                 break
-            result = await self.registry.execute(call.tool, config, context, validated=validated)
+            result = await execute(_with_time_left(context, begun))
         return result
 
     async def _turn(self, call: ToolCall, begun: float) -> str | None:
@@ -247,6 +250,14 @@ class TooLate(Exception):
 
 class CancelledItself(Exception):
     """What was begun raised a cancellation that nobody had asked for."""
+
+
+def _with_time_left(context: ToolContext, begun: float) -> ToolContext:
+    """The context of an attempt: what has been waited for before it is no longer its time."""
+    waited = perf_counter() - begun
+    if context.deadline_s is None or waited < WAITED:
+        return context
+    return replace(context, deadline_s=max(0.0, context.deadline_s - waited))
 
 
 async def _bounded(work: Coroutine[Any, Any, Result], seconds: float | None) -> Result:

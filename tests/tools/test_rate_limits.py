@@ -203,6 +203,12 @@ async def test_call_waits_within_its_time_and_counts_once() -> None:
     assert all(step["elapsed_ms"] >= 50 for step in output.trace[:2])
 
 
+async def test_call_that_has_waited_knows_how_much_time_is_left() -> None:
+    look = Look(SharedCalls(Scripted(0.5)))
+    await run(look, config("1/s", single_call_timeout=10), ASK, DONE)
+    assert 0 < (look[0].deadline_s or 0) <= 9.5
+
+
 async def test_wait_that_leaves_no_time_for_the_call_is_not_begun() -> None:
     look = Look(SharedCalls(Scripted(9.5)), effect="write")
     settings = config("1/min", single_call_timeout=10)
