@@ -531,11 +531,18 @@ async def test_no_cut_of_the_models_choice_shows_a_part_of_a_secret(tmp_path: Pa
     assert told == "password: [redacted:TOKEN]\n"
 
 
-async def test_what_a_tool_cuts_short_shows_no_part_of_a_secret() -> None:
-    calls = Calls(lambda args, context: ToolResult(False, error=f"it said {SECRET[:-2]}"))
-    secrets = Secrets(["TOKEN"], env={"TOKEN": SECRET})
-    output = await run_agent(CONFIG, registry=calls.registry, model=ScriptedModel([action(), final()]), secrets=secrets)
-    assert output.trace[0]["error"] == "it said [redacted:TOKEN]"
+CUT_SHORT = f"it said {SECRET[:-2]}"
+
+
+@pytest.mark.parametrize(
+    "result", [ToolResult(False, error=CUT_SHORT), ToolResult(output=CUT_SHORT)], ids=["error", "result"]
+)
+async def test_what_a_tool_cuts_short_shows_no_part_of_a_secret(result: ToolResult) -> None:
+    journal, model = MemoryJournal(), ScriptedModel([action(), final()])
+    calls, secrets = Calls(lambda args, context: result), Secrets(["TOKEN"], env={"TOKEN": SECRET})
+    output = await run_agent(CONFIG, registry=calls.registry, model=model, secrets=secrets, journal=journal)
+    assert (output.trace[0]["error"] or output.trace[0]["observation"]) == "it said [redacted:TOKEN]"
+    assert SECRET[:-2] not in str([row.data for rows in journal.load(output.run_id).values() for row in rows])
 
 
 async def test_a_secret_that_is_not_allowed_is_a_tool_error() -> None:
