@@ -5,12 +5,12 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from agent_core.config import AgentConfig, AllowedTool
+from agent_core.effects import Json
 from agent_core.errors import DefinitionError
-from agent_core.loop.effects import Json
 from agent_core.loop.judge import apart_from
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
-from utools.schema import Narrowing, author_keys, visible
+from utools.schema.config_schema import Narrowing, author_keys, visible
 from utools.tool import Tool
 
 

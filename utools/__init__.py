@@ -2,8 +2,8 @@
 
 from utools.defaults import default_registry
 from utools.errors import DefinitionError, ToolError
-from utools.faults import Fault
 from utools.registry import ToolRegistry
+from utools.schema.faults import Fault
 from utools.tool import Tool, ToolContext, ToolResult, tool
 
 __all__ = [

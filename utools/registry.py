@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from utools.calls.shared import SharedCalls
 from utools.errors import DefinitionError, ToolError, UnknownTool
-from utools.faults import Fault
 from utools.jsonvalue import NotJson, as_json
-from utools.schema import ConfigSchema, author_keys, visible
+from utools.schema.config_schema import ConfigSchema, author_keys, visible
+from utools.schema.faults import Fault
 from utools.threads import DaemonThreads
 from utools.tool import Args, Tool, ToolContext, ToolResult, is_async
 
@@ -110,7 +110,7 @@ class ToolRegistry:
             raise
         except BaseException as error:  # the edge to foreign code: no mistake in a tool may end the run
             from utools.failed_at import failed_at
-            from utools.guards.scrub import scrubbed
+            from utools.secrets.scrub import scrubbed
 
             transient = isinstance(error, TimeoutError | ConnectionError)
             if not transient:
@@ -166,7 +166,7 @@ def _told(faults: list[Fault]) -> str:
 
 def _for_the_model(words: object) -> str:
     """What a tool says of its failure, without what a host keeps to itself."""
-    from utools.guards.scrub import scrubbed_words
+    from utools.secrets.scrub import scrubbed_words
 
     return scrubbed_words(str(words), os.environ)
 

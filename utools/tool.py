@@ -176,7 +176,7 @@ def tool(
     """
 
     def made(function: Callable[..., Any]) -> Tool:
-        from utools.typed import from_function  # brings pydantic, which a hand-written Tool does without
+        from utools.function_tool import from_function  # brings pydantic, which a hand-written Tool does without
 
         return from_function(function, code=code, description=description, **options)
 

@@ -11,11 +11,11 @@ from time import sleep
 from typing import Final
 
 from agent_core.errors import JournalError
-from agent_core.journal import lines
+from agent_core.journal import jsonl_format as lines
 from agent_core.journal.record import Row, Tape, by_path
-from agent_core.journal.slots import End, claims, fresh
-from agent_core.journal.trouble import PATIENCE_S, why
-from utools.guards.host_files import keep_store
+from agent_core.journal.rows_to_append import End, claims, fresh
+from agent_core.journal.storage_errors import PATIENCE_S, why
+from utools.files.protected_paths import keep_store
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 PAUSE_S: Final = 0.001

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from threading import Lock
 
 from agent_core.journal.record import Row, Tape
-from agent_core.journal.slots import End, claims, fresh
+from agent_core.journal.rows_to_append import End, claims, fresh
 
 
 class MemoryJournal:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_core.effects import CallModel, Classify, Json, ToolCall
 from agent_core.journal.record import Record, Row, chained
-from agent_core.loop.effects import CallModel, Classify, Json, ToolCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 
 import orjson
 
-from agent_core.loop.json_text import snug
+from agent_core.protocol.strict_json import snug
 
 FORMAT: Final = 1
 Kind = Literal[

@@ -8,12 +8,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_core.errors import Divergence
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
-from agent_core.journal.record import Record, Row, attempt, child, item, within
-from agent_core.journal.strand import Run, Strand
-from agent_core.journal.waiting import DIED, doubt, resolved, settled, shown, wait
-from agent_core.loop.effects import (
+from agent_core.effects import (
     CallModel,
     CallTools,
     Cancelled,
@@ -35,6 +30,11 @@ from agent_core.loop.effects import (
     answer_from,
     answer_record,
 )
+from agent_core.errors import Divergence
+from agent_core.journal.approvals import DIED, doubt, resolved, settled, shown, wait
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
+from agent_core.journal.record import Record, Row, attempt, child, item, within
+from agent_core.journal.strand import Run, Strand
 
 # ── whole runs ───────────────────────────────────────────────────────────────────────────────────
 

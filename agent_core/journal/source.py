@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_core.errors import JournalError
-from agent_core.journal import lines
+from agent_core.journal import jsonl_format as lines
 from agent_core.journal.jsonl import JsonlJournal, read_file
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.sqlite import SqliteJournal, is_database

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row, Tape, by_path
-from agent_core.journal.slots import End, claims, fresh
-from agent_core.journal.trouble import PATIENCE_S, code, why
-from utools.guards.host_files import keep_store
+from agent_core.journal.rows_to_append import End, claims, fresh
+from agent_core.journal.storage_errors import PATIENCE_S, code, why
+from utools.files.protected_paths import keep_store
 
 LAYOUT: Final = 1
 _CREATE: Final = """

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agent_core.effects import Json, Loop
 from agent_core.errors import Divergence
 from agent_core.journal.operations import Slot
 from agent_core.journal.record import Record, Row, Tape, chained, closing, encode, genesis, run_head, within
-from agent_core.loop.effects import Json, Loop
 
 Loops = Mapping[str, Callable[[Record], Loop]]
 """The loops that can be run, by the name that `run_started` gives."""

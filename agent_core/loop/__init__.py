@@ -1,1 +1,1 @@
-"""The pure loop: it asks, is told, and decides."""
+"""The loop of an agent run: it asks, reads, judges and decides. Pure."""

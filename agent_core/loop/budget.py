@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.loop.effects import Did, Failed, FinishReason, Json, Said
+from agent_core.effects import Did, Failed, FinishReason, Json, Said
 
 
 @dataclass(frozen=True, slots=True)

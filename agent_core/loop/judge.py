@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import orjson
 
-from agent_core.loop.clip import clip
-from agent_core.loop.effects import FinishReason, Json
+from agent_core.effects import FinishReason, Json
 from agent_core.loop.provenance import untrusted
-from utools.faults import Fault
-from utools.schema import ConfigSchema, Narrowing
-from utools.schema_shape import escaped
+from agent_core.protocol.clip import clip
+from utools.schema.config_schema import ConfigSchema, Narrowing
+from utools.schema.faults import Fault
+from utools.schema.shape import escaped
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What goes to a model beside the messages, as it is at one step of a run. Pure."""
 
-from agent_core.loop.effects import Json
+from agent_core.effects import Json
 
 OWN_ENDPOINT = ("base_url", "api_key_env")
 """What belongs to the config's model, and to none that stands in for it."""

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import orjson
 
-from agent_core.loop.effects import Did, FinishReason, Json
+from agent_core.effects import Did, FinishReason, Json
 
 MESSAGES: dict[str, str] = {
     "max_steps": "the model still asked for a tool in the last allowed step",

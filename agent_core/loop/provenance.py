@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from agent_core.loop.effects import Json
+from agent_core.effects import Json
 
 _WORD = r"[\w@+\-\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _JOINED = _WORD.replace("@", ".@")

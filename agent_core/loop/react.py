@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent_core.loop.effects import (
+from agent_core.effects import (
     CallTools,
     Cancelled,
     Classify,
@@ -28,8 +28,8 @@ from agent_core.loop.effects import (
 )
 from agent_core.loop.judge import Verdict, effect_of
 from agent_core.loop.outcome import AgentOutcome
-from agent_core.loop.protocol import Action, Final, ProtocolError
-from agent_core.loop.turn import Turn
+from agent_core.loop.run_state import Turn
+from agent_core.protocol.parse import Action, Final, ProtocolError
 
 Step = Generator[Effect, Any, AgentOutcome | None]
 Judged = list[tuple[ToolCall, Verdict]]

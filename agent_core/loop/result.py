@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agent_core.loop.effects import Did, Failed, FinishReason, Result, ToolReply
+from agent_core.effects import Did, Failed, FinishReason, Result, ToolReply
 from agent_core.loop.judge import Verdict
 
 

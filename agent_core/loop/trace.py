@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from agent_core.loop.clip import clip, clip_args
-from agent_core.loop.effects import Json
+from agent_core.effects import Json
+from agent_core.protocol.clip import clip, clip_args
 
 
 @dataclass(slots=True)

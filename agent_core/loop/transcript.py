@@ -5,11 +5,11 @@ from hashlib import sha256
 
 import orjson
 
-from agent_core.loop.clip import clip
-from agent_core.loop.dialect import Entry
-from agent_core.loop.effects import Json
-from agent_core.loop.json_text import snug
-from agent_core.loop.tokens import estimate
+from agent_core.effects import Json
+from agent_core.protocol.clip import clip
+from agent_core.protocol.dialect import Entry
+from agent_core.protocol.strict_json import snug
+from agent_core.protocol.tokens import estimate
 
 SHORTENED = 80
 PER_MESSAGE = 4

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from agent_core.errors import DefinitionError
 from agent_core.models.client import ModelClient, ModelInfo
 from agent_core.models.gguf import context_length
-from agent_core.models.prices import cost
+from agent_core.models.openai.prices import cost
+from agent_core.models.openai.vendors import VENDORS, Vendor, info_of, is_own, own_url, plain
 from agent_core.models.scripted import ScriptedModel
-from agent_core.models.vendors import VENDORS, Vendor, info_of, is_own, own_url, plain
 
 if TYPE_CHECKING:
     from agent_core.journal.record import Tape
@@ -54,7 +54,7 @@ class Providers:
         elif provider in OFFLINE:
             self._offline(provider, name)
         else:
-            from agent_core.models.openai_compatible import OpenAICompatible
+            from agent_core.models.openai.client import OpenAICompatible
 
             url, _ = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
             OpenAICompatible(name, base_url=url, api_key=None)
@@ -94,7 +94,7 @@ class Providers:
     def _make(self, provider: str, name: str, base_url: str, api_key_env: str) -> ModelClient:
         if provider in OFFLINE:
             return self._offline(provider, name)
-        from agent_core.models.openai_compatible import OpenAICompatible
+        from agent_core.models.openai.client import OpenAICompatible
 
         url, names = self._endpoint(provider, base_url, api_key_env)
         key = next(filter(None, map(os.environ.get, names)), None)
@@ -147,7 +147,7 @@ def create_model(model: str, *, base_url: str | None = None, api_key: str | None
     """A client for `provider:name`; with `api_key`, that key is sent to `base_url`, which the caller vouches for."""
     if api_key is None:
         return Providers()(model, {"base_url": base_url})
-    from agent_core.models.openai_compatible import OpenAICompatible
+    from agent_core.models.openai.client import OpenAICompatible
 
     provider, colon, name = model.partition(":")
     if not colon or provider not in VENDORS:

@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from agent_core.effects import Failed, Json, Said, answer_from
 from agent_core.errors import DefinitionError, JournalError
 from agent_core.journal.record import Row
 from agent_core.journal.source import load
-from agent_core.loop.effects import Failed, Json, Said, answer_from
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
 
 Tape = Mapping[str, Sequence[Row]]

@@ -52,8 +52,8 @@ def built_in(language: str, name: str, protocol: str = "json") -> str:
 def _own(name: str, value: str, base: Path | None) -> str:
     if not re.fullmatch(r"[^\n$]+\.(md|txt)", value):
         return value
-    from utools.guards.host_files import keep
-    from utools.guards.sandbox import Sandbox
+    from utools.files.protected_paths import keep
+    from utools.files.sandbox import Sandbox
 
     keep((base or Path()) / value)
     try:

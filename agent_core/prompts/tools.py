@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.loop.effects import Json
+from agent_core.effects import Json
 
 
 def tool_definitions(tools: Mapping[str, Json]) -> str:

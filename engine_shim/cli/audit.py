@@ -9,23 +9,23 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_core.audit.replay import Replay
+from agent_core.audit.replay import replay as replay_run
+from agent_core.audit.signature import keys_of_host
+from agent_core.audit.verify import verify as verify_run
+from agent_core.audit.whatif import VARIABLE
 from agent_core.config import read_config
 from agent_core.errors import DefinitionError
 from agent_core.journal.chain import checked
-from agent_core.journal.seal import keys_of_host
 from agent_core.journal.source import load
-from agent_core.journal.verify import verify as verify_run
-from agent_core.replayer import Replay
-from agent_core.replayer import replay as replay_run
-from agent_core.whatif import VARIABLE
 from engine_shim.cli import output
-from engine_shim.cli.moments import moment
 from engine_shim.cli.replays import replay_all
 from engine_shim.cli.run import AsJson, Store
+from engine_shim.cli.timespec import moment
 from engine_shim.errors import RunNotFound
-from engine_shim.runs.runner import LOOPS
+from engine_shim.runs.engine import LOOPS
 from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
-from utools.sources.document import read_document
+from utools.document import read_document
 
 Run = Annotated[str, typer.Argument(metavar="RUN|FILE", help="A run's id in the store, or a journal file.")]
 

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from agent_core.run_id import new_run_id
+from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.host import engine_of
 from engine_shim.cli.live import drive, interrupted, report
 from engine_shim.cli.output import Options
 from engine_shim.cli.run import AsJson, Config, Store, place_of
-from engine_shim.runs.runner import Engine
+from engine_shim.runs.engine import Engine
 
 RunId = Annotated[str, typer.Argument(metavar="RUN")]
 

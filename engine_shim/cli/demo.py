@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-from agent_core.journal.verify import verify
-from agent_core.replayer import replay
-from agent_core.run_id import new_run_id
+from agent_core.audit.replay import replay
+from agent_core.audit.verify import verify
+from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.audit import replayed
 from engine_shim.cli.live import drive
 from engine_shim.cli.output import Options
 from engine_shim.cli.run import AsJson, Store, with_model
-from engine_shim.graph.definition import Workflow, load_workflow
+from engine_shim.definition.model import Workflow, load_workflow
+from engine_shim.runs.engine import LOOPS, Engine
 from engine_shim.runs.result import RunResult
-from engine_shim.runs.runner import LOOPS, Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.context.store_sqlite import SqliteContextStore
 from utools.defaults import default_registry

@@ -8,16 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from agent_core.errors import DefinitionError
-from agent_core.node import CODE as AGENT
-from agent_core.prepare import prepare_agent
+from agent_core.run.node import CODE as AGENT
+from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
 from engine_shim.cli.host import HostConfig, foreign_of, host_config, registry_of
 from engine_shim.cli.run import AsJson, Config, Flow
-from engine_shim.graph.definition import Definition, load_workflow
-from engine_shim.graph.problem import Problem, problems_in
-from engine_shim.graph.validate import known_config
-from engine_shim.graph.validate import validate as find_problems
-from engine_shim.graph.warnings import warnings
+from engine_shim.definition.errors import Problem, problems_in
+from engine_shim.definition.model import Definition, load_workflow
+from engine_shim.definition.validate import known_config
+from engine_shim.definition.validate import validate as find_problems
+from engine_shim.definition.warnings import warnings
 from engine_shim.runs.models import HostModels
 from utools.tool import Tool
 

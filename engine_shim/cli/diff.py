@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from agent_core.diff import Diff, Parting
-from agent_core.diff import diff as diff_runs
+from agent_core.audit.diff import Diff, Parting
+from agent_core.audit.diff import diff as diff_runs
+from agent_core.audit.stats import Tally
 from agent_core.journal.chain import checked
 from agent_core.journal.record import Tape
 from agent_core.journal.source import load
-from agent_core.journal.tally import Tally
 from engine_shim.cli import output
 from engine_shim.cli.audit import source_of, told
 from engine_shim.cli.run import AsJson, Store

@@ -10,16 +10,16 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from agent_core.errors import DefinitionError
 from agent_core.models.providers import Providers
-from agent_core.secrets import Secrets
-from agent_core.summary import Summarise, summariser
-from engine_shim.graph.problem import Faulty, Place, Problem, problems_in, problems_of, refuse
+from agent_core.models.summary import Summarise, summariser
+from agent_core.run.secrets import Secrets
+from engine_shim.definition.errors import Faulty, Place, Problem, problems_in, problems_of, refuse
+from engine_shim.runs.engine import Engine
 from engine_shim.runs.prepare import with_runs
-from engine_shim.runs.runner import Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.defaults import host_registry
-from utools.guards.host_files import keep, keep_all
+from utools.document import read_document
+from utools.files.protected_paths import keep, keep_all
 from utools.registry import ToolRegistry
-from utools.sources.document import read_document
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServer, McpServers
 from utools.sources.openapi import OpenApi, openapi_tools

@@ -9,13 +9,13 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from agent_core.events import Event
+from agent_core.run.events import Event
 from engine_shim.cli import output
 from engine_shim.cli.output import Options
 from engine_shim.cli.view import View
-from engine_shim.graph.definition import Workflow
+from engine_shim.definition.model import Workflow
+from engine_shim.runs.engine import Engine
 from engine_shim.runs.result import RunResult
-from engine_shim.runs.runner import Engine
 
 Work = Callable[[Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
 

@@ -12,8 +12,8 @@ from engine_shim.cli.demo import demo
 from engine_shim.cli.diff import diff
 from engine_shim.cli.eval import evaluate
 from engine_shim.cli.retention import retention
+from engine_shim.definition.errors import told
 from engine_shim.errors import EngineError, RunBusy, RunNotFound
-from engine_shim.graph.problem import told
 from utools.errors import UnknownTool
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)

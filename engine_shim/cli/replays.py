@@ -7,16 +7,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from agent_core.audit.replay import Replay
+from agent_core.audit.replay import replay as replay_run
+from agent_core.audit.signature import parted
 from agent_core.errors import Damaged, DefinitionError
 from agent_core.journal.chain import complete
 from agent_core.journal.record import Tape
-from agent_core.journal.seal import parted
 from agent_core.journal.store import Journal
-from agent_core.replayer import Replay
-from agent_core.replayer import replay as replay_run
 from engine_shim.cli import output
-from engine_shim.cli.moments import recorded
-from engine_shim.runs.runner import LOOPS
+from engine_shim.cli.timespec import recorded
+from engine_shim.runs.engine import LOOPS
 from engine_shim.runs.store import SqliteRunStore
 
 _FINE: Final = {"identical", "unfinished"}

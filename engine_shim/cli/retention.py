@@ -8,8 +8,8 @@ import typer
 
 from engine_shim.cli import output
 from engine_shim.cli.audit import as_data, as_line
-from engine_shim.cli.moments import age, recorded
 from engine_shim.cli.run import AsJson, Store
+from engine_shim.cli.timespec import age, recorded
 from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
 
 FINISHED: Final = ("completed", "failed", "cancelled")

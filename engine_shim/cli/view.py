@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from agent_core.events import Event
 from agent_core.journal.record import name_of, within
-from agent_core.node import CODE as AGENT
-from engine_shim.graph.definition import Workflow
+from agent_core.run.events import Event
+from agent_core.run.node import CODE as AGENT
+from engine_shim.definition.model import Workflow
 
 WIDTH = 110
 """How long a line may be where there is no terminal to tell."""

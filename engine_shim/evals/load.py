@@ -7,11 +7,11 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from agent_core.errors import DefinitionError
+from engine_shim.definition.errors import Faulty, Place, Problem, problems_of, refuse
 from engine_shim.evals.cases import Answer, Call, Case, CaseFile, Document, Forbidden, World
 from engine_shim.evals.world import registry_of
-from engine_shim.graph.problem import Faulty, Place, Problem, problems_of, refuse
-from utools.faults import hint
-from utools.sources.document import read_document
+from utools.document import read_document
+from utools.schema.faults import hint
 
 
 def load_cases(path: Path) -> CaseFile:

@@ -9,10 +9,10 @@ from typing import Any
 from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.store import Journal
 from agent_core.models.client import Completion, Delta, ModelClient, ModelInfo, Question
-from agent_core.node import run_agent
-from agent_core.prepare import prepare_agent
-from agent_core.run_id import new_run_id
-from agent_core.secrets import Secrets
+from agent_core.run.node import run_agent
+from agent_core.run.prepare import prepare_agent
+from agent_core.run.run_id import new_run_id
+from agent_core.run.secrets import Secrets
 from engine_shim.evals.cases import Case, World
 from engine_shim.evals.score import Scored, score
 from engine_shim.evals.world import registry_of

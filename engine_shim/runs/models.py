@@ -7,10 +7,10 @@ from typing import Any
 from agent_core.journal.record import Tape
 from agent_core.models.client import Known, ModelClient, Models
 from agent_core.models.providers import Providers
+from engine_shim.definition.errors import Problem, told
+from engine_shim.definition.model import Workflow
+from engine_shim.definition.model_refs import asked
 from engine_shim.errors import DefinitionError
-from engine_shim.graph.asked import asked
-from engine_shim.graph.definition import Workflow
-from engine_shim.graph.problem import Problem, told
 
 
 class HostModels:

@@ -4,21 +4,21 @@ import os
 from pathlib import Path
 from typing import Any
 
-from agent_core.door import now
+from agent_core.effects import Json
 from agent_core.journal.record import FORMAT
-from agent_core.loop.effects import Json
 from agent_core.models.client import Known, ModelClient
-from agent_core.node import CODE as AGENT
-from agent_core.node import agent_preparer, agent_tool
 from agent_core.policy import effect_as_data
-from agent_core.prepare import Prepare, own_version
-from agent_core.secrets import Secrets
+from agent_core.run.executor import now
+from agent_core.run.node import CODE as AGENT
+from agent_core.run.node import agent_preparer, agent_tool
+from agent_core.run.prepare import Prepare, own_version
+from agent_core.run.secrets import Secrets
+from engine_shim.definition.inputs import external_of
+from engine_shim.definition.invoke import CODE as INVOKE
+from engine_shim.definition.invoke import invoke_tool, invoked
+from engine_shim.definition.model import Definition, Workflow, load_workflow
+from engine_shim.definition.validate import check
 from engine_shim.errors import DefinitionError
-from engine_shim.graph.definition import Definition, Workflow, load_workflow
-from engine_shim.graph.inputs import external_of
-from engine_shim.graph.invoke import CODE as INVOKE
-from engine_shim.graph.invoke import invoke_tool, invoked
-from engine_shim.graph.validate import check
 from utools.errors import ToolError
 from utools.registry import ToolRegistry
 

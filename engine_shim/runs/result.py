@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.loop.effects import Json
+from agent_core.effects import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
-from engine_shim.runs.claims import Claims, MemoryClaims, SqliteClaims
 from engine_shim.runs.database import Database
+from engine_shim.runs.leases import Claims, MemoryClaims, SqliteClaims
 
 _TABLE = """CREATE TABLE IF NOT EXISTS workflow_runs (
     run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, status TEXT NOT NULL,

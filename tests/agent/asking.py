@@ -8,8 +8,8 @@ import pytest
 from loopback import Loopback, Reply, serving
 
 from agent_core.models import Completion, ModelError, Question
-from agent_core.models.connections import Transport
-from agent_core.models.openai_compatible import OpenAICompatible
+from agent_core.models.openai.client import OpenAICompatible
+from agent_core.models.openai.connections import Transport
 
 transport: Transport | None = None
 """With which the endpoints are asked; see the fixture `each_transport`."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.loop.effects import (
+from agent_core.effects import (
     CallModel,
     CallTools,
     Cancelled,
@@ -20,8 +20,8 @@ from agent_core.loop.effects import (
 )
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.loop.react import react
-from agent_core.loop.tools_dialect import function_name
-from agent_core.prepare import prepare_agent
+from agent_core.protocol.tools_dialect import function_name
+from agent_core.run.prepare import prepare_agent
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 

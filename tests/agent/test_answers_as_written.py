@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core import MemoryJournal, run_agent
-from agent_core.answer_stream import AnswerStream
 from agent_core.models import Completion, Delta, ModelInfo, Question, ScriptedModel
-from agent_core.secrets import Secrets
+from agent_core.run.answer_stream import AnswerStream
+from agent_core.run.secrets import Secrets
 from utools import Tool, ToolRegistry
-from utools.guards.redaction import Redactor
+from utools.secrets.redaction import Redactor
 
 SECRET = "sesame-open-2026"
 CONFIG = {"model": "m", "max_steps": 5, "allowed_tools": ["look"], "prompt": "Go."}

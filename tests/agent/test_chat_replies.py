@@ -11,7 +11,7 @@ from asking import KEY, SCHEMA, answered, failed
 from loopback import chat, events, http, piece
 
 from agent_core.models import Completion
-from agent_core.models.chat_reply import Answer, Refusal, read
+from agent_core.models.openai.response import Answer, Refusal, read
 
 pytestmark = pytest.mark.usefixtures("each_transport")
 

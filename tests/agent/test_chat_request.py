@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.models import Question
-from agent_core.models.chat_reply import Refusal
-from agent_core.models.chat_request import request_body, teaches, toned_down, without_keywords
-from agent_core.models.habits import Habits, learnt
-from agent_core.models.stream_request import known, less_streamed, wants_stream
-from agent_core.models.vendors import VENDORS
+from agent_core.models.openai.capabilities import Habits, learnt
+from agent_core.models.openai.request import request_body, teaches, toned_down, without_keywords
+from agent_core.models.openai.response import Refusal
+from agent_core.models.openai.stream_request import known, less_streamed, wants_stream
+from agent_core.models.openai.vendors import VENDORS
 
 SCHEMA = {"type": "object", "properties": {"const": {"const": 1}}, "additionalProperties": False}
 TOOL = {"type": "function", "function": {"name": "look_up", "description": "Look it up.", "parameters": SCHEMA}}

@@ -7,9 +7,9 @@ import pytest
 from by_hand import Q, action, final
 
 from agent_core import MemoryJournal, run_agent
-from agent_core.diff import Diff, diff
+from agent_core.audit.diff import Diff, diff
+from agent_core.audit.signature import STRAND, VARIABLE
 from agent_core.journal.record import Record, Row, Tape, chained, genesis
-from agent_core.journal.seal import STRAND, VARIABLE
 from agent_core.models import ScriptedModel
 from utools import Tool, ToolRegistry
 from utools.tool import ToolContext

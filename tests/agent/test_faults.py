@@ -32,7 +32,9 @@ from loopback import (
 )
 
 from agent_core import AgentOutput, MemoryJournal, run_agent
-from agent_core.models.wire import LARGEST  # with the SDK, which takes longer to load than the calls below may take
+from agent_core.models.openai.transport import (
+    LARGEST,  # with the SDK, which takes longer to load than the calls below may take
+)
 from utools import ToolRegistry, tool
 
 pytestmark = pytest.mark.usefixtures("each_transport")

@@ -19,7 +19,7 @@ from agent_core import Approve, Deny, Edit, Fail, MemoryJournal, Retry, Skip, re
 from agent_core.errors import DecisionError
 from agent_core.journal.record import Row
 from agent_core.models.client import Completion, ModelError, ModelInfo, Question
-from agent_core.node import agent_tool
+from agent_core.run.node import agent_tool
 from utools import Tool, ToolRegistry, ToolResult
 from utools.context.turns import last_turn
 from utools.errors import ToolError

@@ -8,7 +8,7 @@ import pytest
 from record_transcripts import CASES, TRANSCRIPTS, told
 
 from agent_core import JournalError, JsonlJournal, replay, verify
-from agent_core.journal import lines
+from agent_core.journal import jsonl_format as lines
 from agent_core.journal.record import FORMAT, Row, chained, genesis
 
 FILES = sorted(TRANSCRIPTS.glob("*.jsonl"))

@@ -4,8 +4,8 @@ import tracemalloc
 from collections.abc import Callable
 
 from agent_core.journal.record import chained
-from agent_core.loop.dialect import Entry
 from agent_core.loop.transcript import Transcript
+from agent_core.protocol.dialect import Entry
 
 
 def room(make: Callable[[], object]) -> int:

@@ -19,8 +19,8 @@ from loopback import Reply, chat, half, hang_up, http, serving, silence
 from agent_core import MemoryJournal, run_agent
 from agent_core.errors import DefinitionError
 from agent_core.models import Completion, ModelError
-from agent_core.models.openai_compatible import OpenAICompatible
-from agent_core.models.wire import Wire
+from agent_core.models.openai.client import OpenAICompatible
+from agent_core.models.openai.transport import Wire
 from utools import ToolRegistry, tool
 
 pytestmark = pytest.mark.usefixtures("each_transport")
@@ -434,7 +434,7 @@ def test_a_client_that_nobody_closes_is_closed_with_its_event_loop(kept: bool, e
 
 def test_making_a_client_imports_neither_sdk_nor_http() -> None:
     code = (
-        "import sys; from agent_core.models.openai_compatible import OpenAICompatible as C;"
+        "import sys; from agent_core.models.openai.client import OpenAICompatible as C;"
         "C('m', base_url='https://h/v1', api_key='k');"
         "print(sorted({'openai', 'httpx2', 'anyio', 'aiohttp'} & set(sys.modules)))"
     )

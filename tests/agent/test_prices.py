@@ -10,9 +10,9 @@ import pytest
 from loopback import chat, serving
 
 from agent_core.models import Question
-from agent_core.models.openai_compatible import OpenAICompatible
-from agent_core.models.prices import context_window, cost
-from agent_core.models.vendors import VENDORS, Vendor
+from agent_core.models.openai.client import OpenAICompatible
+from agent_core.models.openai.prices import context_window, cost
+from agent_core.models.openai.vendors import VENDORS, Vendor
 
 genai_prices = pytest.importorskip("genai_prices")
 
@@ -77,7 +77,7 @@ def test_prices_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_the_price_list_nothing_has_a_cost() -> None:
     code = (
         "import sys; sys.modules['genai_prices'] = None\n"
-        "from agent_core.models.prices import context_window, cost\n"
+        "from agent_core.models.openai.prices import context_window, cost\n"
         "print(cost('openai', 'gpt-4o-mini', 1, 0, 1), context_window('openai', 'gpt-4o-mini'))"
     )
     root = Path(__file__).parents[2]

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from agent_core import Action, Final, parse
-from agent_core.loop.prose import Prose
 from agent_core.prompts.render import LIMITS, NAMES, built_in, render, templates
 from agent_core.prompts.tools import tool_definitions
+from agent_core.protocol.feedback import Prose
 
 SIGNATURES: list[tuple[dict[str, Any], str]] = [
     ({"type": "object", "properties": {}}, "{}"),

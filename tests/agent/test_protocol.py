@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.loop.protocol import Action, Final, Plan, PlanStep, ProtocolError, parse, render
+from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError, parse, render
 
 ACTION = '{"type":"action","tool":"search","args":{"query":"rain"}}'
 FINAL = '{"type":"final","answer":"It rains."}'

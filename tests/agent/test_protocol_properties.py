@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.loop import json_text
-from agent_core.loop.protocol import Action, Final, Plan, ProtocolError, parse, render
+from agent_core.protocol import strict_json as json_text
+from agent_core.protocol.parse import Action, Final, Plan, ProtocolError, parse, render
 
 relaxed = settings(deadline=None, max_examples=250)
 

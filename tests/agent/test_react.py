@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from by_hand import AT, Hand, action, broke, did, final, look, said
 
-from agent_core.loop.effects import Approve, Cancelled, Deny, Edit, Failed, Suspended
+from agent_core.effects import Approve, Cancelled, Deny, Edit, Failed, Suspended
 
 Hands = Callable[..., Hand]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent_core import JsonlJournal, SqliteJournal, run_agent
+from agent_core.effects import Failed, Said, answer_record
 from agent_core.errors import DefinitionError
-from agent_core.loop.effects import Failed, Said, answer_record
 from agent_core.models import Completion, Delta, ModelClient, ModelError, Question, ScriptedModel
 from agent_core.models.providers import Providers
 from agent_core.models.recorded import RecordedModel, answers

@@ -3,11 +3,11 @@
 import pytest
 from by_hand import AT
 
+from agent_core.effects import Cancelled
 from agent_core.journal.operations import Append, Begin, Spec
 from agent_core.journal.record import by_path
 from agent_core.journal.recorder import recorded
 from agent_core.journal.strand import Run
-from agent_core.loop.effects import Cancelled
 from agent_core.loop.react import react
 
 LOOPS = {"agent": react}

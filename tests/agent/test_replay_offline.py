@@ -91,7 +91,7 @@ def write(text):
 """
 
 LIBRARY = """
-from agent_core.replayer import replay
+from agent_core.audit.replay import replay
 seal()
 for path in sys.argv[1:]:
     again = replay(path)
@@ -118,8 +118,8 @@ CONTROLS = {
     "a file made": "seal(); os.open(sys.argv[1] + '.copy', os.O_CREAT | os.O_WRONLY)",
     "a vendor's client": "seal(); import openai",
     "the time": "import time; seal(); time.time()",
-    "the time of the door": "import agent_core.door as door; seal(); door.now()",
-    "a counter of the door": "import agent_core.door as door; seal(); door.perf_counter()",
+    "the time of the door": "import agent_core.run.executor as door; seal(); door.now()",
+    "a counter of the door": "import agent_core.run.executor as door; seal(); door.perf_counter()",
     "chance": "seal(); os.urandom(1)",
 }
 

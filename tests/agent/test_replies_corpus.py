@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from agent_core.loop.protocol import Action, Final, Kind, Plan, ProtocolError, parse
+from agent_core.protocol.parse import Action, Final, Kind, Plan, ProtocolError, parse
 
 CORPUS = Path(__file__).parents[2] / "fixtures" / "replies"
 ENTRIES = [

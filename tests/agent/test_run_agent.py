@@ -27,11 +27,11 @@ from agent_core import (
     run_agent_sync,
     verify,
 )
-from agent_core.journal.decide import decided
+from agent_core.journal.control import decided
 from agent_core.journal.operations import Slot
 from agent_core.journal.record import genesis
 from agent_core.models import Completion, Delta, ModelError, ModelInfo, Question, ScriptedModel
-from agent_core.secrets import Secrets
+from agent_core.run.secrets import Secrets
 from utools import Tool, ToolContext, ToolRegistry, ToolResult, default_registry
 
 CONFIG = {"model": "scripted", "max_steps": 5, "allowed_tools": ["look"], "prompt": "Go."}

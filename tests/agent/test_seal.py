@@ -18,8 +18,8 @@ from agent_core import (
     run_agent,
     verify,
 )
+from agent_core.audit.signature import STRAND, VARIABLE, Keys
 from agent_core.journal.record import Record, Tape, chained, genesis
-from agent_core.journal.seal import STRAND, VARIABLE, Keys
 from agent_core.models import ScriptedModel
 from utools import Tool, ToolRegistry
 

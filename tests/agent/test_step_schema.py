@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from agent_core.loop.protocol import Action, Final, ProtocolError, parse, render
-from agent_core.loop.step_schema import step_schema
+from agent_core.protocol.parse import Action, Final, ProtocolError, parse, render
+from agent_core.protocol.step_schema import step_schema
 
 SEARCH = {
     "type": "object",

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
 
 from agent_core.models import Completion, Delta, ModelError
-from agent_core.models.chat_reply import Answer, Refusal
-from agent_core.models.incoming_reply import StreamedReply
-from agent_core.models.openai_compatible import OpenAICompatible
-from agent_core.models.sse import Events
-from agent_core.models.stream_message import StreamedMessage
+from agent_core.models.openai.client import OpenAICompatible
+from agent_core.models.openai.response import Answer, Refusal
+from agent_core.models.openai.response_reader import StreamedReply
+from agent_core.models.openai.sse import Events
+from agent_core.models.openai.stream_message import StreamedMessage
 
 pytestmark = pytest.mark.usefixtures("each_transport")
 HEAD = Answer(200, {"content-type": "text/event-stream"}, b"")

@@ -10,9 +10,9 @@ import pytest
 from by_hand import AT, Hand, Q, action, broke, calls, did, final, look, said, spoken
 
 from agent_core import Approve, DefinitionError, Deny, Edit, MemoryJournal, Skip, replay, run_agent, verify
-from agent_core.loop.effects import Cancelled, Failed, Suspended
-from agent_core.loop.tools_dialect import function_name
+from agent_core.effects import Cancelled, Failed, Suspended
 from agent_core.models import ScriptedModel
+from agent_core.protocol.tools_dialect import function_name
 from utools import Tool, ToolContext, ToolRegistry
 
 NATIVE: dict[str, Any] = {"protocol": "tools"}

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from agent_core.audit.verify import Verification, verify
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.chain import checked
 from agent_core.journal.jsonl import JsonlJournal
@@ -20,7 +21,6 @@ from agent_core.journal.record import closing as closes
 from agent_core.journal.source import load
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
-from agent_core.journal.verify import Verification, verify
 
 ROOT = "agent"
 CHILD, GRANDCHILD, LEFT, RIGHT = "agent/sub.3", "agent/sub.3/deep.1", "agent/6.0", "agent/6.1"

@@ -30,7 +30,7 @@ from loops import (
     sdk_own_bytes_by_aiohttp,
 )
 
-from agent_core.models.connections import Transport
+from agent_core.models.openai.connections import Transport
 
 FLOOR, BY_AIOHTTP, OWN_BYTES, AS_USUAL = (
     "raw asyncio (the floor)",

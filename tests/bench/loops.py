@@ -14,8 +14,8 @@ import orjson
 
 from agent_core import MemoryJournal, SqliteJournal, run_agent
 from agent_core.journal.store import Journal
-from agent_core.models.connections import Transport
-from agent_core.models.openai_compatible import OpenAICompatible
+from agent_core.models.openai.client import OpenAICompatible
+from agent_core.models.openai.connections import Transport
 from utools import ToolRegistry, tool
 
 Run = Callable[[int], Awaitable[str]]

@@ -17,7 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from agent_core.prepare import prepare_agent
+from agent_core.run.prepare import prepare_agent
 from utools import Tool, ToolRegistry
 
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}

@@ -19,10 +19,10 @@ from matrix_judge import happened_again
 from matrix_workflows import CASES
 from matrix_world import Killer, Ledger
 
-from agent_core.journal.verify import verify
-from agent_core.replayer import replay
+from agent_core.audit.replay import replay
+from agent_core.audit.verify import verify
 from engine_shim import Engine, RunNotFound, RunResult
-from engine_shim.runs.runner import LOOPS
+from engine_shim.runs.engine import LOOPS
 
 FORK = "run-2"
 At = tuple[str, int]

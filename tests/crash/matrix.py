@@ -23,7 +23,7 @@ from matrix_judge import differences, done_again, happened_again, many_keys, too
 from matrix_workflows import CASES, Case
 from matrix_world import Killer, Ledger
 
-from agent_core.loop.effects import Json
+from agent_core.effects import Json
 
 MOST = 30
 """How many points of a workflow are tried where time is short: every third, fifth, … of them."""

@@ -12,15 +12,15 @@ from matrix_compare import answered, folded
 from matrix_workflows import Case
 from matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, deed, registry_of
 
+from agent_core.audit.replay import replay
+from agent_core.audit.signature import parted
+from agent_core.audit.verify import verify
+from agent_core.effects import Decision, Json, Retry, Skip
 from agent_core.journal.record import Tape
-from agent_core.journal.seal import parted
-from agent_core.journal.verify import verify
-from agent_core.loop.effects import Decision, Json, Retry, Skip
 from agent_core.loop.judge import compiled_schema
-from agent_core.replayer import replay
 from engine_shim import Engine, RunNotFound, Workflow, load_workflow
+from engine_shim.runs.engine import LOOPS
 from engine_shim.runs.prepare import ROOT
-from engine_shim.runs.runner import LOOPS
 from engine_shim.runs.store import RunStore
 
 RUN = "run-1"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matrix_compare import timeless
 from matrix_workflows import Case
 
-from agent_core.loop.effects import Json
+from agent_core.effects import Json
 
 
 def differences(told: Json, usual: Json, case: Case) -> list[str]:

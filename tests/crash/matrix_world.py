@@ -13,10 +13,10 @@ from typing import Any
 
 import orjson
 
+from agent_core.effects import Json
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.store import Journal
-from agent_core.loop.effects import Json
 from agent_core.models import Completion, ModelError, ModelInfo, Question
 from engine_shim import SqliteRunStore
 from engine_shim.runs.prepare import with_runs

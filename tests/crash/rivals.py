@@ -23,12 +23,12 @@ from matrix_judge import differences, happened_again, many_keys
 from matrix_workflows import CASES
 from matrix_world import Killer, Ledger
 
+from agent_core.effects import Json
 from agent_core.errors import JournalError
-from agent_core.loop.effects import Json
 from engine_shim import SqliteRunStore
 from engine_shim.errors import RunBusy
-from engine_shim.runs.claims import MemoryClaims
 from engine_shim.runs.driver import TTL
+from engine_shim.runs.leases import MemoryClaims
 
 PATIENCE_S, GLANCE_S = 60.0, 0.002
 

@@ -19,8 +19,8 @@ from matrix_workflows import LONG
 from matrix_world import Ledger
 from rivals import until
 
+from agent_core.effects import Json
 from agent_core.errors import DecisionError
-from agent_core.loop.effects import Json
 from engine_shim import Engine
 from engine_shim.errors import RunBusy
 

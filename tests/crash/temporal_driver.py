@@ -27,18 +27,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from victim import ANY, CHILD, LOOPS, started
 from victim import REPLIES as CHILD_REPLIES
 
-from agent_core.door import Door, now
-from agent_core.errors import AgentCoreError, DecisionError, Lost
-from agent_core.journal.chain import checked
-from agent_core.journal.decide import decided
-from agent_core.journal.jsonl import JsonlJournal
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Slot, Spec
-from agent_core.journal.record import Record, Row, Tape, by_path
-from agent_core.journal.recorder import Ended, recorded
-from agent_core.journal.sqlite import SqliteJournal
-from agent_core.journal.store import Journal
-from agent_core.journal.strand import Run
-from agent_core.loop.effects import (
+from agent_core.effects import (
     CallModel,
     Cancelled,
     Classify,
@@ -50,11 +39,22 @@ from agent_core.loop.effects import (
     answer_record,
     decision_from,
 )
+from agent_core.errors import AgentCoreError, DecisionError, Lost
+from agent_core.journal.chain import checked
+from agent_core.journal.control import decided
+from agent_core.journal.jsonl import JsonlJournal
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Slot, Spec
+from agent_core.journal.record import Record, Row, Tape, by_path
+from agent_core.journal.recorder import Ended, recorded
+from agent_core.journal.sqlite import SqliteJournal
+from agent_core.journal.store import Journal
+from agent_core.journal.strand import Run
 from agent_core.models.scripted import ScriptedModel
-from agent_core.node import CODE, agent_preparer, agent_tool
-from agent_core.secrets import Secrets
-from utools.guards.redaction import Redactor
+from agent_core.run.executor import Door, now
+from agent_core.run.node import CODE, agent_preparer, agent_tool
+from agent_core.run.secrets import Secrets
 from utools.registry import ToolRegistry
+from utools.secrets.redaction import Redactor
 from utools.tool import Tool
 
 RUN, ROOT = "run-1", "agent"

@@ -13,7 +13,7 @@ import pytest
 from agent_core import JournalError, JsonlJournal, SqliteJournal, run_agent
 from agent_core.journal.record import FORMAT, chained, genesis
 from agent_core.journal.sqlite import LAYOUT
-from agent_core.journal.trouble import why
+from agent_core.journal.storage_errors import why
 from agent_core.models import ScriptedModel
 from utools import ToolRegistry
 

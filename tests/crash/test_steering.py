@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from loopback import serving, silence
 
-from agent_core.journal.verify import verify
-from agent_core.replayer import replay
+from agent_core.audit.replay import replay
+from agent_core.audit.verify import verify
 from engine_shim import Engine, SqliteRunStore
-from engine_shim.runs.runner import LOOPS
+from engine_shim.runs.engine import LOOPS
 from utools import ToolRegistry
 
 HERE = Path(__file__).parent

@@ -39,14 +39,14 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import Replayer
 
-from agent_core.door import now
-from agent_core.drive import drive
-from agent_core.journal.decide import decided, waiting
+from agent_core.audit.replay import replay
+from agent_core.audit.verify import verify
+from agent_core.effects import Approve, Decision, Retry, Skip, ToolCall, decision_record
+from agent_core.journal.control import decided, waiting
 from agent_core.journal.operations import Act, Slot, Spec
 from agent_core.journal.record import Record, Tape, genesis
-from agent_core.journal.verify import verify
-from agent_core.loop.effects import Approve, Decision, Retry, Skip, ToolCall, decision_record
-from agent_core.replayer import replay
+from agent_core.run.driver import drive
+from agent_core.run.executor import now
 
 TEMPORAL = str(shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"))
 WORKER = Path(__file__).with_name("temporal_driver.py")

@@ -13,22 +13,22 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from agent_core.door import Door, now
-from agent_core.drive import drive
-from agent_core.journal.decide import decided, waiting
+from agent_core.audit.verify import verify
+from agent_core.effects import Approve, CallTools, Did, Skip, Suspended, ToolCall, Wait
+from agent_core.journal.control import decided, waiting
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import FORMAT
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.strand import Loops
-from agent_core.journal.verify import verify
-from agent_core.loop.effects import Approve, CallTools, Did, Skip, Suspended, ToolCall, Wait
 from agent_core.loop.react import react
 from agent_core.models.scripted import ScriptedModel
-from agent_core.node import CODE, agent_preparer
-from agent_core.secrets import Secrets
-from utools.guards.redaction import Redactor
+from agent_core.run.driver import drive
+from agent_core.run.executor import Door, now
+from agent_core.run.node import CODE, agent_preparer
+from agent_core.run.secrets import Secrets
 from utools.registry import ToolRegistry
+from utools.secrets.redaction import Redactor
 from utools.tool import Tool
 
 RUN = "run-1"

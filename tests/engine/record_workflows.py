@@ -16,7 +16,7 @@ import orjson
 
 from agent_core import Approve, JsonlJournal, Skip
 from agent_core.models import ScriptedModel
-from agent_core.secrets import Secrets
+from agent_core.run.secrets import Secrets
 from engine_shim import Engine, MemoryRunStore, RunResult, load_workflow
 from utools import Tool, ToolContext, ToolError, ToolResult, default_registry
 

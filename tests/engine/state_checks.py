@@ -6,13 +6,13 @@ from typing import Any
 
 from state_workflows import CALLS, STEPS
 
+from agent_core.audit.replay import replay
+from agent_core.audit.verify import verify
 from agent_core.journal.chain import checked
-from agent_core.journal.decide import waiting
+from agent_core.journal.control import waiting
 from agent_core.journal.record import Tape
-from agent_core.journal.verify import verify
-from agent_core.replayer import replay
 from engine_shim import RunResult
-from engine_shim.runs.runner import LOOPS
+from engine_shim.runs.engine import LOOPS
 from engine_shim.runs.store import RunStore
 
 ENDED = ("completed", "failed", "cancelled")

@@ -11,10 +11,10 @@ from typing import Any
 from agent_core.journal.record import Row, Tape
 from agent_core.models.client import Completion, ModelInfo, Question
 from engine_shim import Engine
-from engine_shim.runs.claims import Notice, Wish
 from engine_shim.runs.driver import TTL
+from engine_shim.runs.lease_keeper import Steering
+from engine_shim.runs.leases import Notice, Wish
 from engine_shim.runs.prepare import with_runs
-from engine_shim.runs.steering import Steering
 from engine_shim.runs.store import RunEntry, RunStore
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
 

@@ -11,8 +11,8 @@ from by_hand import AT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.loop.effects import Cancelled, Did, Failed, Suspended, Visit, Visits
-from engine_shim.graph.flow import flow
+from agent_core.effects import Cancelled, Did, Failed, Suspended, Visit, Visits
+from engine_shim.flow.flow import flow
 
 ANY = {"type": "object", "additionalProperties": True}
 READ = {"schema": ANY, "effect": "read", "idempotent": False, "within": 30.0}

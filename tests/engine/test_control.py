@@ -10,17 +10,17 @@ import pytest
 from by_hand import action, final
 
 from agent_core import Approve
-from agent_core.drive import note
+from agent_core.audit.replay import replay
+from agent_core.audit.signature import Keys
+from agent_core.audit.verify import verify
 from agent_core.errors import DecisionError
-from agent_core.journal.decide import CONTROL
-from agent_core.journal.seal import Keys
-from agent_core.journal.verify import verify
+from agent_core.journal.control import CONTROL
 from agent_core.models import ScriptedModel
-from agent_core.replayer import replay
+from agent_core.run.driver import note
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, load_workflow
+from engine_shim.definition.validate import validate
 from engine_shim.errors import RunBusy
-from engine_shim.graph.validate import validate
-from engine_shim.runs.runner import LOOPS
+from engine_shim.runs.engine import LOOPS
 from utools import Tool, default_registry
 
 ANY = {"type": "object", "additionalProperties": True}

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
-from engine_shim.graph.validate import check, validate
+from engine_shim.definition.validate import check, validate
 from engine_shim.runs.prepare import with_runs
 from utools import default_registry
 

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core import Approve, Deny, Edit
+from agent_core.audit.replay import replay
+from agent_core.audit.verify import verify
+from agent_core.effects import Cancelled, Did, Failed, Suspended, Visits
 from agent_core.errors import DecisionError
-from agent_core.journal.verify import verify
-from agent_core.loop.effects import Cancelled, Did, Failed, Suspended, Visits
 from agent_core.models import ScriptedModel
-from agent_core.replayer import replay
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, RunResult, load_workflow
 from engine_shim.cli.output import exit_code
-from engine_shim.graph.flow import flow
-from engine_shim.runs.runner import LOOPS
+from engine_shim.flow.flow import flow
+from engine_shim.runs.engine import LOOPS
 from utools import Tool, default_registry
 
 ANY = {"type": "object", "additionalProperties": True}

@@ -9,7 +9,7 @@ from command import Cli, Write
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.models import ModelInfo, ScriptedModel
-from agent_core.summary import summariser
+from agent_core.models.summary import summariser
 from utools import ToolRegistry
 
 KEYS = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine_shim.runs.places import Places
+from engine_shim.runs.limiter import Places
 
 
 async def settled() -> None:

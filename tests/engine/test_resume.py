@@ -15,7 +15,7 @@ from by_hand import action, final
 from command import Cli, Write
 
 from agent_core import Fail, Retry, Skip
-from agent_core.journal.verify import verify
+from agent_core.audit.verify import verify
 from engine_shim import Engine, RunResult, SqliteRunStore
 from engine_shim.cli.host import HostConfig, registry_of
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine_shim.definition.graph import Graph, graph_of
+from engine_shim.definition.model import Definition, load_workflow
+from engine_shim.definition.reachability import certain
+from engine_shim.definition.validate import validate
 from engine_shim.errors import DefinitionError
-from engine_shim.graph.certain import certain
-from engine_shim.graph.definition import Definition, load_workflow
-from engine_shim.graph.schedule import Progress, schedule
-from engine_shim.graph.shape import Graph, graph_of
-from engine_shim.graph.validate import validate
+from engine_shim.flow.schedule import Progress, schedule
 from utools import ToolRegistry, default_registry
 
 Edges = list[tuple[Any, ...]]

@@ -11,13 +11,13 @@ from state_workflows import workflows
 from state_world import Host, World
 
 from agent_core import Approve
+from agent_core.audit.replay import replay
 from agent_core.errors import DecisionError
-from agent_core.journal.decide import CONTROL
+from agent_core.journal.control import CONTROL
 from agent_core.models.client import Completion
-from agent_core.replayer import replay
 from engine_shim import DefinitionError, MemoryRunStore
 from engine_shim.errors import RunBusy
-from engine_shim.runs.runner import LOOPS
+from engine_shim.runs.engine import LOOPS
 from engine_shim.runs.store import RunStore
 from utools.errors import ToolError
 

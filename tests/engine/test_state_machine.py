@@ -24,8 +24,8 @@ from state_workflows import workflows
 from state_world import Host, UnderWay
 
 from agent_core import Approve, Deny, Edit, Fail, Retry, Skip
-from agent_core.journal.decide import waiting
-from agent_core.loop.effects import Decision
+from agent_core.effects import Decision
+from agent_core.journal.control import waiting
 from agent_core.models.client import Completion, ModelError
 from engine_shim import DefinitionError, MemoryRunStore, SqliteRunStore
 from engine_shim.errors import RunBusy

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine_shim.definition.template import placeholders, render
 from engine_shim.errors import DefinitionError
-from engine_shim.graph.template import placeholders, render
 
 NAMES: dict[str, Any] = {
     "external": {"name": "Zoë", "n": 7, "flag": True, "none": None, "list": [1, {"x": "y"}], "fünf": 5},

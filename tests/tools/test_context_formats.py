@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
 
-from agent_core.own_loop import in_own_loop
+from agent_core.run.sync import in_own_loop
 from utools import ToolRegistry
 from utools.context.formats import _safe_id, anthropic, gemini, openai
 from utools.context.manager import context_manager

@@ -10,8 +10,8 @@ import pytest
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin.files import MAX_READ, MAX_SEARCHED, file_search, read_file
 from utools.errors import SandboxError
-from utools.guards.redaction import Redactor
-from utools.guards.sandbox import Sandbox
+from utools.files.sandbox import Sandbox
+from utools.secrets.redaction import Redactor
 
 
 @pytest.fixture

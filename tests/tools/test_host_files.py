@@ -9,10 +9,10 @@ import pytest
 from agent_core.journal.sqlite import SqliteJournal
 from utools.builtin.health import health
 from utools.context.store_sqlite import SqliteContextStore
+from utools.document import read_document
 from utools.errors import SandboxError
-from utools.guards.host_files import MOST_STORES, is_store, keep, keep_all, keep_store
-from utools.guards.sandbox import Sandbox
-from utools.sources.document import read_document
+from utools.files.protected_paths import MOST_STORES, is_store, keep, keep_all, keep_store
+from utools.files.sandbox import Sandbox
 from utools.sources.manifest import manifest_tools
 from utools.sources.python_object import loaded
 from utools.tool import ToolContext

@@ -16,9 +16,9 @@ from loopback import Loopback, endless, half, hang_up, http, serving
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin import http_request
 from utools.errors import NetworkError, ToolError
-from utools.guards.network import NetworkGuard
-from utools.guards.packed import AT_ONCE
-from utools.guards.transport import _redirected, fetch
+from utools.net.decompress import AT_ONCE
+from utools.net.guard import NetworkGuard
+from utools.net.transport import _redirected, fetch
 
 REGISTRY = ToolRegistry([http_request()])
 LOOPBACK: Mapping[str, Any] = {"allow_cidrs": ["127.0.0.1/32"]}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utools.guards.key_formats import NAMES, masked, unsettled
-from utools.guards.redaction import Redactor
+from utools.secrets.key_formats import NAMES, masked, unsettled
+from utools.secrets.redaction import Redactor
 
 CHANCE = Random(7)
 WORD = string.ascii_letters + string.digits

@@ -18,7 +18,7 @@ from loopback import Loopback, half, hang_up, http, serving, silence
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.errors import ToolError
-from utools.guards.network import NetworkGuard
+from utools.net.guard import NetworkGuard
 from utools.sources.manifest import manifest_tools
 from utools.sources.manifest_http import HttpCall, request_of
 

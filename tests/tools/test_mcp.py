@@ -19,10 +19,10 @@ from loopback import http
 from pydantic import ValidationError
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
-from utools.sources.approved import Approved, Definition
+from utools.sources.mcp.connection_monitor import Watch
 from utools.sources.mcp.live import LISTED_ANEW, Live
 from utools.sources.mcp.servers import McpServer, McpServers
-from utools.sources.mcp.watch import Watch
+from utools.sources.tool_lock_file import Approved, Definition
 
 HERE = Path(__file__).parent
 REFERENCE = os.environ.get("AGENT_CORE_TEST_MCP", "")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from utools import DefinitionError
-from utools.schema import Narrowing
+from utools.schema.config_schema import Narrowing
 
 ADDRESS = {"properties": {"to": {"pattern": "^[^@,;\\s]+@example\\.com$"}}}
 

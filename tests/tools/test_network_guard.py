@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utools.errors import DefinitionError, NetworkError
-from utools.guards.address import KNOWN, LENGTHS, is_public, nat64_prefixes, translated
-from utools.guards.network import NetworkGuard, Resolve, Target, read_url
+from utools.net.address import KNOWN, LENGTHS, is_public, nat64_prefixes, translated
+from utools.net.guard import NetworkGuard, Resolve, Target, read_url
 
 PUBLIC, PRIVATE = "93.184.216.34", "10.0.0.5"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from utools.guards.packed import AT_ONCE, Damaged, Unpacked
+from utools.net.decompress import AT_ONCE, Damaged, Unpacked
 
 TEXT = b"hello world" * 10
 WAYS: dict[str, tuple[str, bytes, bytes]] = {

@@ -11,8 +11,8 @@ from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utools.guards.redaction import Redactor
-from utools.guards.scrub import scrubbed, scrubbed_words
+from utools.secrets.redaction import Redactor
+from utools.secrets.scrub import scrubbed, scrubbed_words
 
 SECRET = 'p@ss/w+rd "ü"?'
 RAW = SECRET.encode()

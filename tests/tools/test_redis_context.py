@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis_server import RealServer, real_server
 
-from agent_core.own_loop import in_own_loop
+from agent_core.run.sync import in_own_loop
 from utools import ToolContext, ToolError, ToolRegistry, ToolResult
 from utools.builtin.redis_context import redis_context
 

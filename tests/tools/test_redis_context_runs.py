@@ -12,7 +12,7 @@ from redis_server import RealServer
 
 from agent_core import AgentOutput, Fail, MemoryJournal, Retry, Skip, replay, run_agent, verify
 from agent_core.models import ScriptedModel
-from agent_core.secrets import Secrets
+from agent_core.run.secrets import Secrets
 from utools import ToolRegistry
 from utools.builtin.redis_context import redis_context
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from utools import ToolContext, ToolRegistry
 from utools.builtin.files import file_search, read_file, write_file
 from utools.errors import SandboxError
-from utools.guards.sandbox import Sandbox
+from utools.files.sandbox import Sandbox
 
 SECRET = b"a byte from outside"
 

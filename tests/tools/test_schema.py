@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from utools import DefinitionError
-from utools.schema import ConfigSchema, Narrowing, author_keys, visible
+from utools.schema.config_schema import ConfigSchema, Narrowing, author_keys, visible
 
 A, B = {"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "string"}}}
 LOOKUP = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from utools.schema import ConfigSchema
+from utools.schema.config_schema import ConfigSchema
 
 
 @pytest.mark.parametrize("schema", [{"not": {"$ref": "#"}}, {"if": {"$ref": "#"}}], ids=str)

@@ -19,7 +19,7 @@ from redis_server import RealServer, real_server
 
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.models import ScriptedModel
-from agent_core.secrets import Secrets
+from agent_core.run.secrets import Secrets
 from engine_shim import Engine, MemoryRunStore, load_workflow
 from utools import Tool, ToolContext, ToolError, ToolRegistry
 from utools.calls.cache import LARGEST, key_of, stretched

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from utools.errors import ToolError
-from utools.guards.sandbox import Sandbox
+from utools.files.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext
 
 if TYPE_CHECKING:

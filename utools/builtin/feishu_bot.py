@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from utools.errors import NetworkError, ToolError
-from utools.guards.outgoing_secrets import usable
+from utools.net.outgoing_secrets import usable
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
 LARGEST = 20 * 1024
@@ -129,8 +129,8 @@ def _signed(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:
 
 
 async def _sent(url: str, data: bytes, args: Args) -> dict[str, Any]:
-    from utools.guards.network import NetworkGuard
-    from utools.guards.transport import fetch
+    from utools.net.guard import NetworkGuard
+    from utools.net.transport import fetch
 
     guard = NetworkGuard.of(allow_cidrs=args.get("allow_cidrs", ()))
     try:

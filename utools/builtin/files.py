@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from utools.calls.in_time import checking
+from utools.calls.deadline import checking
 from utools.errors import SandboxError, ToolError
-from utools.guards.sandbox import Sandbox
+from utools.files.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
 MAX_FILES = 10_000

@@ -11,14 +11,14 @@ from urllib.parse import unquote, urlsplit
 
 from utools.builtin.http_request import CIDRS
 from utools.errors import DefinitionError, NetworkError, ToolError
-from utools.guards.sandbox import Sandbox
+from utools.files.sandbox import Sandbox
 from utools.threads import DaemonThreads
 from utools.tool import Args, Tool, ToolContext
 
 if TYPE_CHECKING:
     import ssl
 
-    from utools.guards.network import NetworkGuard
+    from utools.net.guard import NetworkGuard
 
 SECONDS, LONGEST = 5.0, 30.0
 TARGETS = 20
@@ -68,7 +68,7 @@ def health(root: str | os.PathLike[str] = ".") -> Tool:
     threads = DaemonThreads(4)
 
     async def execute(args: Args, context: ToolContext) -> dict[str, Any]:
-        from utools.guards.network import NetworkGuard
+        from utools.net.guard import NetworkGuard
 
         guard = NetworkGuard.of(
             allowed_domains=args.get("allowed_domains"),
@@ -146,7 +146,7 @@ def _database(target: str) -> str:
 
 
 async def _http(url: str, guard: "NetworkGuard") -> Detail:
-    from utools.guards.transport import fetch
+    from utools.net.transport import fetch
 
     answer = await fetch(guard, "GET", url, limit=1)
     return None if answer.status < 400 else f"status {answer.status}"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from utools.errors import ToolError
-from utools.guards.outgoing_secrets import secret_headers
 from utools.jsonvalue import NotJson, as_json
+from utools.net.outgoing_secrets import secret_headers
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
-    from utools.guards.network import NetworkGuard
+    from utools.net.guard import NetworkGuard
 
 METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 READS = METHODS[:3]
@@ -76,7 +76,7 @@ SCHEMA: dict[str, Any] = {
 
 
 async def _execute(args: Args, context: ToolContext) -> ToolResult:
-    from utools.guards.transport import fetch
+    from utools.net.transport import fetch
 
     method = args["method"]
     if method not in args.get("allowed_methods", METHODS):
@@ -96,7 +96,7 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
 
 def _guard(args: Args) -> "NetworkGuard":
     """What this call may reach: with a token, no more than may have it."""
-    from utools.guards.network import NetworkGuard
+    from utools.net.guard import NetworkGuard
 
     guard = NetworkGuard.of(
         allowed_domains=args.get("allowed_domains"),

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from utools.calls.in_time import Check, checking
+from utools.calls.deadline import Check, checking
 from utools.errors import ToolError
-from utools.guards.sandbox import Sandbox
+from utools.files.sandbox import Sandbox
 from utools.jsonvalue import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext
 

@@ -16,8 +16,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from utools.errors import ToolError
-from utools.guards.host_files import is_store
-from utools.guards.sandbox import Sandbox
+from utools.files.protected_paths import is_store
+from utools.files.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext
 
 FIXED = re.compile(r"[^*?\[]*")
@@ -31,7 +31,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
     """The tool `shell_command`. Without the preset `allow` it runs nothing."""
 
     async def execute(args: Args, context: ToolContext) -> dict[str, Any]:
-        from utools.guards.process import run
+        from utools.command import run
 
         argv, allowed = args["argv"], args.get("allow", [])
         fitting = [words for words in map(shlex.split, allowed) if fits(argv, words)]

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from utools.calls.store import CallStore
 from utools.errors import ToolError, UtoolsError
 from utools.jsonvalue import as_json
-from utools.schema import ConfigSchema
+from utools.schema.config_schema import ConfigSchema
 from utools.tool import Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from utools.context.turns import Turn
-from utools.guards.host_files import keep_store
+from utools.files.protected_paths import keep_store
 from utools.threads import DaemonThreads
 
 PATH_VARIABLE = "AGENT_CORE_CONTEXT_DB"

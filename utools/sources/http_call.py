@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from utools.builtin.http_request import LIMIT, NAME, NOT_THE_CALLERS, PASSING, READS, read_body
 from utools.errors import DefinitionError, NetworkError, ToolError
-from utools.guards.network import NetworkGuard, read_url
-from utools.guards.outgoing_secrets import secret_headers
 from utools.jsonvalue import as_json
+from utools.net.guard import NetworkGuard, read_url
+from utools.net.outgoing_secrets import secret_headers
 from utools.tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
-    from utools.guards.transport import Fetched
+    from utools.net.transport import Fetched
 
 SHOWN = 500
 """Characters of an error's body that a model reads."""
@@ -126,7 +126,7 @@ def check_path(path: str) -> None:
 
 async def send(request: Request, reach: Reach, context: ToolContext) -> "Fetched":
     """One request and its response. TimeoutError when it takes too long."""
-    from utools.guards.transport import fetch
+    from utools.net.transport import fetch
 
     headers = {name.lower(): value for name, value in request.headers.items()} | reach.secrets(context)
     if request.method not in READS and context.idempotency_key:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from utools.builtin.http_request import READS
+from utools.document import Document, Place, read_document
 from utools.errors import DefinitionError
-from utools.guards.host_files import keep
-from utools.schema import ConfigSchema
-from utools.sources.document import Document, Place, read_document
+from utools.files.protected_paths import keep
+from utools.schema.config_schema import ConfigSchema
 from utools.sources.manifest_command import Command
 from utools.sources.manifest_http import HttpCall
 from utools.sources.manifest_version import fingerprint, programs_of
@@ -118,7 +118,7 @@ def _from_python(manifest: Manifest, document: Document, place: Place) -> Tool |
         return found
     if not callable(found):
         raise DefinitionError("must name a function or a Tool", where=where, value=found)
-    from utools.typed import from_function
+    from utools.function_tool import from_function
 
     try:
         made = from_function(found, code=manifest.code)

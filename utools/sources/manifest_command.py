@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from utools.errors import ToolError
-from utools.guards.sandbox import Sandbox
+from utools.files.sandbox import Sandbox
 from utools.sources.placeholder import as_text, filled, names_in, whole
 from utools.tool import Args, Execute, ToolContext, ToolResult
 
@@ -47,7 +47,7 @@ class Command(BaseModel):
         program = os.path.abspath(base / self.argv[0]) if os.sep in self.argv[0] else self.argv[0]
 
         async def execute(args: Args, context: ToolContext) -> ToolResult:
-            from utools.guards.process import run
+            from utools.command import run
 
             sandbox = Sandbox(root)
             cwd = sandbox.directory(self.cwd)

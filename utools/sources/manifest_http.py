@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 
 from utools.builtin.http_request import READS
 from utools.errors import NetworkError
-from utools.guards.network import read_url
+from utools.net.guard import read_url
 from utools.sources.http_call import (
     HeaderName,
     Reach,

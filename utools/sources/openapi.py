@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from utools.builtin.http_request import READS
+from utools.document import Document, read_document
 from utools.errors import DefinitionError
-from utools.schema import ConfigSchema
-from utools.sources.document import Document, read_document
+from utools.schema.config_schema import ConfigSchema
 from utools.sources.http_call import HeaderName, Reach, check_header, checked_origin, result_of, send
 from utools.sources.openapi_operation import VARIABLE, Operation, operation_of
 from utools.sources.openapi_schema import followed

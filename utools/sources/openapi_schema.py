@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from utools.errors import DefinitionError
-from utools.schema_shape import APPLICATORS
+from utools.schema.shape import APPLICATORS
 
 Schema = dict[str, Any]
 

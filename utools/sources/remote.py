@@ -10,11 +10,11 @@ from typing import Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from utools.errors import DefinitionError, ToolError
-from utools.sources.approved import Change, Definition
-from utools.sources.background import Background
-from utools.sources.foreign import Foreign, check_unchanged
 from utools.sources.http_call import Reach, Request, checked_origin, in_path, result_of, send, too_large
+from utools.sources.loop_thread import Background
+from utools.sources.pinned_source import Foreign, check_unchanged
 from utools.sources.remote_wire import EXECUTE, TOOLS, Executed, Execution, Offer
+from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
 __all__ = ["Change", "RemoteHost", "RemoteHosts"]

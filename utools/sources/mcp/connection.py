@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from utools.errors import DefinitionError, ToolError
-from utools.guards.outgoing_secrets import secret_headers
-from utools.sources.approved import Definition
-from utools.sources.foreign import check_unchanged
+from utools.net.outgoing_secrets import secret_headers
 from utools.sources.mcp.config import McpServer
+from utools.sources.mcp.connection_monitor import Watch
 from utools.sources.mcp.failure import SHOWN, failure, looks_closed
 from utools.sources.mcp.http import Sent, over_http, recorded
 from utools.sources.mcp.listing import listed
 from utools.sources.mcp.live import Live
 from utools.sources.mcp.process import over_pipes
 from utools.sources.mcp.secrets import redactor_for
-from utools.sources.mcp.watch import Watch
+from utools.sources.pinned_source import check_unchanged
+from utools.sources.tool_lock_file import Definition
 
 if TYPE_CHECKING:
     from mcp.client import Client

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from utools.sources.mcp.connection_monitor import Watch, Watched, WatchedWrites, quiet
 from utools.sources.mcp.limits import CROWDED, EACH_SECOND, KIB, LONGEST, TOO_LONG, Crowd
-from utools.sources.mcp.watch import Watch, Watched, WatchedWrites, quiet
 
 if TYPE_CHECKING:
     import httpx2

@@ -4,8 +4,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from utools.errors import ToolError
-from utools.guards.redaction import Redactor
-from utools.sources.approved import Definition
+from utools.secrets.redaction import Redactor
+from utools.sources.tool_lock_file import Definition
 
 if TYPE_CHECKING:
     from mcp.client import Client

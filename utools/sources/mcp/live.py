@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from utools.sources.approved import Definition
-from utools.sources.mcp.watch import Watch
+from utools.sources.mcp.connection_monitor import Watch
+from utools.sources.tool_lock_file import Definition
 
 if TYPE_CHECKING:
     from mcp.client import Client

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from utools.errors import ToolError
+from utools.sources.mcp.connection_monitor import Watch, Watched, WatchedWrites, quiet, unreadable
 from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, crowded
-from utools.sources.mcp.watch import Watch, Watched, WatchedWrites, quiet, unreadable
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

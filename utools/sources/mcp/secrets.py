@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from utools.guards.redaction import Redactor
+from utools.secrets.redaction import Redactor
 from utools.sources.mcp.config import McpServer
 
 SECRET = re.compile(

@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from utools.errors import DefinitionError, ToolError
-from utools.sources.approved import Change, Definition
-from utools.sources.background import Background
-from utools.sources.foreign import Foreign
+from utools.sources.loop_thread import Background
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection import CLOSING, McpConnection
 from utools.sources.mcp.result import result_of
 from utools.sources.mcp.secrets import redactor_of
+from utools.sources.pinned_source import Foreign
+from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
 __all__ = ["Change", "McpServer", "McpServers"]

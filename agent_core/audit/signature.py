@@ -1,0 +1,98 @@
+"""Seals: a run's head, count and id under a key, so that not even a full rewrite of its journal goes unnoticed.
+
+A seal stands in a strand of its own, beside the run's, each time a run ends or waits.
+"""
+
+import hmac
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from agent_core.errors import DefinitionError
+from agent_core.journal.control import CONTROL
+from agent_core.journal.record import Record, Row, Tape, chained, genesis, run_head
+
+STRAND: Final = "seal"
+VARIABLE: Final = "AGENT_CORE_JOURNAL_KEYS"
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Signing keys by id. The first one signs, any of them verifies."""
+
+    keys: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Keys({', '.join(self.keys)})"
+
+    @classmethod
+    def read(cls, text: str) -> "Keys | None":
+        """`kid:key,…` as AGENT_CORE_JOURNAL_KEYS holds it; None when it is empty, DefinitionError when malformed."""
+        entries = [entry.strip().partition(":") for entry in text.split(",") if entry.strip()]
+        if any(not kid or not key for kid, _, key in entries):
+            raise DefinitionError("must be kid:key, separated by commas", where=VARIABLE)
+        return cls({kid: key for kid, _, key in entries}) if entries else None
+
+    def mac(self, kid: str, run: str, head: str, count: int) -> str:
+        told = f"{run}\0{head}\0{count}".encode()
+        return hmac.new(self.keys[kid].encode(), told, sha256).hexdigest()
+
+
+def keys_of_host() -> Keys | None:
+    """The keys that the environment of this process holds."""
+    return Keys.read(os.environ.get(VARIABLE, ""))
+
+
+def parted(tape: Tape) -> tuple[Tape, Tape]:
+    """The run's own strands, and those beside them: its seals, and who stopped it and let it go on."""
+    own = {path: rows for path, rows in tape.items() if path not in (STRAND, CONTROL)}
+    return own, {path: rows for path, rows in tape.items() if path in (STRAND, CONTROL)}
+
+
+def under_seal(tape: Tape) -> Tape:
+    """All that a seal stands for."""
+    return {path: rows for path, rows in tape.items() if path != STRAND}
+
+
+def end_of(tape: Tape) -> tuple[str, int]:
+    """Head and count of all rows of a tape."""
+    strands = [(path, rows[-1].hash, len(rows)) for path, rows in tape.items() if rows]
+    return run_head(strands), sum(count for _, _, count in strands)
+
+
+def sealed(run: str, tape: Tape, keys: Keys) -> Row | None:
+    """The seal on a run as it stands now; None when it is sealed like that already."""
+    seals = tape.get(STRAND, [])
+    head, count = end_of(under_seal(tape))
+    kid = next(iter(keys.keys))
+    record: Record = {
+        "kind": "sealed",
+        "head": head,
+        "count": count,
+        "kid": kid,
+        "mac": keys.mac(kid, run, head, count),
+    }
+    if seals and seals[-1].record() == record:
+        return None
+    return chained(STRAND, len(seals), seals[-1].hash if seals else genesis(run, STRAND), record)
+
+
+def unsealed(run: str, tape: Tape, keys: Keys) -> str | None:
+    """What is wrong with a run's last seal, in a sentence; None when it proves the run as it stands."""
+    seals = tape.get(STRAND, [])
+    if not seals:
+        return "it is not sealed, though a key is given"
+    match seals[-1].record():
+        case {"kind": "sealed", "head": str(head), "count": int(count), "kid": str(kid), "mac": str(mac)}:
+            pass
+        case _:
+            return "its seal is none that a host writes"
+    if kid not in keys.keys:
+        return f"it is sealed with the key {kid!r}, which is not given"
+    if not hmac.compare_digest(mac.encode(), keys.mac(kid, run, head, count).encode()):
+        return f"its seal was not made with the key {kid!r}"
+    if (head, count) != end_of(under_seal(tape)):
+        return "it goes on, or ends, elsewhere than where it was sealed"
+    return None

@@ -1,0 +1,96 @@
+"""Whether a recorded run is as it was written, and whether all of it is there."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from agent_core.audit.signature import Keys, end_of, parted, unsealed
+from agent_core.journal.chain import complete, flaws
+from agent_core.journal.record import Tape, within
+from agent_core.journal.source import Contents, Fault, Source, open_source
+
+End = tuple[str, int]
+"""A head and the number of rows under it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What `verify` found.
+
+    `first_bad` is {"strand", "n", "line"} of the first damage, each None where unknown (only JSONL has lines).
+    `head` (hex) and `count` (rows) stand for the run, or for one strand as its node emits them: without its
+    `run_finished`. `why` says in a sentence what keeps the run from being ok.
+    """
+
+    ok: bool
+    complete: bool
+    torn: bool
+    first_bad: dict[str, Any] | None
+    head: str
+    count: int
+    why: str | None
+
+
+def verify(
+    source: Source,
+    *,
+    run_id: str | None = None,
+    strand: str | None = None,
+    head: str | None = None,
+    count: int | None = None,
+    keys: Keys | None = None,
+) -> Verification:
+    """Whether a run is intact, and finished or at the `head` that a node or a workflow emitted.
+
+    `strand` narrows it to that strand and those below. With `keys` the whole run must be sealed by one of them,
+    as it stands. Damage is told, never raised; `JournalError` is raised
+    when there is no such source or run, or when `run_id` must say which of several runs is meant.
+    """
+    contents = open_source(source, run_id)
+    own, beside = parted(contents.tape)
+    root = strand if strand is not None else next((path for path in own if "/" not in path), "")
+    tape = {path: rows for path, rows in own.items() if strand is None or within(path, root)}
+    finished = complete(tape, root)
+    ends = _ends(tape, root, finished)[:: 1 if strand is None else -1]
+    matching = [end for end in ends if head in (None, end[0]) and count in (None, end[1])]
+    first = _first_fault(contents, tape, root, beside)
+    why = first.why if first else _shortfall(contents, tape, finished, head, matching)
+    if why is None and keys is not None:
+        why = unsealed(contents.run, contents.tape, keys)
+    return Verification(
+        ok=why is None,
+        complete=finished,
+        torn=contents.torn,
+        first_bad={"strand": first.strand, "n": first.n, "line": first.line} if first else None,
+        head=(matching or ends)[0][0],
+        count=(matching or ends)[0][1],
+        why=why,
+    )
+
+
+def _first_fault(contents: Contents, tape: Tape, root: str, beside: Tape) -> Fault | None:
+    """The first damage by line, or, where there are no lines, as it was found."""
+    faults = list(contents.faults)
+    others = [flaw for path, rows in beside.items() for flaw in flaws(contents.run, {path: rows}, path)]
+    for flaw in [*flaws(contents.run, tape, root), *others]:
+        numbers = contents.lines.get(flaw.strand)
+        faults.append(Fault(flaw.why, flaw.strand, flaw.n, numbers[flaw.n] if numbers else None))
+    return min(faults, key=lambda fault: fault.line or 0, default=None)
+
+
+def _shortfall(contents: Contents, tape: Tape, finished: bool, head: str | None, matching: list[End]) -> str | None:
+    """What is amiss with a run in which no record is damaged."""
+    if contents.torn:
+        return "the last line has no newline: its writer died, and resuming the run drops it"
+    if not tape:
+        return "there are no records"
+    if not matching:
+        return "the records are sound, but they do not end at the given head and count"
+    if not finished and head is None:
+        return "the run is not finished: only the head that its node emitted could prove it"
+    return None
+
+
+def _ends(tape: Tape, root: str, finished: bool) -> list[End]:
+    """Head and count of all rows and, when the root has its `run_finished`, of those before it."""
+    before = {**tape, root: tape[root][:-1]} if finished else tape
+    return [end_of(tape), end_of(before)]

@@ -1,0 +1,1 @@
+"""Any endpoint that speaks OpenAI's chat completions."""

@@ -1,0 +1,132 @@
+"""The vendors: where each one's endpoint for OpenAI's chat completions is, its names, its habits. A table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent_core.models.client import ModelInfo
+from agent_core.models.openai.capabilities import Habits
+from agent_core.models.openai.prices import context_window
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """One vendor. `urls` are its own base URLs, the default first; `keys` the environment's names of its key.
+
+    `url_env` names the variable in which the operator says where the vendor is instead, with the vendor's own
+    meaning of it: `path` is what it leaves out, `port` what it may leave out. `prices` is the vendor's name in
+    genai-prices. `functions` says whether its models call functions; None: some do.
+    """
+
+    urls: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    url_env: str = ""
+    path: str = ""
+    port: int | None = None
+    needs_key: bool = True
+    habits: Habits = field(default_factory=Habits)
+    prices: str = ""
+    functions: bool | None = True
+
+
+ANY_JSON, SCHEMA = Habits(format="json_object"), Habits()
+DASHSCOPE = ("dashscope", "dashscope-intl", "dashscope-us", "cn-hongkong.dashscope")
+"""The hosts of Alibaba's regions; a key is of one region."""
+
+VENDORS: Mapping[str, Vendor] = {
+    # strict mode wants no anyOf at the root and every property required; without it a schema is only a hint
+    "openai": Vendor(
+        ("https://api.openai.com/v1",),
+        ("OPENAI_API_KEY",),
+        "OPENAI_BASE_URL",
+        habits=Habits(format="json_object", tokens="max_completion_tokens"),
+        prices="openai",
+    ),
+    "gemini": Vendor(
+        ("https://generativelanguage.googleapis.com/v1beta/openai",),
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        "GOOGLE_GEMINI_BASE_URL",
+        "/v1beta/openai",
+        habits=SCHEMA,
+        prices="google",
+    ),
+    # takes strict schemas only, whose objects are all closed; refuses json_object
+    "anthropic": Vendor(
+        ("https://api.anthropic.com/v1",),
+        ("ANTHROPIC_API_KEY",),
+        "ANTHROPIC_BASE_URL",
+        "/v1",
+        habits=Habits(format="text", strict=True),
+        prices="anthropic",
+    ),
+    # schemas in some models only; a model that thinks takes no response format at all
+    "qwen": Vendor(
+        tuple(f"https://{host}.aliyuncs.com/compatible-mode/v1" for host in DASHSCOPE),
+        ("DASHSCOPE_API_KEY",),
+        "DASHSCOPE_BASE_URL",
+        habits=Habits(format="json_object", strict=True),
+    ),
+    "deepseek": Vendor(
+        ("https://api.deepseek.com", "https://api.deepseek.com/v1", "https://api.deepseek.com/beta"),
+        ("DEEPSEEK_API_KEY",),
+        "DEEPSEEK_BASE_URL",
+        habits=ANY_JSON,
+        prices="deepseek",
+    ),
+    "openrouter": Vendor(
+        ("https://openrouter.ai/api/v1",),
+        ("OPENROUTER_API_KEY",),
+        "OPENROUTER_BASE_URL",
+        prices="openrouter",
+        functions=None,
+    ),
+    "ollama": Vendor(
+        ("http://127.0.0.1:11434/v1", "http://localhost:11434/v1", "https://ollama.com/v1"),
+        ("OLLAMA_API_KEY",),
+        "OLLAMA_HOST",
+        "/v1",
+        11434,
+        needs_key=False,
+        functions=None,
+    ),
+    "vllm": Vendor(
+        ("http://127.0.0.1:8000/v1", "http://localhost:8000/v1"),
+        ("VLLM_API_KEY",),
+        "VLLM_BASE_URL",
+        needs_key=False,
+        functions=None,
+    ),
+}
+
+
+def own_url(vendor: Vendor, environment: Mapping[str, str]) -> str:
+    """Where the vendor is: where the operator says, else the default."""
+    told = plain(environment.get(vendor.url_env, "").strip())
+    if not told:
+        return vendor.urls[0]
+    if "://" not in told:
+        told = f"http://{_with_port(told, vendor.port)}"
+    told = told.replace("://0.0.0.0", "://127.0.0.1", 1)  # where a server listens, not where it is asked
+    return told if told.endswith(vendor.path) else told + vendor.path
+
+
+def info_of(vendor: Vendor | None, model: str) -> ModelInfo:
+    """What the table and the price list know of a model; nothing of one behind an endpoint that is no vendor's."""
+    if vendor is None:
+        return ModelInfo(model)
+    schema = vendor.habits.format == "json_schema"
+    window = context_window(vendor.prices, model)
+    return ModelInfo(model, window, function_calling=vendor.functions, json_schema=schema, streaming=True)
+
+
+def plain(url: str) -> str:
+    """A base URL as it is compared with another."""
+    return url.rstrip("/")
+
+
+def is_own(vendor: Vendor, url: str, environment: Mapping[str, str]) -> bool:
+    """Whether a base URL is the vendor's, by the table or by the operator's word."""
+    return plain(url) in vendor.urls or plain(url) == plain(own_url(vendor, environment))
+
+
+def _with_port(host: str, port: int | None) -> str:
+    return host if port is None or ":" in host.rpartition("]")[2] else f"{host}:{port}"

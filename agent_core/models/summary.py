@@ -1,0 +1,50 @@
+"""A summariser for the ContextManager: a model tells in a few sentences what falls out of a conversation's window."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.resources import files
+from string import Template
+
+import orjson
+
+from agent_core.effects import Json
+from agent_core.models.client import ModelClient, ModelError, Question
+from agent_core.protocol.clip import clip
+from utools.errors import ToolError
+
+LONGEST = 60_000
+"""Characters of a conversation that are shown to the model, its head and its tail."""
+SECONDS = 60.0
+Summarise = Callable[[list[Json]], Awaitable[str]]
+
+
+def summariser(client: Callable[[], ModelClient], *, language: str = "en") -> Summarise:
+    """What `context_manager(summarise=…)` takes. `client` is asked for at the first summary.
+
+    ToolError, which fails the `prepare`, when the model gives no summary.
+    """
+    template = Template(files("agent_core.prompts").joinpath(f"summary.{language}.md").read_text("utf-8").strip())
+
+    async def summarise(messages: list[Json]) -> str:
+        told = template.substitute(conversation_history=clip(_told(messages), LONGEST))
+        question = Question("", (orjson.dumps({"role": "user", "content": told}),), {}, "summary", 0, SECONDS)
+        try:
+            summary = (await client().complete(question)).content.strip()
+        except ModelError as error:
+            raise ToolError(f"the earlier conversation could not be summarised: {error}", transient=True) from None
+        if not summary:
+            raise ToolError("the earlier conversation could not be summarised: the model said nothing", transient=True)
+        return summary
+
+    return summarise
+
+
+def _told(messages: Sequence[Json]) -> str:
+    """The conversation as text, calls and their answers too."""
+    lines = []
+    for message in messages:
+        calls = [
+            f"{each['function']['name']} {each['function']['arguments']}" for each in message.get("tool_calls") or ()
+        ]
+        text = " ".join(part for part in (message.get("content"), *calls) if part)
+        lines.append(f"{message['role']}: {text}")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Driving a run: the only room that acts."""

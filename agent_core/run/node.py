@@ -1,0 +1,181 @@
+"""The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from agent_core.audit.replay import AGENT_LOOPS
+from agent_core.audit.signature import keys_of_host
+from agent_core.config import AgentConfig, read_config
+from agent_core.effects import Json
+from agent_core.errors import DefinitionError
+from agent_core.journal.chain import checked, complete
+from agent_core.journal.control import Decisions
+from agent_core.journal.jsonl import JsonlJournal
+from agent_core.journal.memory import MemoryJournal
+from agent_core.journal.operations import Spec
+from agent_core.journal.record import Tape
+from agent_core.journal.recorder import Ended
+from agent_core.journal.store import Journal
+from agent_core.loop.outcome import AgentOutcome
+from agent_core.models.client import Known, ModelClient, Models
+from agent_core.models.providers import Providers
+from agent_core.run.driver import decide, drive
+from agent_core.run.events import Event, Events
+from agent_core.run.executor import Door, now
+from agent_core.run.prepare import Prepare, journalable, prepare_agent
+from agent_core.run.run_id import checked_run_id, new_run_id
+from agent_core.run.secrets import Secrets
+from agent_core.run.sync import in_own_loop
+from utools.registry import ToolRegistry
+from utools.secrets.redaction import Redactor
+from utools.tool import Args, Tool, ToolContext, ToolResult
+
+CODE = "agent_core"
+ROOT = "agent"
+
+
+class AgentOutput(BaseModel):
+    """The node's outputs (see the README for each); `model_dump()` is the node's output as JSON."""
+
+    model_config = ConfigDict(frozen=True)
+
+    final_answer: Any
+    trace: list[dict[str, Any]]
+    used_tools: dict[str, Any]
+    finish_reason: str
+    usage: dict[str, Any]
+    messages_json: list[dict[str, Any]]
+    run_id: str
+    journal: dict[str, Any]
+    waiting: list[dict[str, Any]]
+    total_ms: float
+    started_at: str
+    ended_at: str
+    error: dict[str, Any] | None
+
+
+async def run_agent(
+    config: Mapping[str, Any] | AgentConfig,
+    *,
+    registry: ToolRegistry,
+    model: ModelClient | None = None,
+    journal: Journal | None = None,
+    run_id: str | None = None,
+    decisions: Decisions | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    secrets: Secrets | None = None,
+) -> AgentOutput:
+    """Run one agent to its outcome, or on from where its journal ends.
+
+    An unfinished `run_id` (or unfinished JSONL file) goes on, a finished one gives its output without acting.
+    `model` answers every question; without it the config's `provider:name` does. `decisions` are a person's words
+    on what waits, by (strand, n). Raises DefinitionError for a bad config, or for another config than the run
+    began with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used.
+    """
+    journal = MemoryJournal() if journal is None else journal
+    run = _run_id(run_id, journal)
+    allowed = secrets or Secrets()
+    redactor = allowed.redactor()
+    providers = Providers()
+    models: Models = providers if model is None else lambda *_: model
+    info = providers.info if model is None else lambda *_: model.info()
+    start = agent_preparer(registry, redactor, info=info)
+    prepare = _prepared(run, config, checked(run, journal.load(run)), registry, redactor, start)
+    listener = Events(on_event) if on_event else None
+    door = Door(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
+    if decisions:
+        decide(journal, run, decisions, by="caller", redactor=redactor)
+    spec = Spec(CODE, dict_of(config))
+    try:
+        ended = await drive(
+            run, ROOT, spec, journal=journal, door=door, loops=AGENT_LOOPS, listener=listener, keys=keys_of_host()
+        )
+    finally:
+        await providers.close()
+    return _output(ended)
+
+
+def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> AgentOutput:
+    """`run_agent` for a caller without an event loop; inside one, it runs in a thread of its own."""
+    return in_own_loop(lambda: run_agent(config, **options))
+
+
+def agent_preparer(
+    registry: ToolRegistry,
+    redactor: Redactor,
+    base: Path | None = None,
+    info: Known | None = None,
+) -> Prepare:
+    """How an agent's run is started on this host. `info` knows of models."""
+
+    def prepare(run: str, path: str, config: Any, inherited: Json) -> Json:
+        return prepare_agent(
+            run, path, config, inherited, registry=registry, at=now(), redactor=redactor, base=base, info=info
+        )
+
+    return prepare
+
+
+def agent_tool(registry: ToolRegistry, model: ModelClient | None = None) -> Tool:
+    """The tool `agent_core`: as a workflow's node, or as another agent's tool, it is a run in a child strand."""
+
+    async def execute(args: Args, context: ToolContext) -> ToolResult:
+        output = await run_agent(args, registry=registry, model=model)
+        success = output.finish_reason == "final"
+        return ToolResult(success, output.model_dump(), None if success else f"ended by {output.finish_reason}")
+
+    return Tool(
+        code=CODE,
+        description="Let an agent work on a task of its own with the tools it is allowed, and give its answer.",
+        config_schema=_node_schema(),
+        execute=execute,
+        effect="nested",
+        foreign=True,
+    )
+
+
+def _node_schema() -> Json:
+    """The ConfigSchema: a model that calls an agent sends it a prompt, all else is the author's."""
+    schema = AgentConfig.model_json_schema()
+    authored = {name: {**rule, "x-author": True} for name, rule in schema["properties"].items() if name != "prompt"}
+    return {**schema, "properties": {"prompt": schema["properties"]["prompt"], **authored}}
+
+
+def dict_of(config: Mapping[str, Any] | AgentConfig) -> Json:
+    return config.model_dump() if isinstance(config, AgentConfig) else dict(config)
+
+
+def _output(ended: Ended) -> AgentOutput:
+    assert isinstance(ended.outcome, AgentOutcome)
+    output: AgentOutput = AgentOutput.model_construct(None, **ended.outcome.output, journal=ended.journal)
+    return output
+
+
+def _run_id(run_id: str | None, journal: Journal) -> str:
+    if run_id is None:
+        held = journal.runs() if isinstance(journal, JsonlJournal) else []
+        return held[0] if held else new_run_id()
+    return checked_run_id(run_id)
+
+
+def _prepared(
+    run: str, config: Any, tape: Tape, registry: ToolRegistry, redactor: Redactor, prepare: Prepare
+) -> Prepare:
+    """How the runs of this call are started. A bad config, or another than the run began with, is told here."""
+    if tape and ROOT not in tape:
+        raise DefinitionError(f"run {run!r} is not an agent's own; choose another id", where="run_id")
+    if ROOT not in tape:
+        body = prepare(run, ROOT, config, {})
+        return lambda run, path, config, inherited: body if path == ROOT else prepare(run, path, config, inherited)
+    begun, read = tape[ROOT][0].record(), read_config(journalable(config))
+    given = {**redactor.value(read.model_dump(mode="json")), "model": read.model}
+    changed = sorted(key for key in begun["config"] if begun["config"][key] != given.get(key))
+    if changed:
+        raise DefinitionError(f"run {run!r} began with another config", where=f"config/{changed[0]}")
+    missing = sorted(set(begun["tools"]) - {tool.code for tool in registry.all()})
+    if missing and not complete(tape, ROOT):
+        raise DefinitionError(f"run {run!r} needs the tool {missing[0]!r}, which is not registered", where="registry")
+    return prepare

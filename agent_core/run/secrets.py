@@ -1,0 +1,73 @@
+"""Secrets: environment variables that the operator lets tools read, and the redactor that hides their values."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from agent_core.effects import Json
+from utools.errors import ToolError
+from utools.secrets.redaction import Redactor
+
+VARIABLE = "AGENT_CORE_SECRET_ENV"
+SHORTEST_KEY = 16
+
+
+class Secrets:
+    """The names that a tool may ask for, read at call time. `env` is the process's environment unless given."""
+
+    def __init__(self, names: Iterable[str] = (), *, env: Mapping[str, str] | None = None) -> None:
+        self._env = os.environ if env is None else env
+        listed = self._env.get(VARIABLE, "").replace(",", " ").split()
+        self.names, self._hidden = frozenset([*names, *listed]), frozenset[str]()
+
+    def __call__(self, name: str) -> str:
+        """The value; ToolError when the operator does not allow the name, or has not set it."""
+        if name not in self.names:
+            allow = f"the operator lists allowed names in {VARIABLE}, or in secret_env of agent-core.yaml"
+            raise ToolError(f"the secret {name} is not allowed; {allow}")
+        value = self._env.get(name)
+        if not value:
+            raise ToolError(f"the secret {name} is not set in the environment of the host")
+        return value
+
+    def hiding(self, names: Iterable[str]) -> "Secrets":
+        """The same, and further keys by their names, which no tool may ask for and nothing tells."""
+        more = Secrets(self.names, env=self._env)
+        more._hidden = self._hidden.union(names)
+        return more
+
+    def redactor(self) -> Redactor:
+        """Hides the allowed secrets, and those of the other keys that are as long as one.
+
+        A stand-in such as OPENAI_API_KEY=ollama is a word, and would take every such word out of every text.
+        """
+        keys = {name for name in self._env if self._is_key(name) and len(self._env.get(name, "")) >= SHORTEST_KEY}
+        return _redactor(tuple((name, value) for name in sorted(self.names | keys) if (value := self._env.get(name))))
+
+    def _is_key(self, name: str) -> bool:
+        return name.endswith("_API_KEY") or name in self._hidden
+
+
+@lru_cache(maxsize=16)
+def _redactor(secrets: tuple[tuple[str, str], ...]) -> Redactor:
+    """Built once for the same secrets: every run asks for it."""
+    return Redactor(dict(secrets), formats=True)
+
+
+def filled(config: Any, fills: Sequence[Json], secret: Callable[[str], str]) -> Any:
+    """The config with secrets where the fills say, {at, parts}; ToolError for one that is not allowed or not set."""
+    for fill in fills:
+        parts = [part if isinstance(part, str) else secret(part["env"]) for part in fill["parts"]]
+        config = _put(config, fill["at"], "".join(parts))
+    return config
+
+
+def _put(value: Any, at: Sequence[str | int], text: str) -> Any:
+    """A copy of the value with the text at a place in it."""
+    if not at:
+        return text
+    key, *rest = at
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy[key] = _put(value[key], rest, text)
+    return copy

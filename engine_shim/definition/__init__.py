@@ -1,0 +1,1 @@
+"""Workflow definitions: read and checked."""

@@ -1,0 +1,88 @@
+"""What is wrong with a definition: every fault with its place, raised together. Pure."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from engine_shim.errors import DefinitionError
+from utools.schema.faults import Fault, hint
+
+Place = tuple[int | str, ...]
+_TOLD = {
+    "string_type": "must be a text; put it in quotes",
+    "string_pattern_mismatch": "must be letters, digits, _ and -, not starting with -",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
+    "missing": "this key is required",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault: where it stands, and what to do about it."""
+
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class Faulty(DefinitionError):
+    """A definition with one problem or more; the text has each on a line."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        first, *others = problems
+        super().__init__("\n".join([first.message, *map(str, others)]), where=first.where)
+        self.problems = tuple(problems)
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Raise `Faulty` with all the problems, each told once, if there are any."""
+    if found := tuple(dict.fromkeys(problems)):
+        raise Faulty(found)
+
+
+def problems_in(error: DefinitionError) -> tuple[Problem, ...]:
+    """The problems that an error stands for."""
+    return error.problems if isinstance(error, Faulty) else (Problem(error.where, told(error)),)
+
+
+def told(error: DefinitionError) -> str:
+    """An error's sentence without its place."""
+    return str(error).removeprefix(f"{error.where}: ")
+
+
+def problem_of(fault: Fault, where: str, more: str = "") -> Problem:
+    """What a schema refuses in the value at `where`."""
+    message = fault.message.removeprefix(fault.pointer).strip().removesuffix(".")
+    return Problem(f"{where}{fault.pointer}", message + more)
+
+
+def problems_of(error: ValidationError, keys: Callable[[Place], Iterable[str]]) -> list[Problem]:
+    """What pydantic found, in our words; `keys` names the keys that there are at a place."""
+    found = [each for each in error.errors(include_url=False, include_context=False) if not _aside(each)]
+    return [Problem(_where(each["loc"]), _message(each, keys)) for each in found]
+
+
+def _aside(each: Any) -> bool:
+    """Whether this is about the text that an object could have been instead."""
+    return each["loc"][-1:] == ("str",) and isinstance(each["input"], dict)
+
+
+def _where(place: Place) -> str:
+    return "/".join(str(part) for part in place if part not in ("str", "EnvName"))
+
+
+def _message(each: Any, keys: Callable[[Place], Iterable[str]]) -> str:
+    if each["type"] == "extra_forbidden":
+        return f"unknown key; {hint(str(each['loc'][-1]), keys(each['loc']))}"
+    text: str = _TOLD.get(each["type"], each["msg"].removeprefix("Value error, "))
+    if each["type"] in ("missing", "value_not_shown"):
+        return text
+    return told(DefinitionError(text, value=each["input"]))

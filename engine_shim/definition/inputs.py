@@ -1,0 +1,64 @@
+"""What a run is started with: checked against `inputs`, with its defaults, and enough for every placeholder. Pure."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from engine_shim.definition.errors import problem_of, refuse
+from engine_shim.definition.graph import graph_of
+from engine_shim.definition.model import Definition
+from engine_shim.definition.reachability import certain
+from engine_shim.definition.template import look_up, placeholders
+from engine_shim.errors import DefinitionError
+from utools.jsonvalue import NotJson, as_json
+from utools.schema.config_schema import ConfigSchema
+
+
+def external_of(definition: Definition, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The run's `external`: what was given, and the `default` of each declared input that was not.
+
+    DefinitionError for what is not JSON, does not fit `inputs`, or lacks a name that a placeholder takes.
+    """
+    try:
+        external = as_json(dict(given))
+    except NotJson as error:
+        raise DefinitionError(f"an input is not JSON: {error}", where="external") from None
+    declared = (definition.inputs or {}).get("properties", {})
+    defaults = {
+        name: each["default"] for name, each in declared.items() if isinstance(each, dict) and "default" in each
+    }
+    external = {**as_json(defaults), **external}
+    _check_schema(definition, external, sorted(declared))
+    _check_taken(definition, external)
+    return external
+
+
+def input_schema(definition: Definition) -> ConfigSchema | None:
+    """The validator of a definition's inputs, None when it declares none. DefinitionError when it is no JSON Schema."""
+    return None if definition.inputs is None else _compiled(orjson.dumps(definition.inputs))
+
+
+@lru_cache(maxsize=256)
+def _compiled(schema: bytes) -> ConfigSchema:
+    return ConfigSchema(orjson.loads(schema), foreign=True, where="inputs")
+
+
+def _check_schema(definition: Definition, external: Mapping[str, Any], declared: list[str]) -> None:
+    schema = input_schema(definition)
+    if schema is None:
+        return
+    known = f"; the inputs are {', '.join(declared)}" if declared else ""
+    refuse(problem_of(fault, "external", known) for fault in schema.faults(external))
+
+
+def _check_taken(definition: Definition, external: Mapping[str, Any]) -> None:
+    """Nothing starts that would fail for certain, later, for an input that nobody gave."""
+    sure = certain(graph_of(definition)).at_the_end
+    nodes = enumerate(definition.nodes)
+    configs = [(f"nodes/{index}/config", node.config) for index, node in nodes if node.id in sure]
+    for start, value in (*configs, ("outputs", definition.outputs)):
+        for where, each in placeholders(value, start):
+            if each.path[0] == "external":
+                look_up(each, {"external": external}, where)

@@ -1,0 +1,193 @@
+"""A workflow definition: JSON or YAML, checked, every fault with its path."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from engine_shim.definition.errors import Faulty, Place, Problem, problems_of, refuse
+from engine_shim.errors import DefinitionError
+from utools.document import read_document
+from utools.jsonvalue import NotJson, as_json
+from utools.query import QueryError, check_query
+from utools.schema.faults import hint
+
+IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
+Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
+Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+Names = Annotated[
+    list[str],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value, json_schema_input_type=str | list[str]),
+]
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class EnvName(_Strict):
+    """An environment variable that a definition may use. Unless it is plain, only the tool itself gets its value."""
+
+    name: str
+    plain: bool = False
+
+
+class Retry(_Strict):
+    """How often a node is tried in all, and the seconds before each further try: `delay`, then `backoff` times more."""
+
+    max_attempts: int = Field(ge=1, le=100)
+    delay: Seconds = 0.0
+    backoff: float = Field(default=2.0, ge=1, le=100)
+
+
+class Node(_Strict):
+    """One use of a tool; without an `id` it takes its tool's code."""
+
+    id: Identifier = Field(default="", description="Absent: its tool's code", json_schema_extra=_without_default)
+    tool: str = Field(min_length=1)
+    config: dict[str, Any] = {}
+    retry: Retry | None = None
+    on_error: Literal["fail", "continue"] = "fail"
+    timeout: Seconds | None = Field(default=None, description="Active seconds for all its attempts; 0: unlimited")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _id_from_tool(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "id" not in data and isinstance(data.get("tool"), str):
+            return {**data, "id": data["tool"].replace(".", "_").replace(":", "_")}
+        return data
+
+
+class Edge(_Strict):
+    """`to` runs after `from`: with `when`, a JMESPath over {output, nodes, external}, only if that holds, with `ask`,
+    only if a model says that the sentence is true of the output."""
+
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+    when: str | None = None
+    ask: str | None = Field(default=None, min_length=1)
+    on: Literal["error"] | None = Field(default=None, description="error: taken when the node has failed")
+
+
+class Definition(_Strict):
+    """A workflow. Without edges the order follows from the placeholders."""
+
+    id: Identifier
+    version: str = "1"
+    name: str | None = None
+    description: str | None = None
+    inputs: dict[str, Any] | None = Field(default=None, description="The JSON Schema of what it is started with")
+    env: list[str | EnvName] = []
+    nodes: list[Node] = Field(min_length=1)
+    edges: list[Edge] | None = None
+    outputs: dict[str, Any] = {}
+    entry: Names | None = Field(default=None, min_length=1, description="Absent: the nodes without incoming edges")
+    ends: Names | None = Field(default=None, description="Absent: the nodes without outgoing edges")
+    model: str | None = Field(default=None, description="Judges the `ask` edges")
+    max_iterations: int = Field(default=50, ge=1, description="How often each loop may be gone round again")
+    timeout: Seconds | None = Field(default=None, description="Active seconds of a run; 0: unlimited")
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The variables whose values only tools get."""
+        return frozenset(entry if isinstance(entry, str) else entry.name for entry in self.env) - self.plain
+
+    @property
+    def plain(self) -> frozenset[str]:
+        """The variables whose values stand in records."""
+        return frozenset(entry.name for entry in self.env if isinstance(entry, EnvName) and entry.plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A checked definition, and the directory that its relative paths start from."""
+
+    definition: Definition
+    base: Path = field(default_factory=Path)
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        return {node.id: node for node in self.definition.nodes}
+
+    def as_json(self) -> dict[str, Any]:
+        """The definition as a journal keeps it."""
+        return self.definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def load_workflow(source: str | Path | Mapping[str, Any], *, base: Path | None = None) -> Workflow:
+    """A workflow from a JSON or YAML file, or from its parsed form. DefinitionError names each place at fault."""
+    if isinstance(source, Mapping):
+        return Workflow(_read(source, ""), base or Path())
+    path = Path(source)
+    return Workflow(_read(read_document(path, "the definition").data, str(path)), base or path.parent)
+
+
+def _read(data: Any, where: str) -> Definition:
+    if not isinstance(data, Mapping):
+        raise DefinitionError("a definition is an object with id and nodes", where=where, value=data)
+    try:
+        definition = Definition.model_validate(as_json(dict(data)))
+    except NotJson as error:
+        raise DefinitionError(f"a value is not JSON: {error}", where=where) from None
+    except ValidationError as error:
+        raise Faulty(problems_of(error, _keys)) from None
+    refuse(_names(definition))
+    return definition
+
+
+def _keys(place: Place) -> list[str]:
+    """The keys that there are where `place` is one."""
+    kinds: Mapping[Any, type[BaseModel]] = {"nodes": Node, "edges": Edge, "env": EnvName}
+    kind = kinds.get(place[0], Definition) if len(place) > 1 else Definition
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _names(definition: Definition) -> Iterator[Problem]:
+    """Ids are unique, edges name nodes, and an output hides no node's."""
+    known: dict[str, None] = {}
+    for index, node in enumerate(definition.nodes):
+        if node.id in known:
+            yield Problem(
+                f"nodes/{index}/id", f"another node is called {node.id!r} already; give one of them another id"
+            )
+        known[node.id] = None
+    for name in definition.outputs:
+        if name in known:
+            yield Problem(f"outputs/{name}", "a node has this name, and its outputs would be hidden; choose another")
+    yield from _named(definition, known)
+    yield from _conditions(definition)
+
+
+def _conditions(definition: Definition) -> Iterator[Problem]:
+    """Conditions can be read, and there is who judges them; no edge stands twice."""
+    seen: set[object] = set()
+    for index, edge in enumerate(definition.edges or ()):
+        same = (edge.source, edge.target, edge.when if edge.ask is None else "ask", edge.on)
+        if same in seen:
+            yield Problem(f"edges/{index}", f"this edge from {edge.source!r} to {edge.target!r} stands twice")
+        seen.add(same)
+        if edge.ask is not None and edge.when is not None:
+            yield Problem(f"edges/{index}", "takes `when` or `ask`, not both")
+        if edge.ask is not None and definition.model is None:
+            yield Problem("model", f"name the model that judges what edges/{index} asks")
+        try:
+            check_query(edge.when or "@")
+        except QueryError as error:
+            yield Problem(f"edges/{index}/when", f"no JMESPath: {error}")
+
+
+def _named(definition: Definition, known: Mapping[str, None]) -> Iterator[Problem]:
+    """Where nodes are named, they are there."""
+    edges = enumerate(definition.edges or ())
+    places = [(f"edges/{i}/{key}", name) for i, e in edges for key, name in (("from", e.source), ("to", e.target))]
+    for key, names in (("entry", definition.entry), ("ends", definition.ends)):
+        places += [(f"{key}/{index}", name) for index, name in enumerate(names or ())]
+    for where, name in places:
+        if name not in known:
+            yield Problem(where, f"there is no node {name!r}; {hint(name, known)}")

@@ -1,0 +1,1 @@
+"""The loop of a workflow run. Pure."""

@@ -1,0 +1,90 @@
+"""How a workflow run came out: its result, and what its parent and its journal are told. Pure."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, get_args
+
+import orjson
+
+from agent_core.effects import Did, FinishReason, Json
+from engine_shim.definition.errors import told
+from engine_shim.definition.template import render
+from engine_shim.errors import DefinitionError
+from engine_shim.flow.state import State
+
+_REASONS: dict[str, FinishReason] = {"completed": "final", "cancelled": "cancelled", "paused": "paused"}
+_KINDS = get_args(FinishReason)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowOutcome:
+    """How a workflow run came out. `output` is what a caller gets, all but `journal`."""
+
+    output: Json
+    at: str
+    seconds: float
+    usage: Json
+    spent: Json
+    waiting: tuple[Json, ...] = ()
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        status: str = self.output["status"]
+        kind: Any = (self.output["error"] or {}).get("kind")
+        if status == "waiting":
+            return "in_doubt" if any(entry["reason"] == "in_doubt" for entry in self.waiting) else "awaiting_approval"
+        return _REASONS.get(status, kind if kind in _KINDS else "tool_error")
+
+    def finished(self) -> Json:
+        told = {key: self.output[key] for key in ("status", "path", "error")}
+        return {**told, "at": self.at, "output": sha256(orjson.dumps(self.output)).hexdigest()}
+
+    def answer(self) -> Did:
+        error = self.output["error"]
+        success = self.output["status"] == "completed"
+        message = None if success else f"the workflow ended as {self.output['status']}: {(error or {}).get('message')}"
+        return Did(success, self.output["outputs"], message, self.at, self.seconds, usage=self.usage)
+
+
+def outcome_of(state: State) -> FlowOutcome:
+    """The outcome of a run in which nothing more can be done, for now or for good."""
+    visits = sorted(state.visits.values(), key=lambda visit: (visit.rank, state.index[visit.node], visit.n))
+    errors = [visit.error for visit in visits if visit.error]
+    waiting = tuple(entry for visit in visits for entry in visit.waiting)
+    latest = [visit for visit in visits if state.latest[visit.node] == visit.n and visit.given]
+    outputs = {visit.node: visit.output for visit in latest}
+    if not (state.cancelled or errors or waiting):
+        try:
+            outputs |= render(state.definition.outputs, state.names(state.latest), where="outputs")
+        except DefinitionError as error:
+            errors = [error_of(error)]
+    status = _status(state, bool(errors), waiting)
+    result = {
+        "run_id": state.run,
+        "status": status,
+        "outputs": outputs,
+        "path": [visit.node for visit in visits],
+        "waiting": [entry for entry in waiting if entry["reason"] != "paused"],
+        "error": errors[0] if errors else None,
+    }
+    state.budget.seconds = max([state.budget.seconds, *(visit.start + visit.seconds for visit in visits)])
+    spent = state.budget.spent()
+    usage = {**state.budget.usage(), "writes": spent["writes"]}
+    held = waiting if status in ("waiting", "paused") else ()
+    return FlowOutcome(result, state.at, state.budget.seconds, usage, spent, held)
+
+
+def error_of(error: DefinitionError) -> Json:
+    """A fault of the definition that only showed when the run came there."""
+    return {"kind": "definition", "message": told(error), "where": error.where}
+
+
+def _status(state: State, failed: bool, waiting: tuple[Json, ...]) -> str:
+    """A pause comes first: what it holds back may still change how the run ends."""
+    if any(entry["reason"] == "paused" for entry in waiting):
+        return "paused"
+    if state.cancelled:
+        return "cancelled"
+    if failed:
+        return "failed"
+    return "waiting" if waiting else "completed"

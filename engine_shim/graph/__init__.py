@@ -1,1 +1,0 @@
-"""The graph of a workflow, all pure but for reading the file."""

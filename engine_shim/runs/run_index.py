@@ -1,0 +1,75 @@
+"""What a store holds of its runs: where each stands, by its journal and by the index."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from agent_core.effects import Json
+from agent_core.journal.chain import checked, complete
+from agent_core.journal.control import CONTROL
+from agent_core.journal.record import Tape
+from engine_shim.errors import DefinitionError, RunNotFound
+from engine_shim.runs.prepare import ROOT
+from engine_shim.runs.store import RunStore
+from utools.registry import ToolRegistry
+
+ENDED: Final = ("completed", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A look at the runs of a store. RunNotFound for one that it does not hold."""
+
+    store: RunStore
+
+    def run(self, run: str) -> tuple[Tape, Path]:
+        """A run's tape, whole, and the directory that its relative paths start from."""
+        tape, entry = self.store.journal.load(run), self.store.entry(run)
+        if ROOT not in tape or entry is None:
+            raise RunNotFound(run)
+        return checked(run, tape), Path(entry.base)
+
+    def begun(self, run: str, body: Json) -> bool:
+        """Whether the store holds this run already. DefinitionError when it began with something else."""
+        tape = checked(run, self.store.journal.load(run))
+        if tape and ROOT not in tape:
+            raise DefinitionError(f"run {run!r} is not a workflow's; choose another id", where="run_id")
+        if ROOT not in tape:
+            return False
+        started = tape[ROOT][0].record()
+        for key in ("definition", "external"):
+            if started[key] != body[key]:
+                raise DefinitionError(f"run {run!r} began with another {key}; choose another id", where="run_id")
+        return True
+
+    def ended(self, run: str) -> str | None:
+        """How a run ended, by its journal, which knows before the index does; None when it goes on."""
+        tape, _ = self.run(run)
+        return str(tape[ROOT][-1].record()["status"]) if complete(tape, ROOT) else None
+
+    def last_word(self, run: str) -> str | None:
+        """What was last asked of a run: pause, resume or cancel; None when nothing was."""
+        rows = self.store.journal.load(run).get(CONTROL)
+        return str(rows[-1].record()["decision"]) if rows else None
+
+    def status(self, run: str) -> str:
+        """A run's status, by the index."""
+        entry = self.store.entry(run)
+        if entry is None:
+            raise RunNotFound(run)
+        return entry.status
+
+    def index(self, run: str, status: str) -> None:
+        """Set a run's status in the index."""
+        entry = self.store.entry(run)
+        if entry is not None and entry.status != status:
+            self.store.save(replace(entry, status=status))
+
+
+def check_tools(tape: Tape, registry: ToolRegistry) -> None:
+    """Another host may not have the tools that a run began with: DefinitionError names one."""
+    records = [rows[0].record() for rows in tape.values()]
+    needed = {code for record in records if record["kind"] == "run_started" for code in record["tools"]}
+    if missing := sorted(needed - {tool.code for tool in registry.all()}):
+        told = f"this host has no tool {missing[0]!r}, which the run needs; was it started with another configuration?"
+        raise DefinitionError(told, where="host configuration")

@@ -1,0 +1,1 @@
+"""Files below one root, and none that the host goes by."""

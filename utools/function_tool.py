@@ -1,0 +1,137 @@
+"""A Tool from a typed Python function: its signature becomes the schema, its docstring the description."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+
+from utools.errors import DefinitionError, ToolError
+from utools.schema.shape import escaped, walk
+from utools.tool import Args, Tool, ToolContext
+
+ARGS_SECTION = re.compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
+PARAMETER = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+UNNAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def from_function(
+    function: Callable[..., Any], *, code: str | None = None, description: str | None = None, **options: Any
+) -> Tool:
+    """The Tool that calls `function`; DefinitionError for a signature that cannot be described."""
+    code = str(code or getattr(function, "__name__", ""))
+    where = f"tools.{code}"
+    text, told = described(inspect.getdoc(function) or "")
+    parameters, hosted = _parameters(function, where)
+    model = _model(parameters, told, where)
+    return Tool(
+        code=code,
+        description=description or text or code.replace("_", " "),
+        config_schema=_schema(model, where),
+        execute=_execute(function, model, list(parameters), hosted),
+        **options,
+    )
+
+
+def described(docstring: str) -> tuple[str, dict[str, str]]:
+    """A Google-style docstring as its text without `Args:`, and what that section says of each parameter."""
+    section = ARGS_SECTION.search(docstring)
+    if section is None:
+        return docstring.strip(), {}
+    text = docstring[: section.start()].rstrip() + "\n\n" + docstring[section.end() :].lstrip("\n")
+    told: dict[str, str] = {}
+    name = ""
+    for line in inspect.cleandoc(section[1]).splitlines():
+        found = PARAMETER.match(line)
+        if found:
+            name = found[1]
+            told[name] = found[2].strip()
+        elif name and line.strip():
+            told[name] = f"{told[name]} {line.strip()}".strip()
+    return text.strip(), told
+
+
+def _parameters(function: Callable[..., Any], where: str) -> tuple[dict[str, tuple[Any, Any]], list[str]]:
+    """Annotation and default of each argument, and the names of those that the host gives."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise DefinitionError(f"an annotation cannot be read: {error}", where=where) from None
+    parameters: dict[str, tuple[Any, Any]] = {}
+    hosted: list[str] = []
+    for name, each in inspect.signature(function).parameters.items():
+        if each.kind in UNNAMED:
+            raise DefinitionError("every parameter of a tool needs a name", where=where, value=str(each))
+        if _is_context(hints.get(name)):
+            hosted.append(name)
+        elif name not in hints:
+            raise DefinitionError("every parameter of a tool needs a type", where=f"{where}.{name}")
+        else:
+            default = ... if each.default is inspect.Parameter.empty else each.default
+            parameters[name] = (hints[name], default)
+    return parameters, hosted
+
+
+def _is_context(hint: Any) -> bool:
+    return hint is ToolContext or (get_origin(hint) is not None and ToolContext in get_args(hint))
+
+
+def _model(parameters: dict[str, tuple[Any, Any]], told: dict[str, str], where: str) -> type[BaseModel]:
+    """A model with the names as aliases: they could collide with pydantic's own (`json`, `copy`)."""
+    fields: dict[str, Any] = {}
+    for index, (name, (hint, default)) in enumerate(parameters.items()):
+        about = Field(description=told[name]) if name in told else Field()
+        fields[f"p{index}"] = (Annotated[hint, about], Field(default, alias=name))
+    config = ConfigDict(extra="forbid", protected_namespaces=())
+    try:
+        return create_model("Args", __config__=config, **fields)
+    except (PydanticUserError, TypeError) as error:
+        raise DefinitionError(f"the signature cannot be described: {error}", where=where) from None
+
+
+def _schema(model: type[BaseModel], where: str) -> dict[str, Any]:
+    try:
+        schema = model.model_json_schema(by_alias=True)
+    except PydanticUserError as error:
+        raise DefinitionError(f"the signature has no JSON Schema: {error}", where=where) from None
+    for _, each in walk(schema):
+        each.pop("title", None)
+    schema.setdefault("properties", {})
+    return schema
+
+
+def _execute(
+    function: Callable[..., Any], model: type[BaseModel], names: list[str], hosted: list[str]
+) -> Callable[[Args, ToolContext], Any]:
+    """`execute(args, context)`, async if the function is."""
+
+    def arguments(args: Args, context: ToolContext) -> dict[str, Any]:
+        try:
+            typed = model.model_validate(args)
+        except ValidationError as error:
+            raise ToolError(f"Invalid arguments: {_told(error)}") from None
+        given = {name: getattr(typed, f"p{index}") for index, name in enumerate(names)}
+        return given | dict.fromkeys(hosted, context)
+
+    if inspect.iscoroutinefunction(function):
+
+        async def execute(args: Args, context: ToolContext) -> Any:
+            return _plain(await function(**arguments(args, context)))
+
+        return execute
+
+    def execute_sync(args: Args, context: ToolContext) -> Any:
+        return _plain(function(**arguments(args, context)))
+
+    return execute_sync
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+def _told(error: ValidationError) -> str:
+    faults = error.errors(include_url=False, include_context=False)
+    return "; ".join(f"{''.join(f'/{escaped(part)}' for part in each['loc'])}: {each['msg']}" for each in faults)

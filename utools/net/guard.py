@@ -1,0 +1,207 @@
+"""NetworkGuard: which hosts a tool may reach, checked on the very address that is then connected to.
+
+A URL is read once, strictly; its host is resolved once; each answer is checked; and the connection goes to a checked
+address. A redirect is a new URL and starts over.
+"""
+
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import idna
+
+from utools.errors import DefinitionError, NetworkError
+from utools.net.address import ASKED, Address, Network, is_public, is_within, nat64_prefixes
+
+PORTS = {"http": 80, "https": 443}
+LONGEST_URL = 8192
+NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f\\]|%(?![0-9A-Fa-f]{2})")
+"""White space, control characters and backslashes, which parsers read in different ways, and a lone percent sign."""
+BRACKETED = re.compile(r"\[[0-9A-Fa-f:.]+\](:\d+)?")
+WITH_A_TOKEN = "a request with a token goes over https to port 443 or one of allowed_ports, or to allow_cidrs"
+OTHERS_ALLOW = "only the author or the operator can allow it, by allow_cidrs"
+LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+NUMERIC = re.compile(r"\d+|0x[0-9a-f]*")
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a host, as texts."""
+
+
+class Target(NamedTuple):
+    """Where a URL leads. `host` is lower case, ASCII, without a trailing dot; an IPv6 address has no brackets."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+async def system_resolve(host: str, port: int) -> Sequence[str]:
+    """The addresses that this machine's resolver gives."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(each[4][0]) for each in found]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkGuard:
+    """What a tool may reach: by default every public host on any port.
+
+    `domains` are host names, `*.example.com` for what is below one; None allows all. `cidrs` are networks that may be
+    reached although they are not public; with them, and no `domains`, public hosts may be reached as well, unless
+    `public` is false.
+    """
+
+    domains: Sequence[str] | None = None
+    cidrs: Sequence[Network] = ()
+    ports: frozenset[int] | None = None
+    public: bool = True
+    resolve: Resolve = field(default=system_resolve, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        allowed_domains: Sequence[str] | None = None,
+        allow_cidrs: Sequence[str] = (),
+        allowed_ports: Sequence[int] | None = None,
+        resolve: Resolve = system_resolve,
+    ) -> "NetworkGuard":
+        """A guard from an author's words; DefinitionError for a domain or a network that is none."""
+        domains = None if allowed_domains is None else tuple(_domain(each) for each in allowed_domains)
+        ports = None if allowed_ports is None else frozenset(allowed_ports)
+        return cls(domains, tuple(_network(each) for each in allow_cidrs), ports, resolve=resolve)
+
+    def target(self, url: str) -> Target:
+        """Where a URL leads, if it may; NetworkError says what is wrong with it, or what is not allowed."""
+        target = read_url(url)
+        if self.domains is not None and not any(_fits(target.host, domain) for domain in self.domains):
+            raise NetworkError(f"the host {target.host} is not among the allowed domains")
+        if self.ports is not None and target.port not in self.ports:
+            raise NetworkError(f"the port {target.port} is not allowed")
+        return target
+
+    def for_token(self, url: str) -> "NetworkGuard":
+        """The guard of a request that carries a token to this URL: nobody on the way may read it.
+
+        A token goes over https, to port 443 or a port of `ports`; else to addresses of `cidrs` alone, which are looked
+        at as they are connected to. NetworkError where it may not go.
+        """
+        target = self.target(url)
+        if target.scheme == "https" and (target.port == PORTS["https"] or self.ports is not None):
+            return self
+        if not self.cidrs:
+            raise NetworkError(f"{target.scheme}://{target.host}:{target.port} is not asked: {WITH_A_TOKEN}")
+        return replace(self, public=False)
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """The addresses of a host, all of them checked; NetworkError if one of them may not be reached."""
+        try:
+            found = [ip_address(host)]
+        except ValueError:
+            found = await self._resolved(host, port)
+        nat64 = await self._nat64() if any(isinstance(each, IPv6Address) for each in found) else ()
+        for address in found:
+            if is_within(address, self.cidrs, nat64=nat64):
+                continue
+            if not is_public(address, nat64=nat64):
+                led = f"{host} leads to {address}, which is" if host != str(address) else f"{host} is"
+                raise NetworkError(f"{led} no public address; {OTHERS_ALLOW}")
+            if not self.public:
+                led = f"{host} leads to {address}," if host != str(address) else f"{host} is"
+                raise NetworkError(f"{led} outside of allow_cidrs: {WITH_A_TOKEN}")
+        return [str(address) for address in found]
+
+    async def _resolved(self, host: str, port: int) -> list[Address]:
+        try:
+            answers = await self.resolve(host, port)
+            addresses = [ip_address(answer) for answer in dict.fromkeys(answers)]
+        except (OSError, UnicodeError):
+            raise NetworkError(f"the host {host} cannot be found", transient=True) from None
+        except ValueError:
+            raise NetworkError(f"the host {host} leads to an address of this machine alone") from None
+        if not addresses:
+            raise NetworkError(f"the host {host} cannot be found", transient=True)
+        return addresses
+
+    async def _nat64(self) -> tuple[IPv6Network, ...]:
+        """How this network translates IPv4, asked each time: it is asked rarely, and networks change."""
+        try:
+            return tuple(nat64_prefixes(await self.resolve(ASKED, 0)))
+        except (OSError, ValueError):
+            return ()
+
+
+def read_url(url: str) -> Target:
+    """A URL's scheme, host and port; NetworkError for one that could be read in more than one way."""
+    if len(url) > LONGEST_URL or NOT_IN_A_URL.search(url):
+        raise NetworkError(f"{_shown(url)} is no URL: it is too long, or holds characters that no URL holds")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise NetworkError(f"{_shown(url)} is no URL: {error}") from None
+    if parts.scheme not in PORTS:
+        raise NetworkError(f"{_shown(url)} is no URL of http or https")
+    if "@" in parts.netloc:
+        raise NetworkError("a URL must not carry a user or a password")
+    if "[" in parts.netloc and not BRACKETED.fullmatch(parts.netloc):
+        raise NetworkError(f"{_shown(url)} has no proper host")
+    if port == 0 or parts.netloc.endswith(":"):
+        raise NetworkError(f"{_shown(url)} has no proper port")
+    return Target(parts.scheme, host_name(host, bracketed="[" in parts.netloc), port or PORTS[parts.scheme])
+
+
+def host_name(host: str, *, bracketed: bool = False) -> str:
+    """A host as it is compared and resolved; NetworkError for one that different resolvers read differently."""
+    if bracketed:
+        return _ipv6(host)
+    try:
+        name = idna.encode(host.removesuffix("."), uts46=True).decode().lower() if host else ""
+    except (idna.IDNAError, UnicodeError):
+        name = host.removesuffix(".").lower() if host.isascii() else ""
+    labels = name.split(".")
+    if len(name) > 253 or not all(LABEL.fullmatch(label) for label in labels):
+        raise NetworkError(f"{_shown(host)} is no host name")
+    if NUMERIC.fullmatch(labels[-1]):  # some resolvers take 0177.1, 0x7f.1 or 2130706433 for 127.0.0.1
+        try:
+            return str(ip_address(name))
+        except ValueError:
+            raise NetworkError(f"{_shown(host)} is no address; write it as four decimal numbers") from None
+    return name
+
+
+def _ipv6(host: str) -> str:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        raise NetworkError(f"[{_shown(host)}] is no IPv6 address") from None
+    if not isinstance(address, IPv6Address) or address.scope_id is not None:
+        raise NetworkError(f"[{_shown(host)}] is no IPv6 address that can be reached from everywhere")
+    return str(address)
+
+
+def _fits(host: str, domain: str) -> bool:
+    return host.endswith(domain[1:]) and len(host) >= len(domain) if domain.startswith("*.") else host == domain
+
+
+def _domain(domain: str) -> str:
+    below = "*." if domain.startswith("*.") else ""
+    try:
+        return below + host_name(domain.removeprefix("*."))
+    except NetworkError as error:
+        raise DefinitionError(f"{error}; write example.com or *.example.com", where="allowed_domains") from None
+
+
+def _network(cidr: str) -> Network:
+    try:
+        return ip_network(cidr)
+    except ValueError as error:
+        raise DefinitionError(f"not a network such as 10.2.0.0/16: {error}", where="allow_cidrs", value=cidr) from None
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:79]}…")

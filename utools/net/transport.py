@@ -1,0 +1,190 @@
+"""HTTP through a NetworkGuard: every connection, redirects too, goes to an address that was checked.
+
+No proxy of the environment is used, no cookie kept, and at most so many bytes are read, packed and unpacked.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import httpcore2
+import httpx2
+
+from utools.errors import NetworkError, ToolError
+from utools.net.decompress import Damaged, Unpacked
+from utools.net.guard import NetworkGuard
+
+REDIRECTS = 5
+READS = ("GET", "HEAD", "OPTIONS")
+CONNECT_SECONDS = 10.0
+PACKING = 2**16
+"""Bytes by which a packed body may be longer than what it holds."""
+KEPT_ACROSS = ("accept", "accept-encoding", "accept-language", "user-agent", "content-type", "content-length")
+"""Headers that go on to another host; whatever else was sent may be a secret meant for the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A response: its status, its headers by lower-case name, its body as far as it was read, and from where."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    url: str
+    truncated: bool = False
+
+
+async def fetch(
+    guard: NetworkGuard,
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    content: bytes | None = None,
+    limit: int,
+    redirects: int = REDIRECTS,
+) -> Fetched:
+    """One request and its response, redirects followed.
+
+    NetworkError for a host that may not be reached, ToolError (transient) where nothing was sent, and ConnectionError
+    where the connection broke after that: the request may have been heard. The caller bounds the time.
+    """
+    async with _client(guard) as client:
+        request = client.build_request(method, _checked(guard, url), headers=dict(headers or {}), content=content)
+        heard = False
+        try:
+            for _ in range(redirects + 1):
+                async with _sent(client, request) as response:
+                    heard = method not in READS
+                    following = response.next_request if redirects else None
+                    if following is None:
+                        body, truncated = await _body(response, limit)
+                        return Fetched(response.status_code, dict(response.headers), body, str(request.url), truncated)
+                request = _redirected(guard, request, following)
+            raise ToolError(f"more than {redirects} redirects were followed")
+        except ToolError as error:
+            if not heard:
+                raise
+            raise ConnectionResetError(f"the request was answered, but not to its end: {error}") from None
+
+
+@asynccontextmanager
+async def _client(guard: NetworkGuard) -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
+    transport._pool = httpcore2.AsyncConnectionPool(
+        ssl_context=_ssl_context(), max_connections=1, network_backend=_Guarded(guard)
+    )
+    timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
+    async with httpx2.AsyncClient(transport=transport, trust_env=False, timeout=timeout) as client:
+        client.headers = httpx2.Headers({"accept": "*/*", "accept-encoding": "gzip, deflate", "user-agent": "utools"})
+        yield client
+
+
+class _Guarded(httpcore2.AsyncNetworkBackend):
+    """Connections to checked addresses only; the host's name is still what its certificate must bear."""
+
+    def __init__(self, guard: NetworkGuard) -> None:
+        self._guard, self._plain = guard, httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the signature is the library's
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        error: Exception | None = None
+        for address in await self._guard.addresses(host.strip("[]"), port):
+            try:
+                return await self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as failed:
+                error = failed
+        raise error or httpcore2.ConnectError(f"{host} has no address")
+
+    async def connect_unix_socket(self, path: str, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
+        raise NetworkError("a socket of this machine may not be reached")
+
+    async def sleep(self, seconds: float) -> None:
+        await self._plain.sleep(seconds)
+
+
+@asynccontextmanager
+async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
+    host = request.url.host
+    try:
+        response = await client.send(request, stream=True, follow_redirects=False)
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+        raise ToolError(f"{host} cannot be reached: {_why(error)}", transient=True) from None
+    except httpx2.LocalProtocolError as error:
+        raise ToolError(f"the request cannot be sent: {error}") from None
+    except httpx2.TransportError as error:
+        raise ConnectionResetError(f"{host} gave no answer: {_why(error)}") from None
+    try:
+        yield response
+    except Damaged as error:
+        raise ToolError(f"the answer of {host} is damaged: {error}") from None
+    except httpx2.TransportError as error:
+        raise ConnectionResetError(f"{host} broke off its answer: {_why(error)}") from None
+    finally:
+        await response.aclose()
+
+
+async def _body(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
+    """What came, as far as it was read: neither more packed bytes are taken than the limit, nor given unpacked.
+
+    Between the pieces others have their turn, and a timeout is heard.
+    """
+    read, taken, unpacked = bytearray(), 0, Unpacked(response.headers.get("content-encoding", ""))
+    async for packed in response.aiter_raw():
+        taken += len(packed)
+        for piece in unpacked.more(packed):
+            read += piece
+            if len(read) > limit:
+                return bytes(read[:limit]), True
+            await asyncio.sleep(0)
+        if taken > limit + PACKING:
+            return bytes(read), True
+    unpacked.end()
+    return bytes(read), False
+
+
+def _redirected(guard: NetworkGuard, request: httpx2.Request, following: httpx2.Request) -> httpx2.Request:
+    """The request to where a redirect leads, checked like the first; another host gets none of its secrets."""
+    url = _checked(guard, str(following.url))
+    if (url.scheme, url.host, url.port) != (request.url.scheme, request.url.host, request.url.port):
+        for name in [name for name in following.headers if name not in KEPT_ACROSS]:
+            del following.headers[name]
+        following.headers["host"] = url.netloc.decode("ascii")
+    return following
+
+
+def _checked(guard: NetworkGuard, url: str) -> httpx2.URL:
+    """The URL, if it may be asked for and the client reads it as the guard does."""
+    target = guard.target(url)
+    try:
+        read = httpx2.URL(url)
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise NetworkError(f"this is no URL: {error}") from None
+    host = read.raw_host.decode("ascii", "replace").strip("[]").lower().removesuffix(".")
+    if (read.scheme, host) != (target.scheme, target.host) or (read.port or target.port) != target.port:
+        return read.copy_with(host=target.host, port=target.port)
+    return read
+
+
+def _why(error: Exception) -> str:
+    """The nearest to the operating system's own words."""
+    chain: list[BaseException] = [error]
+    while cause := chain[-1].__cause__ or chain[-1].__context__:
+        chain.append(cause)
+    told = next((each.strerror for each in reversed(chain) if isinstance(each, OSError) and each.strerror), None)
+    return told or str(error) or type(error).__name__
+
+
+@lru_cache(maxsize=1)
+def _ssl_context() -> ssl.SSLContext:
+    return httpx2.create_ssl_context(trust_env=False)

@@ -1,0 +1,1 @@
+"""JSON Schemas: compiled once, every fault of a value reported. Pure."""

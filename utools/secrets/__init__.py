@@ -1,0 +1,1 @@
+"""Secrets: found in any form in which they travel, and taken out."""

@@ -1,0 +1,49 @@
+"""Error text that may be shown: no stack trace, no absolute host path, no environment value. Pure."""
+
+import re
+from collections.abc import Mapping
+
+from utools.secrets.redaction import Redactor
+
+SEPARATOR = re.compile(r"[/\\]")
+TRACE = re.compile(r"(?:\+ Exception Group )?Traceback \(most recent call last\)")
+LINE = re.compile(r"\n|\\n")  # a trace may have been put through repr
+QUOTED = re.compile(r"""(['"])(?:file://)?(?:[A-Za-z]:[\\/]|/)[^'"\n]*\1""")
+BARE = re.compile(r"""(?<![\w.~/\-…])(?:file://)?(?:[A-Za-z]:\\|/(?!/))[^\s'"<>|:;,()\[\]]+""")
+SYSTEM_ERROR = re.compile(r"\[(?:Errno|WinError) ")
+ON_DISK = re.compile(
+    r"file:|[A-Za-z]:[\\/]|/(?:Applications|Library|System|Users|Volumes|app|bin|boot|dev|etc|home|lib|lib64|media|mnt|nix"
+    r"|opt|private|proc|root|run|sbin|snap|srv|sys|tmp|usr|var|work|workspaces?)/|/.*/[^/]*\.\w{1,5}$"
+)
+
+
+def scrubbed(text: str, environment: Mapping[str, str]) -> str:
+    """`text` with each absolute path cut down to its last part, and each environment value by its name."""
+    return _without(text, environment, re.compile(""))
+
+
+def scrubbed_words(text: str, environment: Mapping[str, str]) -> str:
+    """The same for text that somebody wrote for the model: what may be a JSON pointer or a route stays (`/items/0`).
+
+    Paths are told by where they begin (`/home/…`), by an extension, or by standing in a system error.
+    """
+    return _without(text, environment, re.compile("") if SYSTEM_ERROR.search(text) else ON_DISK)
+
+
+def _without(text: str, environment: Mapping[str, str], telling: re.Pattern[str]) -> str:
+    def cut(path: str) -> str:
+        return f"…/{SEPARATOR.split(path.rstrip('/'))[-1]}" if telling.match(path) else path
+
+    text = QUOTED.sub(lambda found: f"{found[1]}{cut(found[0].strip(found[1]))}{found[1]}", _untraced(text))
+    text = BARE.sub(lambda found: cut(found[0]), text)
+    return Redactor(environment).text(text)
+
+
+def _untraced(text: str) -> str:
+    """What stands before a stack trace, and its last line, which names the exception."""
+    trace = TRACE.search(text)
+    if trace is None:
+        return text
+    lines = [line.strip() for line in LINE.split(text[trace.end() :]) if line.strip()]
+    last = lines[-1] if len(lines) > 1 else ""
+    return f"{text[: trace.start()].rstrip()} {last}".strip()
