@@ -142,7 +142,7 @@ Effect = CallModel | CallTools | Classify | Wait | Decided | Visits
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ModelReply:
     """A model's reply. `usage` has input_tokens, output_tokens, estimated and, where known, cost.
 
     `calls` are native function calls, {name, arguments} each; what else stands in them, and all of `echo`, goes back
@@ -161,7 +161,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Did:
+class ToolReply:
     """A tool's result. `usage` is what a nested run spent."""
 
     success: bool
@@ -192,7 +192,7 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class InDoubt:
     """A write that may or may not have happened: only a person can tell. Never reaches a loop."""
 
     message: str
@@ -209,13 +209,17 @@ class Suspended:
     waiting: tuple[Json, ...]
 
 
-Result = Did | Failed
+Result = ToolReply | Failed
 """What came of a call."""
 Stop = Cancelled | Suspended
 """What there is instead when the run goes no further, for now or for good."""
-Answer = Said | Result
-ToolReply = Answer | Stop
-_ANSWERS: Mapping[str, type[Said] | type[Did] | type[Failed]] = {"said": Said, "did": Did, "failed": Failed}
+Answer = ModelReply | Result
+CallReply = Answer | Stop
+_ANSWERS: Mapping[str, type[ModelReply] | type[ToolReply] | type[Failed]] = {
+    "said": ModelReply,
+    "did": ToolReply,
+    "failed": Failed,
+}
 _SELDOM = ("calls", "echo")
 """What stands in the record only where there is something."""
 _NAMES = {kind: name for name, kind in _ANSWERS.items()}
@@ -315,7 +319,7 @@ class Outcome(Protocol):
         """The body of the `run_finished` record."""
         ...
 
-    def answer(self) -> Did:
+    def answer(self) -> ToolReply:
         """The result that the asking loop gets, when this run was nested under a call."""
         ...
 

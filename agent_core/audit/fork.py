@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.audit.signature import parted
-from agent_core.effects import Classify, Doubt, Json, Suspended, answer_from
+from agent_core.effects import Classify, InDoubt, Json, Suspended, answer_from
 from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, walked
 from agent_core.journal.record import Row, Tape, by_path, within
@@ -111,7 +111,7 @@ class _Past:
             return _held(path)
         self._write(act.rows)
         if record["kind"] == "waiting":
-            return Doubt(record["message"], "", record["seconds"])
+            return InDoubt(record["message"], "", record["seconds"])
         return answer_from(record)
 
     def _record(self, path: str, n: int) -> Json | None:

@@ -6,13 +6,13 @@ from agent_core.effects import (
     CallModel,
     Cancelled,
     Decision,
-    Did,
     Failed,
     FinishReason,
     Json,
-    Said,
+    ModelReply,
     Suspended,
     ToolCall,
+    ToolReply,
     Wait,
     answer_from,
     decision_from,
@@ -76,7 +76,7 @@ def resolved(strand: Strand, effect: CallModel | ToolCall, reason: FinishReason)
     return Cancelled(record["at"]) if record["kind"] == "cancelled" else record
 
 
-def settled(resolved: Record) -> Did | Failed | Said:
+def settled(resolved: Record) -> ToolReply | Failed | ModelReply:
     """What a decision about a write in doubt makes of it."""
     at = resolved["at"]
     match resolved["decision"]:
@@ -84,7 +84,7 @@ def settled(resolved: Record) -> Did | Failed | Said:
             return answer_from(resolved["answer"])
         case "skip":
             note = "A person skipped this call; whether it took effect is not known."
-            return Did(True, {"skipped": True, "note": note}, None, at, 0.0)
+            return ToolReply(True, {"skipped": True, "note": note}, None, at, 0.0)
         case _:
             return Failed("abandoned", "a person ended the run here: the write is in doubt", at, 0.0)
 

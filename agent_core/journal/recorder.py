@@ -10,20 +10,20 @@ from typing import Any
 
 from agent_core.effects import (
     CallModel,
+    CallReply,
     CallTools,
     Cancelled,
     Classify,
     Decided,
-    Doubt,
     Failed,
+    InDoubt,
     Json,
     Loop,
+    ModelReply,
     Outcome,
     Result,
-    Said,
     Suspended,
     ToolCall,
-    ToolReply,
     Visit,
     Visits,
     Wait,
@@ -139,7 +139,7 @@ def _classify(strand: Strand, effect: Classify) -> Operations:
 
 def _once(
     strand: Strand, effect: CallModel | ToolCall, *, doubtful: bool
-) -> Generator[Operation, Any, ToolReply | Said]:
+) -> Generator[Operation, Any, CallReply | ModelReply]:
     """Act once: what is answered is served, what is not is done again, or, if doubtful, put to a person."""
     first, lost = strand.n, 0.0
     while True:
@@ -155,7 +155,7 @@ def _once(
             reply = yield Act(strand.flush(), effect, strand.slot(), key, doubtful)
             if isinstance(reply, Suspended):
                 return _put_off(strand, effect, None if entered_again else Slot(strand.path, n, head))
-            if not isinstance(reply, Doubt):
+            if not isinstance(reply, InDoubt):
                 return _later((yield from _answered(strand, reply, doubtful)), lost)
             doubt(strand, effect, reply.message, reply.seconds)
             lost += reply.seconds
@@ -175,23 +175,23 @@ def _put_off(strand: Strand, effect: CallModel | ToolCall, before: Slot | None) 
     return Suspended("paused", ({"strand": strand.path, "n": strand.n, **shown(effect), "reason": "paused"},))
 
 
-def _later(reply: ToolReply | Said, lost: float) -> ToolReply | Said:
+def _later(reply: CallReply | ModelReply, lost: float) -> CallReply | ModelReply:
     """The reply with the time that went by while it was in doubt whether there was one."""
     return replace(reply, seconds=reply.seconds + lost) if lost and isinstance(reply, Result) else reply
 
 
-def _answered(strand: Strand, reply: Any, doubtful: bool) -> Generator[Operation, Any, ToolReply | Said]:
+def _answered(strand: Strand, reply: Any, doubtful: bool) -> Generator[Operation, Any, CallReply | ModelReply]:
     if isinstance(reply, Cancelled):
         strand.write({"kind": "cancelled", "at": reply.at})
         return reply
     strand.write(answer_record(reply))
     if doubtful:
         yield from _flush(strand.pending)
-    answer: Said | Result = reply
+    answer: ModelReply | Result = reply
     return answer
 
 
-def _reply(record: Record) -> ToolReply | Said:
+def _reply(record: Record) -> CallReply | ModelReply:
     return Cancelled(record["at"]) if record["kind"] == "cancelled" else answer_from(record)
 
 
@@ -204,7 +204,7 @@ def _item(strand: Strand, call: ToolCall) -> Generator[Operation, Any, Any]:
     return _once(strand, call, doubtful=call.doubtful)
 
 
-def _batch(strand: Strand, effect: CallTools) -> Generator[Operation, Any, tuple[ToolReply, ...]]:
+def _batch(strand: Strand, effect: CallTools) -> Generator[Operation, Any, tuple[CallReply, ...]]:
     """One call stands in this strand; several have a strand each, and are made side by side."""
     if len(effect.calls) == 1:
         return ((yield from _item(strand, effect.calls[0])),)
@@ -225,7 +225,7 @@ def _branch(run: Run, path: str, call: ToolCall) -> Operations:
     return reply
 
 
-def _close_batch(strand: Strand, paths: Sequence[str], replies: Sequence[ToolReply]) -> None:
+def _close_batch(strand: Strand, paths: Sequence[str], replies: Sequence[CallReply]) -> None:
     """Say that all items are done, unless one of them waits. A batch takes as long as its longest item."""
     if any(isinstance(reply, Suspended) for reply in replies):
         return
@@ -238,7 +238,7 @@ def _close_batch(strand: Strand, paths: Sequence[str], replies: Sequence[ToolRep
     strand.write({"kind": "answered", "reply": "batch", "at": at, "seconds": seconds, "closes": closes})
 
 
-def _nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, ToolReply]:
+def _nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, CallReply]:
     """A run in a child strand, under this call; it waits when the child waits."""
     run, path = strand.run, child(strand.path, call.tool, strand.n)
     strand.write({"kind": "asked", **call.record()})
@@ -255,13 +255,13 @@ def _nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, ToolRep
     return reply
 
 
-def _tool_reply(record: Record) -> ToolReply:
+def _tool_reply(record: Record) -> CallReply:
     reply = _reply(record)
-    assert not isinstance(reply, Said)
+    assert not isinstance(reply, ModelReply)
     return reply
 
 
-def _came_out(ended: Ended | NotBegun) -> ToolReply:
+def _came_out(ended: Ended | NotBegun) -> CallReply:
     if not isinstance(ended, Ended):
         return ended
     outcome = ended.outcome

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.effects import Did, Failed, FinishReason, Json, Said
+from agent_core.effects import Failed, FinishReason, Json, ModelReply, ToolReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,17 @@ class Budget:
     writes: int = 0
     estimated: bool = False
 
-    def heard(self, reply: Said | Failed) -> None:
+    def heard(self, reply: ModelReply | Failed) -> None:
         """A model's answer, good or not."""
         self.seconds += reply.seconds
         self.requests += reply.requests
-        if isinstance(reply, Said):
+        if isinstance(reply, ModelReply):
             self.steps += 1
             self._tokens(reply.usage)
 
-    def did(self, reply: Did | Failed) -> None:
+    def did(self, reply: ToolReply | Failed) -> None:
         """A tool's result; what a nested run spent is spent here too. Seconds are counted by the batch."""
-        usage = reply.usage if isinstance(reply, Did) else None
+        usage = reply.usage if isinstance(reply, ToolReply) else None
         if usage:
             self.requests += usage["requests"]
             self.tool_calls += usage["tool_calls"]

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import orjson
 
-from agent_core.effects import Did, FinishReason, Json
+from agent_core.effects import FinishReason, Json, ToolReply
 
 MESSAGES: dict[str, str] = {
     "max_steps": "the model still asked for a tool in the last allowed step",
@@ -37,7 +37,7 @@ class AgentOutcome:
         told = {key: output[key] for key in ("finish_reason", "final_answer", "error", "usage", "used_tools")}
         return {**told, "at": output["ended_at"], "output": sha256(orjson.dumps(output)).hexdigest()}
 
-    def answer(self) -> Did:
+    def answer(self) -> ToolReply:
         """The result of the call that this run was nested under."""
         output = self.output
         success = self.finish_reason == "final"
@@ -45,7 +45,7 @@ class AgentOutcome:
         primary = output.get(self.primary) if success else None
         seconds = output["total_ms"] / 1000
         usage = {**output["usage"], "writes": self.spent["writes"]}
-        return Did(success, primary, error, output["ended_at"], seconds, usage=usage)
+        return ToolReply(success, primary, error, output["ended_at"], seconds, usage=usage)
 
 
 def error_of(reason: FinishReason, message: str = "") -> Json | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_core.effects import (
+    CallReply,
     CallTools,
     Cancelled,
     Classify,
@@ -18,17 +19,16 @@ from agent_core.effects import (
     FinishReason,
     Json,
     Loop,
+    ModelReply,
     Result,
-    Said,
     Stop,
     Suspended,
     ToolCall,
-    ToolReply,
     Wait,
 )
 from agent_core.loop.judge import Verdict, effect_of
 from agent_core.loop.outcome import AgentOutcome
-from agent_core.loop.run_state import Turn
+from agent_core.loop.run_state import RunState
 from agent_core.protocol.parse import Action, Final, ProtocolError
 
 Step = Generator[Effect, Any, AgentOutcome | None]
@@ -37,7 +37,7 @@ Judged = list[tuple[ToolCall, Verdict]]
 
 def react(started: Json) -> Loop:
     """One agent run, from its `run_started` record to its outcome: ask, read, judge, act, feed back, again."""
-    turn = Turn(started)
+    turn = RunState(started)
     while True:
         if limit := turn.budget.exceeded():
             return turn.end(limit)
@@ -47,7 +47,7 @@ def react(started: Json) -> Loop:
             return outcome
 
 
-def _step(turn: Turn, reply: Said | Failed | Stop) -> Step:
+def _step(turn: RunState, reply: ModelReply | Failed | Stop) -> Step:
     if isinstance(reply, Suspended):
         return turn.end("paused", waiting=reply.waiting)
     if isinstance(reply, Cancelled):
@@ -69,13 +69,13 @@ def _step(turn: Turn, reply: Said | Failed | Stop) -> Step:
     return (yield from _act(turn, reply, step))
 
 
-def _model_failure(turn: Turn, reply: Failed) -> FinishReason:
+def _model_failure(turn: RunState, reply: Failed) -> FinishReason:
     if turn.budget.exceeded() == "timeout":
         return "timeout"
     return "content_filter" if reply.reason == "content_filter" else "model_error"
 
 
-def _act(turn: Turn, reply: Said, actions: Sequence[Action]) -> Step:
+def _act(turn: RunState, reply: ModelReply, actions: Sequence[Action]) -> Step:
     """Judge the calls of one reply, run those that may, and feed back what came of each."""
     thought = actions[0].thought
     judged = yield from _judged(turn, actions)
@@ -110,7 +110,7 @@ def _is_open(result: Result | Verdict) -> bool:
     return isinstance(result, Verdict) and result.verdict == "run"
 
 
-def _judged(turn: Turn, actions: Sequence[Action]) -> Generator[Effect, Any, Judged]:
+def _judged(turn: RunState, actions: Sequence[Action]) -> Generator[Effect, Any, Judged]:
     judged: Judged = []
     beside: Counter[str] = Counter()
     for index, action in enumerate(actions):
@@ -125,7 +125,7 @@ def _judged(turn: Turn, actions: Sequence[Action]) -> Generator[Effect, Any, Jud
     return judged
 
 
-def _approved(turn: Turn, judged: Judged) -> Generator[Effect, Any, Judged | Stop]:
+def _approved(turn: RunState, judged: Judged) -> Generator[Effect, Any, Judged | Stop]:
     """The verdicts once a person has spoken on every call that waits."""
     waiting = [call for call, verdict in judged if verdict.verdict == "wait"]
     if not waiting:
@@ -140,7 +140,7 @@ def _approved(turn: Turn, judged: Judged) -> Generator[Effect, Any, Judged | Sto
     return settled
 
 
-def _spoken(turn: Turn, call: ToolCall, verdict: Verdict, decision: Decision | None) -> tuple[ToolCall, Verdict]:
+def _spoken(turn: RunState, call: ToolCall, verdict: Verdict, decision: Decision | None) -> tuple[ToolCall, Verdict]:
     match decision:
         case None:
             return call, verdict
@@ -156,13 +156,13 @@ def _spoken(turn: Turn, call: ToolCall, verdict: Verdict, decision: Decision | N
             return call, Verdict("run")
 
 
-def _run(turn: Turn, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[ToolReply]]:
+def _run(turn: RunState, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[CallReply]]:
     """Run the calls: side by side when all only read, else in order, up to one that stops the run, or to a limit."""
     if len(calls) > 1 and all(call.effect == "read" for call in calls):
         replies = yield CallTools(tuple([turn.starting(call) for call in calls]))
         turn.spent(replies)
         return list(replies)
-    done: list[ToolReply] = []
+    done: list[CallReply] = []
     for call in calls:
         if done and (isinstance(done[-1], Stop) or turn.limit(1)):
             break
@@ -180,7 +180,9 @@ def _stop_of(stops: Sequence[Stop]) -> Stop:
     return Suspended(suspended[0].reason, tuple([each for stop in suspended for each in stop.waiting]))
 
 
-def _stopped(turn: Turn, reply: Said, thought: str | None, calls: Sequence[ToolCall], stop: Stop) -> AgentOutcome:
+def _stopped(
+    turn: RunState, reply: ModelReply, thought: str | None, calls: Sequence[ToolCall], stop: Stop
+) -> AgentOutcome:
     if isinstance(stop, Cancelled):
         turn.at = max(turn.at, stop.at)
         turn.not_run(reply, thought, calls, "cancelled")
@@ -190,7 +192,7 @@ def _stopped(turn: Turn, reply: Said, thought: str | None, calls: Sequence[ToolC
 
 
 def _decision(
-    turn: Turn, step: Action | Final | ProtocolError, judged: Judged | None = None, limit: str | None = None
+    turn: RunState, step: Action | Final | ProtocolError, judged: Judged | None = None, limit: str | None = None
 ) -> Json:
     """What the journal says of one reply."""
     record: Json = {"step": turn.budget.steps}

@@ -4,7 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agent_core.effects import CallModel, Did, Edit, Failed, FinishReason, Json, Result, Said, ToolCall, ToolReply
+from agent_core.effects import (
+    CallModel,
+    CallReply,
+    Edit,
+    Failed,
+    FinishReason,
+    Json,
+    ModelReply,
+    Result,
+    ToolCall,
+    ToolReply,
+)
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.judge import Verdict, compiled_schema, judge, listed
 from agent_core.loop.options import Options
@@ -14,8 +25,8 @@ from agent_core.loop.result import error_in, failure, output_of, succeeded, tool
 from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
 from agent_core.protocol.clip import as_text, clip
-from agent_core.protocol.dialect import ECHO_MAX, Dialect, Entry, Reading, Told
-from agent_core.protocol.feedback import Prose, Repair
+from agent_core.protocol.dialect import ECHO_MAX, Dialect, Entry, Observation, Reading
+from agent_core.protocol.feedback import Feedback, Repair
 from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
 from agent_core.protocol.parse import Action, Final, ProtocolError
@@ -25,12 +36,12 @@ FALLS_BACK = ("model_error", "timeout")
 """Failures of a model after which the next one is asked."""
 
 
-class Turn:
+class RunState:
     """A run in the making, from its `run_started` record."""
 
     def __init__(self, started: Json) -> None:
         self.config: Json = started["config"]
-        self.prose = Prose(started["texts"])
+        self.prose = Feedback(started["texts"])
         self.tools: Json = started["tools"]
         self.started_at = self.at = started["at"]
         self.trusted: list[str] = list(started["trusted"])
@@ -124,11 +135,11 @@ class Turn:
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
-    def heard(self, reply: Said | Failed) -> None:
+    def heard(self, reply: ModelReply | Failed) -> None:
         self.budget.heard(reply)
         self.at = reply.at
 
-    def read(self, reply: Said) -> Reading:
+    def read(self, reply: ModelReply) -> Reading:
         """The legal step that the reply is, or why it is none."""
         schema = self.config["answer_schema"]
         parsed = self._dialect.read(reply, mode=self.config["parsing"], any_answer=schema is not None)
@@ -144,7 +155,7 @@ class Turn:
 
     # ── going on ──────────────────────────────────────────────────────────────────────────────────
 
-    def unreadable(self, reply: Said, error: ProtocolError) -> AgentOutcome | None:
+    def unreadable(self, reply: ModelReply, error: ProtocolError) -> AgentOutcome | None:
         """Send the reply back with what was wrong with it, or end the run."""
         self.trace.add(self.budget.steps, at=reply.at, seconds=reply.seconds, error=error.message)
         outcome = self._failed("protocol_error", error.message, counts=True)
@@ -156,7 +167,7 @@ class Turn:
         return outcome
 
     def acted(
-        self, reply: Said, thought: str | None, results: Sequence[tuple[ToolCall, ToolReply | Verdict]]
+        self, reply: ModelReply, thought: str | None, results: Sequence[tuple[ToolCall, CallReply | Verdict]]
     ) -> AgentOutcome | None:
         """Feed the observations back, errors too, or end the run."""
         told = [self._observe(reply, thought, call, result) for call, result in results]
@@ -179,7 +190,7 @@ class Turn:
         told = [{"role": "user", "content": part} for part in (None if neutral else text, notice) if part]
         self.transcript.add(_with_notice(heard, notice), [*neutral, *told])
 
-    def _weighed(self, failures: Sequence[ToolReply | Verdict]) -> AgentOutcome | None:
+    def _weighed(self, failures: Sequence[CallReply | Verdict]) -> AgentOutcome | None:
         """Whether what failed ends the run; a step without a failure starts the count anew."""
         if not failures:
             self.repairs = 0
@@ -197,7 +208,9 @@ class Turn:
             return self.end(reason, message)
         return self.end("max_steps", message) if self.budget.last_step else None
 
-    def _observe(self, reply: Said, thought: str | None, call: ToolCall, result: ToolReply | Verdict) -> Told:
+    def _observe(
+        self, reply: ModelReply, thought: str | None, call: ToolCall, result: CallReply | Verdict
+    ) -> Observation:
         """What the model is told of a call; the trace and the sums are told too."""
         limit = self.config["observation_max_len"]
         how: Literal["seen", "failed", "refused"] = "refused"
@@ -209,7 +222,7 @@ class Turn:
             text, seconds, failed = clip(error or as_text(output_of(result)), limit), result.seconds, error is not None
             how = "failed" if failed else "seen"
             self._account(call, result, failed=failed)
-        cached = isinstance(result, Did) and result.cached
+        cached = isinstance(result, ToolReply) and result.cached
         self.trace.add(
             self.budget.steps,
             at=reply.at,
@@ -221,7 +234,7 @@ class Turn:
             error=clip(text, limit) if failed else None,
             cached=cached,
         )
-        return Told(call, text, how)
+        return Observation(call, text, how)
 
     def _account(self, call: ToolCall, result: Result, *, failed: bool) -> None:
         self.at = max(self.at, result.at)
@@ -229,7 +242,7 @@ class Turn:
         if not failed and self.tools[call.tool]["trusted"]:
             self.trusted.extend(texts_in(output_of(result)))
 
-    def spent(self, replies: Sequence[ToolReply]) -> None:
+    def spent(self, replies: Sequence[CallReply]) -> None:
         """Count what calls took: side by side, as long as the longest."""
         answers = [reply for reply in replies if isinstance(reply, Result)]
         for answer in answers:
@@ -240,7 +253,7 @@ class Turn:
         """What a person wrote is trusted text."""
         self.trusted.extend(texts_in(edit.args))
 
-    def not_run(self, reply: Said, thought: str | None, calls: Sequence[ToolCall], why: str) -> None:
+    def not_run(self, reply: ModelReply, thought: str | None, calls: Sequence[ToolCall], why: str) -> None:
         for call in calls:
             self.trace.add(
                 self.budget.steps,
@@ -254,7 +267,7 @@ class Turn:
 
     # ── ending ────────────────────────────────────────────────────────────────────────────────────
 
-    def final(self, reply: Said, step: Final) -> AgentOutcome:
+    def final(self, reply: ModelReply, step: Final) -> AgentOutcome:
         self.trace.add(self.budget.steps, at=reply.at, seconds=reply.seconds, thought=step.thought)
         self.transcript.keep({"role": "assistant", "content": as_text(step.answer)})
         return self.end("final", answer=step.answer)
@@ -281,7 +294,7 @@ class Turn:
         return AgentOutcome(reason, output, self.config["primary_output"], spent, waiting)
 
 
-def _dialect(config: Json, prose: Prose, tools: Json) -> Dialect:
+def _dialect(config: Json, prose: Feedback, tools: Json) -> Dialect:
     return ToolsDialect(prose, names_of(tools)) if config["protocol"] == "tools" else JsonDialect(prose)
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from agent_core.effects import Failed, Json, Said, answer_from
+from agent_core.effects import Failed, Json, ModelReply, answer_from
 from agent_core.errors import DefinitionError, JournalError
 from agent_core.journal.record import Row
 from agent_core.journal.source import load
@@ -21,7 +21,7 @@ class RecordedModel:
 
     def __init__(self, tape: Tape, *, name: str) -> None:
         self._tape, self._name = tape, name
-        self._answers: dict[str, list[Said | Failed]] = {}
+        self._answers: dict[str, list[ModelReply | Failed]] = {}
 
     @classmethod
     def from_file(cls, path: Path) -> "RecordedModel":
@@ -56,13 +56,13 @@ class RecordedModel:
     async def close(self) -> None:
         """Nothing to let go of."""
 
-    def _of(self, strand: str) -> list[Said | Failed]:
+    def _of(self, strand: str) -> list[ModelReply | Failed]:
         if strand not in self._answers:
             self._answers[strand] = answers([row.record() for row in self._tape.get(strand, ())])
         return self._answers[strand]
 
 
-def answers(records: Sequence[Json]) -> list[Said | Failed]:
+def answers(records: Sequence[Json]) -> list[ModelReply | Failed]:
     """What the models answered in one strand, question by question.
 
     A question that was cancelled has no answer there. One that was put to the next model, when the model before failed,
@@ -70,11 +70,11 @@ def answers(records: Sequence[Json]) -> list[Said | Failed]:
     """
     acts = [record for record in records if record["kind"] in ("asked", "answered", "cancelled")]
     pairs = [(before, after) for before, after in pairwise(acts) if before.get("ask") == "model" and "reply" in after]
-    found = [answer for _, after in pairs if isinstance(answer := answer_from(after), Said | Failed)]
-    return [answer for place, answer in enumerate(found, 1) if isinstance(answer, Said) or place == len(found)]
+    found = [answer for _, after in pairs if isinstance(answer := answer_from(after), ModelReply | Failed)]
+    return [answer for place, answer in enumerate(found, 1) if isinstance(answer, ModelReply) or place == len(found)]
 
 
-def _completion(said: Said) -> Completion:
+def _completion(said: ModelReply) -> Completion:
     """The reply as the vendor gave it. What the door estimated of it is left to the door again."""
     usage = said.usage
     given, got = (None if usage["estimated"] else usage[name] for name in ("input_tokens", "output_tokens"))

@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from agent_core.effects import Json, Said, ToolCall
+from agent_core.effects import Json, ModelReply, ToolCall
 from agent_core.protocol.parse import Action, Final, Mode, ProtocolError
 
 Reading = Sequence[Action] | Final | ProtocolError
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
         return {**message, **self.more} if self.more else message
 
 
-class Told(NamedTuple):
+class Observation(NamedTuple):
     """What came of one call, as the model is told: it was `seen`, the tool `failed`, or the call was `refused`."""
 
     call: ToolCall
@@ -46,12 +46,14 @@ class Dialect(Protocol):
         """The conversation before the run."""
         ...
 
-    def read(self, reply: Said, *, mode: Mode, any_answer: bool) -> Reading:
+    def read(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
         """The calls or the answer that a reply is, or why it is neither. `any_answer`: it may be any JSON value."""
         ...
 
-    def acted(self, reply: Said, thought: str | None, told: Sequence[Told]) -> tuple[list[Entry], list[Entry]]: ...
+    def acted(
+        self, reply: ModelReply, thought: str | None, told: Sequence[Observation]
+    ) -> tuple[list[Entry], list[Entry]]: ...
 
-    def unreadable(self, reply: Said, error: str, id_: str) -> tuple[list[Entry], list[Entry]]:
+    def unreadable(self, reply: ModelReply, error: str, id_: str) -> tuple[list[Entry], list[Entry]]:
         """`id_` is what calls that could not be read are known by."""
         ...

@@ -21,7 +21,7 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class Prose:
+class Feedback:
     """The run's templates, as its journal holds them."""
 
     texts: Json

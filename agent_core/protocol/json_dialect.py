@@ -10,10 +10,10 @@ from itertools import takewhile
 
 import orjson
 
-from agent_core.effects import Json, Said
+from agent_core.effects import Json, ModelReply
 from agent_core.protocol.clip import clip
-from agent_core.protocol.dialect import ECHO_MAX, Entry, Reading, Told
-from agent_core.protocol.feedback import Prose
+from agent_core.protocol.dialect import ECHO_MAX, Entry, Observation, Reading
+from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.parse import Action, Final, Mode, Plan, ProtocolError, parse, render
 
 
@@ -21,7 +21,7 @@ from agent_core.protocol.parse import Action, Final, Mode, Plan, ProtocolError, 
 class JsonDialect:
     """Action and Final, in plain text."""
 
-    prose: Prose
+    prose: Feedback
 
     def opening(self, messages: Sequence[Json]) -> list[Entry]:
         """Neighbours of one role become one message."""
@@ -33,30 +33,32 @@ class JsonDialect:
                 sent.append(Entry(role, content, observation=is_answer))
         return sent
 
-    def read(self, reply: Said, *, mode: Mode, any_answer: bool) -> Reading:
+    def read(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
         step = parse(reply.content, mode=mode, finish_reason=reply.finish_reason, any_answer=any_answer)
         if isinstance(step, Plan):
             return ProtocolError("unknown_type", 'A plan is not asked for here; "type" must be "action" or "final".')
         return [step] if isinstance(step, Action) else step
 
-    def acted(self, reply: Said, thought: str | None, told: Sequence[Told]) -> tuple[list[Entry], list[Entry]]:
+    def acted(
+        self, reply: ModelReply, thought: str | None, told: Sequence[Observation]
+    ) -> tuple[list[Entry], list[Entry]]:
         own = "\n".join([_echo(each, thought) for each in told])
         heard = "\n\n".join([self.prose.told(each.how, each.call.tool, each.text) for each in told])
         seen = all(each.how == "seen" for each in told)
         return [Entry("assistant", own)], [Entry("user", heard, observation=seen)]
 
-    def unreadable(self, reply: Said, error: str, id_: str) -> tuple[list[Entry], list[Entry]]:
+    def unreadable(self, reply: ModelReply, error: str, id_: str) -> tuple[list[Entry], list[Entry]]:
         own = clip(reply.content, ECHO_MAX) or "(an empty reply)"
         return [Entry("assistant", own)], [Entry("user", self.prose.error(error))]
 
 
-def _echo(told: Told, thought: str | None) -> str:
+def _echo(told: Observation, thought: str | None) -> str:
     """The model's own action as it is shown again: whole, unless it was refused and is long."""
     text = render(Action(told.call.tool, told.call.args, thought))
     return clip(text, ECHO_MAX) if told.how == "refused" else text
 
 
-def _lines(messages: Sequence[Json], prose: Prose) -> Iterator[tuple[str, str, bool]]:
+def _lines(messages: Sequence[Json], prose: Feedback) -> Iterator[tuple[str, str, bool]]:
     """Each message as (role, text, whether it is a tool's answer). The answers to a call are right behind it."""
     answered: set[int] = set()
     for index, message in enumerate(messages):
@@ -85,7 +87,7 @@ def answers_to(messages: Sequence[Json], index: int) -> list[int | None]:
     return found
 
 
-def _calls(message: Json, answers: Sequence[Json | None], prose: Prose) -> Iterator[tuple[str, str, bool]]:
+def _calls(message: Json, answers: Sequence[Json | None], prose: Feedback) -> Iterator[tuple[str, str, bool]]:
     """Each call as an action of its own, with its answer right behind it."""
     thought = message["content"] or None
     for call, answer in zip(message["tool_calls"], answers, strict=True):

@@ -12,10 +12,10 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json, Said
+from agent_core.effects import Json, ModelReply
 from agent_core.protocol.clip import clip, clip_args
-from agent_core.protocol.dialect import ECHO_MAX, Entry, Reading, Told
-from agent_core.protocol.feedback import Prose
+from agent_core.protocol.dialect import ECHO_MAX, Entry, Observation, Reading
+from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.json_dialect import UNANSWERED, answers_to
 from agent_core.protocol.parse import MAX_BYTES, Action, Final, Mode, ProtocolError, parse, read_value, unwrap
 
@@ -44,13 +44,13 @@ def function_name(code: str) -> str:
 class ToolsDialect:
     """Function calling. `codes` leads from the name on the wire to the tool's code."""
 
-    prose: Prose
+    prose: Feedback
     codes: Mapping[str, str]
 
     def opening(self, messages: Sequence[Json]) -> list[Entry]:
         return list(_entries(messages, self.prose))
 
-    def read(self, reply: Said, *, mode: Mode, any_answer: bool) -> Reading:
+    def read(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
         if len(orjson.dumps([reply.content, reply.calls])) > MAX_BYTES:
             told = f"At most {MAX_BYTES} bytes of a reply are read. Send a much shorter one."
             return ProtocolError("too_large", told)
@@ -69,14 +69,16 @@ class ToolsDialect:
             return ProtocolError("unknown_type", told)
         return _answer(reply.content, mode, any_answer)
 
-    def acted(self, reply: Said, thought: str | None, told: Sequence[Told]) -> tuple[list[Entry], list[Entry]]:
+    def acted(
+        self, reply: ModelReply, thought: str | None, told: Sequence[Observation]
+    ) -> tuple[list[Entry], list[Entry]]:
         sent = [
             _call(each.call.id, each.call.tool, _shown(each), came)
             for each, came in zip(told, reply.calls, strict=False)
         ]
         return [_calling(thought, sent, reply.echo)], [self._heard(each) for each in told]
 
-    def unreadable(self, reply: Said, error: str, id_: str) -> tuple[list[Entry], list[Entry]]:
+    def unreadable(self, reply: ModelReply, error: str, id_: str) -> tuple[list[Entry], list[Entry]]:
         if not reply.calls:
             own = clip(reply.content, ECHO_MAX) or "(an empty reply)"
             return [Entry("assistant", own)], [Entry("user", self.prose.error(error))]
@@ -98,7 +100,7 @@ class ToolsDialect:
         known = named is not None and (named["name"] in self.codes or named["name"] in self.codes.values())
         return known or _TAG.search(text) is not None or isinstance(parse(bare), Action)
 
-    def _actions(self, reply: Said) -> Reading:
+    def _actions(self, reply: ModelReply) -> Reading:
         actions = []
         for call in reply.calls:
             code = self.codes.get(call["name"], call["name"])
@@ -108,7 +110,7 @@ class ToolsDialect:
             actions.append(Action(code, args, reply.content or None))
         return actions
 
-    def _heard(self, told: Told) -> Entry:
+    def _heard(self, told: Observation) -> Entry:
         text = told.text if told.how == "seen" else self.prose.told(told.how, told.call.tool, told.text)
         return Entry("tool", text, told.how == "seen", more={"tool_call_id": told.call.id})
 
@@ -136,7 +138,7 @@ def _answer(content: str, mode: Mode, any_answer: bool) -> Final | ProtocolError
     return value if isinstance(value, ProtocolError) else Final(value, stripped=stripped)
 
 
-def _entries(messages: Sequence[Json], prose: Prose) -> Iterator[Entry]:
+def _entries(messages: Sequence[Json], prose: Feedback) -> Iterator[Entry]:
     """The conversation before the run, in which every call is answered and every answer has its call."""
     answered: set[int] = set()
     for index, message in enumerate(messages):
@@ -172,7 +174,7 @@ def _calling(thought: str | None, calls: Sequence[Json], echo: Json | None) -> E
     return Entry("assistant", thought or "", more={"content": thought, "tool_calls": list(calls), **(echo or {})})
 
 
-def _shown(told: Told) -> str:
+def _shown(told: Observation) -> str:
     """The arguments as the model is shown them again: whole, unless they were refused and are long."""
     args = clip_args(told.call.args, ECHO_MAX) if told.how == "refused" else told.call.args
     return orjson.dumps(args).decode()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agent_core.audit.signature import Keys, sealed
-from agent_core.effects import Cancelled, Classify, Doubt, Suspended, answer_record
+from agent_core.effects import Cancelled, Classify, InDoubt, Suspended, answer_record
 from agent_core.errors import DecisionError, Lost
 from agent_core.journal.chain import checked, complete
 from agent_core.journal.control import Control, Decisions, controlled, decided, withdrawn
@@ -17,7 +17,7 @@ from agent_core.journal.record import Row, name_of
 from agent_core.journal.recorder import Ended, recorded
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
-from agent_core.run.executor import Door, now
+from agent_core.run.executor import Executor, now
 from utools.secrets.redaction import Redactor
 
 log = logging.getLogger("agent_core")
@@ -33,11 +33,11 @@ async def drive(
     spec: Spec,
     *,
     journal: Journal,
-    door: Door,
+    door: Executor,
     loops: Loops,
     listener: Listener | None = None,
     keys: Keys | None = None,
-    reins: "Reins | None" = None,
+    reins: "StopSignal | None" = None,
 ) -> Ended:
     """Drive a run from its tape, and live where that ends, to its outcome. With `keys` it is sealed then.
 
@@ -45,7 +45,7 @@ async def drive(
     `reins` ends like any other. Raises DefinitionError for a run that cannot be started and JournalError when the
     journal cannot be read or written.
     """
-    live = Live(journal, door, listener, reins or Reins())
+    live = LiveDriver(journal, door, listener, reins or StopSignal())
     for attempt in range(1, ATTEMPTS + 1):
         tape = checked(run, journal.load(run))
         try:
@@ -101,14 +101,14 @@ def _seal(journal: Journal, run: str, keys: Keys) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Reins:
+class StopSignal:
     """How another hand stops a run that is being driven, from the event loop that drives it.
 
     A pause lets what is under way answer, and begins nothing more; a cancellation aborts it.
     """
 
     pulled: Literal["pause", "cancel"] | None = None
-    driven: "list[Live]" = field(default_factory=list, repr=False)
+    driven: "list[LiveDriver]" = field(default_factory=list, repr=False)
 
     def pull(self, how: Literal["pause", "cancel"]) -> None:
         """Stop the run; a cancellation outweighs a pause, and there is no way back."""
@@ -118,10 +118,10 @@ class Reins:
                 live.stop()
 
 
-class Live:
+class LiveDriver:
     """One walk through the recorder's operations. `interrupted` once the caller has cancelled it."""
 
-    def __init__(self, journal: Journal, door: Door, listener: Listener | None, reins: Reins) -> None:
+    def __init__(self, journal: Journal, door: Executor, listener: Listener | None, reins: StopSignal) -> None:
         self.interrupted = False
         self._acting: set[asyncio.Task[Any] | None] = set()
         self._sleeping: set[asyncio.Task[Any] | None] = set()
@@ -202,7 +202,7 @@ class Live:
             return Cancelled(now())
         finally:
             self._acting.discard(task)
-        if act.doubtful and not isinstance(reply, Doubt | Cancelled):
+        if act.doubtful and not isinstance(reply, InDoubt | Cancelled):
             self._answer(act, reply)
         return reply
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from agent_core.effects import CallModel, Cancelled, Classify, Did, Doubt, Failed, Json, Said, ToolCall
+from agent_core.effects import CallModel, Cancelled, Classify, Failed, InDoubt, Json, ModelReply, ToolCall, ToolReply
 from agent_core.errors import DefinitionError
 from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.record import depth
@@ -40,7 +40,7 @@ DEEPEST = 8
 """How many runs may be nested in one another."""
 
 Result = TypeVar("Result")
-Reply = Said | Did | Failed | Cancelled | Doubt
+Reply = ModelReply | ToolReply | Failed | Cancelled | InDoubt
 
 
 def now() -> str:
@@ -49,7 +49,7 @@ def now() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Executor:
     """What one run needs of its host. `prepare` knows, by tool code, how a nested run is started."""
 
     run: str
@@ -82,7 +82,7 @@ class Door:
 
     # ── models ────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ask(self, effect: CallModel, slot: Slot) -> Said | Failed:
+    async def _ask(self, effect: CallModel, slot: Slot) -> ModelReply | Failed:
         start, made = perf_counter(), list[None]()
         place = slot.path, effect.question
         requested = partial(made.append, None)
@@ -120,14 +120,14 @@ class Door:
                 tell(answer.more(piece.text))
         raise ModelError("the stream ended without a reply")
 
-    def _said(self, effect: CallModel, completion: Completion, start: float) -> Said:
+    def _said(self, effect: CallModel, completion: Completion, start: float) -> ModelReply:
         """The reply as a journal can hold it: without secrets, and a lone surrogate as the JSON escape that it is."""
         content = self._clean(completion.content)
         usage, seconds = _usage(effect, completion), perf_counter() - start
         calls, echo = [self._sound(call) for call in completion.calls], self._sound(completion.echo)
         if not _is_writable(calls, echo):
             raise ModelError("the reply's calls nest too deep to be recorded", requests=completion.requests)
-        return Said(
+        return ModelReply(
             content, completion.finish_reason, usage, now(), seconds, completion.requests, effect.model, calls, echo
         )
 
@@ -147,14 +147,14 @@ class Door:
 
     # ── tools ─────────────────────────────────────────────────────────────────────────────────────
 
-    async def _call(self, call: ToolCall, op: Act) -> Did | Failed | Doubt:
+    async def _call(self, call: ToolCall, op: Act) -> ToolReply | Failed | InDoubt:
         start = perf_counter()
         try:
             result = await _bounded(self._attempts(call, op), call.within)
         except TooLate:
             told = f"{call.tool} gave no result within {call.within:g} seconds"
             seconds = max(perf_counter() - start, call.within or 0.0)
-            return Doubt(told, now(), seconds) if op.doubtful else Failed("timeout", told, now(), seconds)
+            return InDoubt(told, now(), seconds) if op.doubtful else Failed("timeout", told, now(), seconds)
         except CancelledItself:
             result = ToolResult(False, error="the tool cancelled itself")
         except (UnknownTool, ToolError) as error:
@@ -162,9 +162,9 @@ class Door:
         failure = None if result.error is None else self.redactor.cut_text(result.error)
         seconds = perf_counter() - start
         if op.doubtful and result.metadata.get("cut_off"):
-            return Doubt(f"{call.tool} was cut off: {failure}", now(), seconds)
+            return InDoubt(f"{call.tool} was cut off: {failure}", now(), seconds)
         cached = bool(result.metadata.get("cached"))
-        return Did(result.success, self.redactor.cut_value(result.output), failure, now(), seconds, cached)
+        return ToolReply(result.success, self.redactor.cut_value(result.output), failure, now(), seconds, cached)
 
     async def _attempts(self, call: ToolCall, op: Act) -> ToolResult:
         """The answer that is kept of such a call, or the call itself."""

@@ -24,11 +24,11 @@ from agent_core.models.client import Known, ModelClient, Models
 from agent_core.models.providers import Providers
 from agent_core.run.driver import decide, drive
 from agent_core.run.events import Event, Events
-from agent_core.run.executor import Door, now
+from agent_core.run.executor import Executor, now
 from agent_core.run.prepare import Prepare, journalable, prepare_agent
 from agent_core.run.run_id import checked_run_id, new_run_id
 from agent_core.run.secrets import Secrets
-from agent_core.run.sync import in_own_loop
+from agent_core.run.sync import run_sync
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 from utools.tool import Args, Tool, ToolContext, ToolResult
@@ -85,7 +85,7 @@ async def run_agent(
     start = agent_preparer(registry, redactor, info=info)
     prepare = _prepared(run, config, checked(run, journal.load(run)), registry, redactor, start)
     listener = Events(on_event) if on_event else None
-    door = Door(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
+    door = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
     if decisions:
         decide(journal, run, decisions, by="caller", redactor=redactor)
     spec = Spec(CODE, dict_of(config))
@@ -100,7 +100,7 @@ async def run_agent(
 
 def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> AgentOutput:
     """`run_agent` for a caller without an event loop; inside one, it runs in a thread of its own."""
-    return in_own_loop(lambda: run_agent(config, **options))
+    return run_sync(lambda: run_agent(config, **options))
 
 
 def agent_preparer(

@@ -10,7 +10,7 @@ GRACE = 0.5
 """Seconds that what is left behind has to end in when the loop closes."""
 
 
-def in_own_loop(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+def run_sync(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """What the coroutine of `work` returns, run in an event loop of its own."""
     try:
         asyncio.get_running_loop()

@@ -12,7 +12,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.providers import Providers
 from agent_core.models.summary import Summarise, summariser
 from agent_core.run.secrets import Secrets
-from engine_shim.definition.errors import Faulty, Place, Problem, problems_in, problems_of, refuse
+from engine_shim.definition.errors import DefinitionErrors, Place, Problem, problems_in, problems_of, refuse
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.store import SqliteRunStore, default_store
@@ -71,7 +71,9 @@ def host_config(path: Path | None) -> tuple[HostConfig, Path]:
         config = HostConfig.model_validate({} if data is None else data)
     except ValidationError as error:
         problems = problems_of(error, _keys)
-        raise Faulty([Problem(f"{file}: {each.where}".removesuffix(": "), each.message) for each in problems]) from None
+        raise DefinitionErrors(
+            [Problem(f"{file}: {each.where}".removesuffix(": "), each.message) for each in problems]
+        ) from None
     config._file = file
     return config, file.parent
 

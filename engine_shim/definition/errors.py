@@ -33,7 +33,7 @@ class Problem:
         return f"{self.where}: {self.message}" if self.where else self.message
 
 
-class Faulty(DefinitionError):
+class DefinitionErrors(DefinitionError):
     """A definition with one problem or more; the text has each on a line."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -43,14 +43,14 @@ class Faulty(DefinitionError):
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Raise `Faulty` with all the problems, each told once, if there are any."""
+    """Raise `DefinitionErrors` with all the problems, each told once, if there are any."""
     if found := tuple(dict.fromkeys(problems)):
-        raise Faulty(found)
+        raise DefinitionErrors(found)
 
 
 def problems_in(error: DefinitionError) -> tuple[Problem, ...]:
     """The problems that an error stands for."""
-    return error.problems if isinstance(error, Faulty) else (Problem(error.where, told(error)),)
+    return error.problems if isinstance(error, DefinitionErrors) else (Problem(error.where, told(error)),)
 
 
 def told(error: DefinitionError) -> str:

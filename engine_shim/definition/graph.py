@@ -15,7 +15,7 @@ from engine_shim.definition.template import placeholders
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Edge:
     """An edge as the run sees it. `index` is its place in the definition, or among those the placeholders imply."""
 
     index: int
@@ -35,7 +35,7 @@ class Link:
 class Loop:
     """What an edge that leads back closes. `body` holds its head and its source, too."""
 
-    link: Link
+    link: Edge
     body: frozenset[str]
 
     @property
@@ -50,8 +50,8 @@ class Graph:
     order: tuple[str, ...]
     entries: frozenset[str]
     ends: frozenset[str]
-    incoming: Mapping[str, tuple[Link, ...]]
-    outgoing: Mapping[str, tuple[Link, ...]]
+    incoming: Mapping[str, tuple[Edge, ...]]
+    outgoing: Mapping[str, tuple[Edge, ...]]
     loops: Mapping[int, Loop]
     levels: tuple[str, ...]
     """The nodes in an order in which each stands behind all that it waits for."""
@@ -75,27 +75,27 @@ def graph_of(definition: Definition) -> Graph:
     return Graph(order, frozenset(entries), ends, incoming, outgoing, loops, levels)
 
 
-def _links(definition: Definition, order: Sequence[str]) -> list[Link]:
+def _links(definition: Definition, order: Sequence[str]) -> list[Edge]:
     if definition.edges is not None:
         edges = enumerate(definition.edges)
-        return [Link(i, edge.source, edge.target, edge.when, edge.ask, edge.on == "error") for i, edge in edges]
+        return [Edge(i, edge.source, edge.target, edge.when, edge.ask, edge.on == "error") for i, edge in edges]
     named = [
         (each.path[1], node.id)
         for index, node in enumerate(definition.nodes)
         for _, each in placeholders(node.config, f"nodes/{index}/config")
         if each.path[0] == "nodes" and each.path[1] in order and each.path[1] != node.id
     ]
-    return [Link(index, source, target) for index, (source, target) in enumerate(dict.fromkeys(named))]
+    return [Edge(index, source, target) for index, (source, target) in enumerate(dict.fromkeys(named))]
 
 
-def _by(order: Sequence[str], links: Iterable[Link], key: Callable[[Link], str]) -> dict[str, tuple[Link, ...]]:
-    found: dict[str, list[Link]] = {name: [] for name in order}
+def _by(order: Sequence[str], links: Iterable[Edge], key: Callable[[Edge], str]) -> dict[str, tuple[Edge, ...]]:
+    found: dict[str, list[Edge]] = {name: [] for name in order}
     for link in links:
         found[key(link)].append(link)
     return {name: tuple(each) for name, each in found.items()}
 
 
-def _entries(definition: Definition, order: Sequence[str], links: Sequence[Link]) -> list[str]:
+def _entries(definition: Definition, order: Sequence[str], links: Sequence[Edge]) -> list[str]:
     if definition.entry is not None:
         return [name for name in order if name in definition.entry]
     targets = {link.target for link in links}
@@ -103,12 +103,12 @@ def _entries(definition: Definition, order: Sequence[str], links: Sequence[Link]
 
 
 def _walked(
-    order: Sequence[str], outgoing: Mapping[str, Sequence[Link]], entries: Sequence[str]
+    order: Sequence[str], outgoing: Mapping[str, Sequence[Edge]], entries: Sequence[str]
 ) -> tuple[set[str], set[int], list[str]]:
     """Depth first from the entries: the nodes reached, the edges that lead back, and the nodes as they were left."""
     back: set[int] = set()
     left: dict[str, None] = {}
-    on_path: dict[str, Iterator[Link]] = {}
+    on_path: dict[str, Iterator[Edge]] = {}
     for entry in entries:
         if entry in left:
             continue
@@ -127,7 +127,7 @@ def _walked(
 
 
 def _refuse_unreached(
-    definition: Definition, order: Sequence[str], links: Sequence[Link], reached: Iterable[str]
+    definition: Definition, order: Sequence[str], links: Sequence[Edge], reached: Iterable[str]
 ) -> None:
     missing = [name for name in order if name not in reached]
     if definition.edges is None and missing:
@@ -139,7 +139,7 @@ def _refuse_unreached(
     refuse(Problem(place, f"no path of edges leads from an entry to {name!r}") for name, place in places.items())
 
 
-def _circle(stuck: Sequence[str], links: Sequence[Link]) -> list[str]:
+def _circle(stuck: Sequence[str], links: Sequence[Edge]) -> list[str]:
     """One circle, in the direction of the run: each of these nodes waits for another one of them."""
     walked = [stuck[0]]
     while walked.count(walked[-1]) == 1:
@@ -147,7 +147,7 @@ def _circle(stuck: Sequence[str], links: Sequence[Link]) -> list[str]:
     return walked[walked.index(walked[-1]) :][::-1]
 
 
-def _loop(link: Link, incoming: Mapping[str, Sequence[Link]], outgoing: Mapping[str, Sequence[Link]]) -> Loop:
+def _loop(link: Edge, incoming: Mapping[str, Sequence[Edge]], outgoing: Mapping[str, Sequence[Edge]]) -> Loop:
     below = reach(link.target, lambda name: [each.target for each in outgoing[name] if not each.back])
     above = reach(link.source, lambda name: [each.source for each in incoming[name]])
     return Loop(link, frozenset(below & above))
@@ -165,7 +165,7 @@ def reach(start: str, steps: Callable[[str], Iterable[str]]) -> set[str]:
 
 
 def _entered(
-    links: Sequence[Link], loops: Iterable[Loop], entries: Sequence[str], definition: Definition
+    links: Sequence[Edge], loops: Iterable[Loop], entries: Sequence[str], definition: Definition
 ) -> Iterator[Problem]:
     """A loop starts at its head, however it is come to."""
     for loop in loops:
@@ -179,7 +179,7 @@ def _entered(
                 yield Problem(f"entry/{index}", f"{name!r} {told}")
 
 
-def _forked(outgoing: Mapping[str, Sequence[Link]], loops: Iterable[Loop]) -> Iterator[Problem]:
+def _forked(outgoing: Mapping[str, Sequence[Edge]], loops: Iterable[Loop]) -> Iterator[Problem]:
     """Plain edges of one node all run: one that stays in a loop beside one that leaves it would never end well."""
     for links in outgoing.values():
         for one, other in combinations([link for link in links if not link.conditional], 2):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine_shim.definition.errors import Faulty, told
+from engine_shim.definition.errors import DefinitionErrors, told
 from engine_shim.definition.model import Workflow, load_workflow
 from utools.errors import DefinitionError, ToolError
 from utools.tool import Args, Tool, ToolContext
@@ -40,7 +40,7 @@ def invoked(config: Mapping[str, Any], base: Path) -> Workflow:
     named = config["workflow"]
     try:
         return load_workflow(base / named)
-    except Faulty:
+    except DefinitionErrors:
         raise
     except DefinitionError as error:  # whoever reads this need not know where the host keeps its files
         where = error.where.replace(str(base / named), named)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from engine_shim.definition.errors import Faulty, Place, Problem, problems_of, refuse
+from engine_shim.definition.errors import DefinitionErrors, Place, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
 from utools.document import read_document
 from utools.jsonvalue import NotJson, as_json
@@ -64,7 +64,7 @@ class Node(_Strict):
         return data
 
 
-class Edge(_Strict):
+class EdgeDefinition(_Strict):
     """`to` runs after `from`: with `when`, a JMESPath over {output, nodes, external}, only if that holds, with `ask`,
     only if a model says that the sentence is true of the output."""
 
@@ -85,7 +85,7 @@ class Definition(_Strict):
     inputs: dict[str, Any] | None = Field(default=None, description="The JSON Schema of what it is started with")
     env: list[str | EnvName] = []
     nodes: list[Node] = Field(min_length=1)
-    edges: list[Edge] | None = None
+    edges: list[EdgeDefinition] | None = None
     outputs: dict[str, Any] = {}
     entry: Names | None = Field(default=None, min_length=1, description="Absent: the nodes without incoming edges")
     ends: Names | None = Field(default=None, description="Absent: the nodes without outgoing edges")
@@ -136,14 +136,14 @@ def _read(data: Any, where: str) -> Definition:
     except NotJson as error:
         raise DefinitionError(f"a value is not JSON: {error}", where=where) from None
     except ValidationError as error:
-        raise Faulty(problems_of(error, _keys)) from None
+        raise DefinitionErrors(problems_of(error, _keys)) from None
     refuse(_names(definition))
     return definition
 
 
 def _keys(place: Place) -> list[str]:
     """The keys that there are where `place` is one."""
-    kinds: Mapping[Any, type[BaseModel]] = {"nodes": Node, "edges": Edge, "env": EnvName}
+    kinds: Mapping[Any, type[BaseModel]] = {"nodes": Node, "edges": EdgeDefinition, "env": EnvName}
     kind = kinds.get(place[0], Definition) if len(place) > 1 else Definition
     return [field.alias or name for name, field in kind.model_fields.items()]
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from engine_shim.definition.errors import Problem
-from engine_shim.definition.graph import Graph, Link, reach
+from engine_shim.definition.graph import Edge, Graph, reach
 from engine_shim.definition.model import Definition
 from engine_shim.definition.template import Placeholder, placeholders
 
-Guard = tuple[tuple[str, int], ...]
-ALWAYS: Guard = ()
+PathCondition = tuple[tuple[str, int], ...]
+ALWAYS: PathCondition = ()
 NONE, MET = -1, -2
 """No edge is taken; and what stands for the ways to a node that cannot be told by choices."""
 
@@ -25,7 +25,7 @@ class Certain:
     """`before` has for each node those that have run when it starts; `guards` what has to be chosen for it to run."""
 
     before: Mapping[str, frozenset[str]]
-    guards: Mapping[str, Guard]
+    guards: Mapping[str, PathCondition]
 
     @property
     def at_the_end(self) -> frozenset[str]:
@@ -37,7 +37,7 @@ def certain(graph: Graph) -> Certain:
     alternatives = {name: _alternatives(graph, name) for name in graph.order}
     before: dict[str, frozenset[str]] = {}
     above: dict[str, frozenset[str]] = {}
-    guards: dict[str, Guard] = {}
+    guards: dict[str, PathCondition] = {}
     for name in graph.levels:
         links = graph.incoming[name]
         met = {_guard(link, guards, alternatives) for link in links} | ({ALWAYS} if name in graph.entries else set())
@@ -91,13 +91,15 @@ def _alternatives(graph: Graph, name: str) -> dict[int, int]:
     return found
 
 
-def _guard(link: Link, guards: Mapping[str, Guard], alternatives: Mapping[str, Mapping[int, int]]) -> Guard:
+def _guard(
+    link: Edge, guards: Mapping[str, PathCondition], alternatives: Mapping[str, Mapping[int, int]]
+) -> PathCondition:
     known = alternatives[link.source]
     chosen = known[link.index]
     return (*guards[link.source], (link.source, chosen)) if len(set(known.values())) > 1 else guards[link.source]
 
 
-def _merged(name: str, met: Iterable[Guard], alternatives: Mapping[str, Mapping[int, int]]) -> Guard:
+def _merged(name: str, met: Iterable[PathCondition], alternatives: Mapping[str, Mapping[int, int]]) -> PathCondition:
     """The guard of a node that several branches lead to."""
     guards = set(met)
     queue = list(guards)
@@ -112,7 +114,7 @@ def _merged(name: str, met: Iterable[Guard], alternatives: Mapping[str, Mapping[
     return shared if shared in guards else (*shared, (name, MET))
 
 
-def _covered(guard: Guard, guards: Set[Guard], alternatives: Mapping[str, Mapping[int, int]]) -> bool:
+def _covered(guard: PathCondition, guards: Set[PathCondition], alternatives: Mapping[str, Mapping[int, int]]) -> bool:
     """Whether the other alternatives of a guard's last choice are there as well."""
     *above, (source, chosen) = guard
     return chosen != MET and all((*above, (source, other)) in guards for other in alternatives[source].values())

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from agent_core.errors import DefinitionError
-from engine_shim.definition.errors import Faulty, Place, Problem, problems_of, refuse
+from engine_shim.definition.errors import DefinitionErrors, Place, Problem, problems_of, refuse
 from engine_shim.evals.cases import Answer, Call, Case, CaseFile, Document, Forbidden, World
 from engine_shim.evals.world import registry_of
 from utools.document import read_document
@@ -19,7 +19,7 @@ def load_cases(path: Path) -> CaseFile:
     try:
         file = CaseFile.model_validate(read_document(path, "the case file").data)
     except ValidationError as error:
-        raise Faulty(problems_of(error, _keys)) from None
+        raise DefinitionErrors(problems_of(error, _keys)) from None
     refuse(_unknown_tools(file))
     return file
 

@@ -4,7 +4,7 @@ import orjson
 
 from agent_core.effects import Json
 from agent_core.protocol.clip import clip
-from engine_shim.definition.graph import Link
+from engine_shim.definition.graph import Edge
 
 JUDGE = "agent_core"
 """The tool that judges."""
@@ -20,12 +20,12 @@ Data:
 Answer true or false."""
 
 
-def judge_of(link: Link) -> str:
+def judge_of(link: Edge) -> str:
     """The name that an edge's judgements have among the visits."""
     return f"{link.source}{'!' if link.on_error else '>'}{link.target}"
 
 
-def question(link: Link, output: object, model: str) -> Json:
+def question(link: Edge, output: object, model: str) -> Json:
     """The config of the agent that judges an edge by what its source gave."""
     data = clip(orjson.dumps(output).decode(), LONGEST)
     return {

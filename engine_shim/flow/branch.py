@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine_shim.definition.graph import Link
+from engine_shim.definition.graph import Edge
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.state import State, Visited
 from utools.query import QueryError, holds, query
@@ -12,10 +12,10 @@ from utools.query import QueryError, holds, query
 class Unjudged:
     """A model has to say first whether this edge is taken."""
 
-    link: Link
+    link: Edge
 
 
-Taken = tuple[Link, ...] | Unjudged | None
+Taken = tuple[Edge, ...] | Unjudged | None
 
 
 def taken(state: State, visited: Visited, *, failed: bool) -> Taken:
@@ -38,7 +38,7 @@ def taken(state: State, visited: Visited, *, failed: bool) -> Taken:
     return chosen or ()
 
 
-def _chosen(state: State, visited: Visited, links: list[Link]) -> Taken:
+def _chosen(state: State, visited: Visited, links: list[Edge]) -> Taken:
     conditional = [link for link in links if link.conditional]
     if conditional:
         names = state.names({**visited.seen, visited.node: visited.n})
@@ -51,7 +51,7 @@ def _chosen(state: State, visited: Visited, links: list[Link]) -> Taken:
     return tuple(link for link in links if not link.conditional) or None
 
 
-def _holds(link: Link, data: dict[str, object]) -> bool:
+def _holds(link: Edge, data: dict[str, object]) -> bool:
     try:
         return holds(query(link.when or "", data, clock=lambda: 0.0))
     except QueryError as error:

@@ -4,9 +4,9 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent_core.effects import Cancelled, Did, Effect, Failed, Json, Outcome, Suspended, ToolCall, Visit, Visits
+from agent_core.effects import Cancelled, Effect, Failed, Json, Outcome, Suspended, ToolCall, ToolReply, Visit, Visits
 from agent_core.loop.judge import apart_from, effect_of
-from engine_shim.definition.graph import Link
+from engine_shim.definition.graph import Edge
 from engine_shim.definition.template import Names
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.ask import JUDGE, judge_of, question
@@ -105,10 +105,10 @@ def _ended(state: State, visit: Visit, reply: Any, journal: Json | None) -> Sequ
             visited.waiting = waiting
         case Cancelled(at):
             state.cancelled, state.at = True, max(state.at, at)
-        case Did(success=True):
+        case ToolReply(success=True):
             _took(state, visited, visit, reply)
             _succeeded(state, visited, reply.output)
-        case Did() | Failed():
+        case ToolReply() | Failed():
             _took(state, visited, visit, reply)
             error = _plain_error(state, visited, visit, reply)
             again = _next_attempt(state, visited, visit, error, None)
@@ -120,14 +120,14 @@ def _ended(state: State, visit: Visit, reply: Any, journal: Json | None) -> Sequ
     return _start(state)
 
 
-def _took(state: State, visited: Visited, visit: Visit, reply: Did | Failed) -> None:
+def _took(state: State, visited: Visited, visit: Visit, reply: ToolReply | Failed) -> None:
     visited.seconds += reply.seconds + visit.delay
     state.at = max(state.at, reply.at)
-    if isinstance(reply, Did):
+    if isinstance(reply, ToolReply):
         state.budget.did(reply)
 
 
-def _plain_error(state: State, visited: Visited, visit: Visit, reply: Did | Failed) -> Json:
+def _plain_error(state: State, visited: Visited, visit: Visit, reply: ToolReply | Failed) -> Json:
     """A plain tool's failure, or a nested run that could not be started; what it gave is there to read."""
     kind = "tool_error"
     if isinstance(reply, Failed):
@@ -194,7 +194,7 @@ def _branched(state: State, visited: Visited) -> None:
         state.go_on(visited, links)
 
 
-def _judge(state: State, visited: Visited, link: Link) -> Visit:
+def _judge(state: State, visited: Visited, link: Edge) -> Visit:
     """The visit in which a model says whether an edge is taken."""
     name = judge_of(link)
     state.judging[name, visited.n] = visited, link
@@ -230,7 +230,7 @@ def _judged(state: State, visit: Visit, reply: Any) -> None:
                 visited.error = {"kind": reply.finish_reason, "message": told, "where": f"edges/{link.index}"}
 
 
-def _links(state: State, visited: Visited) -> Sequence[Link]:
+def _links(state: State, visited: Visited) -> Sequence[Edge]:
     return state.progress.graph.outgoing[visited.node]
 
 

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import orjson
 
-from agent_core.effects import Did, FinishReason, Json
+from agent_core.effects import FinishReason, Json, ToolReply
 from engine_shim.definition.errors import told
 from engine_shim.definition.template import render
 from engine_shim.errors import DefinitionError
@@ -39,11 +39,11 @@ class FlowOutcome:
         told = {key: self.output[key] for key in ("status", "path", "error")}
         return {**told, "at": self.at, "output": sha256(orjson.dumps(self.output)).hexdigest()}
 
-    def answer(self) -> Did:
+    def answer(self) -> ToolReply:
         error = self.output["error"]
         success = self.output["status"] == "completed"
         message = None if success else f"the workflow ended as {self.output['status']}: {(error or {}).get('message')}"
-        return Did(success, self.output["outputs"], message, self.at, self.seconds, usage=self.usage)
+        return ToolReply(success, self.output["outputs"], message, self.at, self.seconds, usage=self.usage)
 
 
 def outcome_of(state: State) -> FlowOutcome:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from engine_shim.definition.graph import Graph, Link, Loop
+from engine_shim.definition.graph import Edge, Graph, Loop
 
 
 @dataclass(slots=True)
@@ -16,7 +16,7 @@ class Progress:
     taken: dict[str, tuple[int, ...]] = field(default_factory=dict)
     again: dict[str, str] = field(default_factory=dict)
 
-    def finish(self, name: str, links: Sequence[Link]) -> None:
+    def finish(self, name: str, links: Sequence[Edge]) -> None:
         """The node has finished, and these of its edges are taken. One that leads back starts its target alone, and
         makes all between target and source undecided again."""
         self.taken[name] = tuple(link.index for link in links)
@@ -61,7 +61,7 @@ def _decided(progress: Progress) -> set[str]:
     return decided
 
 
-def _left(graph: Graph, name: str, links: Sequence[Link]) -> Iterator[Loop]:
+def _left(graph: Graph, name: str, links: Sequence[Edge]) -> Iterator[Loop]:
     """The loops that some of these edges to a node leave."""
     for loop in graph.loops.values():
         if name not in loop.body and any(link.source in loop.body for link in links):

@@ -11,7 +11,7 @@ from typing import Any
 from agent_core.effects import Json, ToolCall
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.judge import compiled_schema
-from engine_shim.definition.graph import Link, graph_of
+from engine_shim.definition.graph import Edge, graph_of
 from engine_shim.definition.model import Definition, Node
 from engine_shim.flow.schedule import Progress
 
@@ -60,8 +60,8 @@ class State:
         self.latest: dict[str, int] = {}
         self.rounds: dict[str, int] = {}
         self.under_way: set[Key] = set()
-        self.unjudged: list[tuple[Visited, Link]] = []
-        self.judging: dict[Key, tuple[Visited, Link]] = {}
+        self.unjudged: list[tuple[Visited, Edge]] = []
+        self.judging: dict[Key, tuple[Visited, Edge]] = {}
         self.cancelled = False
         limits = Limits(**started.get("limits") or {})
         self.budget = Budget(limits, **(started.get("spent") or {}))
@@ -74,7 +74,7 @@ class State:
         limited = any(limit is not None for limit in (limits.tool_calls, limits.tokens, limits.cost))
         return limited and bool(self.under_way)
 
-    def next_unjudged(self) -> tuple[Visited, Link]:
+    def next_unjudged(self) -> tuple[Visited, Edge]:
         """The visit that is judged next, and the edge, whichever ended first."""
         first = min(self.unjudged, key=lambda each: (each[0].rank, self.index[each[0].node]))
         self.unjudged.remove(first)
@@ -113,7 +113,7 @@ class State:
         for other in known & self.progress.taken.keys():
             yield other, self.latest[other]
 
-    def go_on(self, visited: Visited, links: tuple[Link, ...]) -> None:
+    def go_on(self, visited: Visited, links: tuple[Edge, ...]) -> None:
         """The visit has ended, and these edges are taken. Too many rounds of a loop are the visit's failure."""
         for link in [link for link in links if link.back]:
             self.rounds[link.target] = rounds = self.rounds.get(link.target, 0) + 1

@@ -15,25 +15,25 @@ from agent_core.journal.control import Control, Decisions
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import chained, genesis
 from agent_core.models.client import ModelClient
-from agent_core.run.driver import Reins, decide, drive, note, withdraw
+from agent_core.run.driver import StopSignal, decide, drive, note, withdraw
 from agent_core.run.events import Event, Events
-from agent_core.run.executor import Door, now
+from agent_core.run.executor import Executor, now
 from agent_core.run.run_id import checked_run_id, new_run_id
 from agent_core.run.secrets import Secrets
-from agent_core.run.sync import in_own_loop
+from agent_core.run.sync import run_sync
 from engine_shim.definition.inputs import external_of
 from engine_shim.definition.model import Workflow, load_workflow
 from engine_shim.definition.validate import check
 from engine_shim.errors import DefinitionError, RunBusy
 from engine_shim.flow.flow import flow
 from engine_shim.flow.outcome import FlowOutcome
-from engine_shim.runs.lease_keeper import Steering
+from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.leases import Wish
-from engine_shim.runs.limiter import Places
+from engine_shim.runs.limiter import RunLimiter
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer, with_runs
 from engine_shim.runs.result import RunResult
-from engine_shim.runs.run_index import ENDED, Held, check_tools
+from engine_shim.runs.run_index import ENDED, RunIndex, check_tools
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
 from utools.defaults import default_registry
 from utools.registry import ToolRegistry
@@ -69,8 +69,8 @@ class Engine:
         self._models = HostModels(
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
         )
-        self._held = Held(self.store)
-        self._places, self._steering = Places(max_running), Steering(self.store.claims)
+        self._held = RunIndex(self.store)
+        self._places, self._steering = RunLimiter(max_running), LeaseKeeper(self.store.claims)
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────
 
@@ -158,7 +158,7 @@ class Engine:
 
     def run_sync(self, workflow: Workflow, **options: Any) -> RunResult:
         """`run` for a caller without an event loop."""
-        return in_own_loop(lambda: self.run(workflow, **options))
+        return run_sync(lambda: self.run(workflow, **options))
 
     def workflow(self, run_id: str) -> Workflow:
         """The workflow as the run began with it. RunNotFound when the store holds no such run."""
@@ -214,7 +214,7 @@ class Engine:
             await asyncio.sleep(GLANCE_S)
         return True
 
-    def _take_up(self, run: str, reins: Reins, by: str) -> None:
+    def _take_up(self, run: str, reins: StopSignal, by: str) -> None:
         """Let a run that was paused go on; one that was cancelled, by a driver that never heard of it, still ends."""
         if self._held.ended(run):
             return
@@ -230,14 +230,14 @@ class Engine:
 
     # ── driving ───────────────────────────────────────────────────────────────────────────────────
 
-    async def _go_on(self, run: str, reins: Reins, on_event: Callable[[Event], None] | None) -> RunResult:
+    async def _go_on(self, run: str, reins: StopSignal, on_event: Callable[[Event], None] | None) -> RunResult:
         tape, base = self._held.run(run)
         started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
         return await self._drive(run, spec, base, reins, on_event)
 
     async def _drive(
-        self, run: str, spec: Spec, base: Path, reins: Reins, on_event: Callable[[Event], None] | None
+        self, run: str, spec: Spec, base: Path, reins: StopSignal, on_event: Callable[[Event], None] | None
     ) -> RunResult:
         try:
             async with nullcontext() if reins.pulled == "cancel" else self._places.taken():
@@ -252,7 +252,7 @@ class Engine:
         return result
 
     async def _stoppable(
-        self, run: str, spec: Spec, base: Path, reins: Reins, on_event: Callable[[Event], None] | None
+        self, run: str, spec: Spec, base: Path, reins: StopSignal, on_event: Callable[[Event], None] | None
     ) -> RunResult:
         """Drive the run. One that is cancelled ends, whatever waited, was held back by a pause, or is in doubt."""
         result = await self._driven(run, spec, base, reins, on_event)
@@ -262,11 +262,11 @@ class Engine:
         return result
 
     async def _driven(
-        self, run: str, spec: Spec, base: Path, reins: Reins, on_event: Callable[[Event], None] | None
+        self, run: str, spec: Spec, base: Path, reins: StopSignal, on_event: Callable[[Event], None] | None
     ) -> RunResult:
         listener = Events(on_event) if on_event else None
         prepare, models = self._preparer(base).by_tool(), self._models.at(base)
-        door = Door(run, self.registry, models, prepare, self._secrets, self._secrets.redactor(), listener)
+        door = Executor(run, self.registry, models, prepare, self._secrets, self._secrets.redactor(), listener)
         ended = await drive(
             run,
             ROOT,

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from agent_core.errors import JournalError
-from agent_core.run.driver import Reins
+from agent_core.run.driver import StopSignal
 from engine_shim.errors import RunBusy
 from engine_shim.runs.driver import new_driver
-from engine_shim.runs.leases import Claims, Wish
+from engine_shim.runs.leases import Leases, Wish
 
 log = logging.getLogger("engine_shim")
 INTERVAL_S = 0.2
@@ -20,17 +20,17 @@ INTERVAL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class _Driven:
-    reins: Reins
+    reins: StopSignal
     loop: asyncio.AbstractEventLoop
 
 
-class Steering:
+class LeaseKeeper:
     """The runs that this driver drives, in whichever event loops.
 
     A thread looks after them for as long as there are any, so that a busy loop loses no claim.
     """
 
-    def __init__(self, claims: Claims) -> None:
+    def __init__(self, claims: Leases) -> None:
         self.driver = new_driver()
         self._claims = claims
         self._driven: dict[str, _Driven] = {}
@@ -39,9 +39,9 @@ class Steering:
         self._idle = threading.Event()
 
     @contextmanager
-    def driving(self, run: str) -> Iterator[Reins]:
+    def driving(self, run: str) -> Iterator[StopSignal]:
         """Claim the run while its driver is at work in this event loop. RunBusy when somebody else drives it."""
-        driven = _Driven(Reins(), asyncio.get_running_loop())
+        driven = _Driven(StopSignal(), asyncio.get_running_loop())
         with self._lock:
             if run in self._driven:
                 raise RunBusy(run, self.driver)

@@ -19,7 +19,7 @@ _TAKE = """INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFL
     until = excluded.until, driver = excluded.driver, wish = CASE WHEN driver = excluded.driver THEN wish END"""
 
 
-class Claims(Protocol):
+class Leases(Protocol):
     """Claims on runs. Any number of threads and processes may share them; each verb is atomic.
 
     A claim is given up by its driver, or goes over when that driver is dead: its process is gone, or it has not
@@ -55,7 +55,7 @@ class Claims(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Lease:
     """That a driver has a run until then (wall-clock seconds), and what is wished of it."""
 
     driver: str
@@ -68,7 +68,7 @@ class MemoryClaims:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._claims: dict[str, Claim] = {}
+        self._claims: dict[str, Lease] = {}
         self._lock = Lock()
 
     def claim(self, run: str, driver: str) -> str | None:
@@ -77,7 +77,7 @@ class MemoryClaims:
             if rival := _rival(held, driver, now):
                 return rival
             wish = held.wish if held and held.driver == driver else None
-            self._claims[run] = Claim(driver, now + TTL, wish)
+            self._claims[run] = Lease(driver, now + TTL, wish)
             return None
 
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
@@ -115,7 +115,7 @@ class SqliteClaims:
         with self._database.writing(_TABLE) as db:
             row = db.execute("SELECT driver, until FROM run_claims WHERE run = ?", (run,)).fetchone()
             now = self._clock()  # not before the lock: a claim made while we waited would seem to be of the future
-            if rival := _rival(Claim(*row) if row else None, driver, now):
+            if rival := _rival(Lease(*row) if row else None, driver, now):
                 return rival
             db.execute(_TAKE, (run, driver, now + TTL))
         return None
@@ -145,13 +145,13 @@ class SqliteClaims:
 
     def driver(self, run: str) -> str | None:
         rows = self._select("SELECT driver, until FROM run_claims WHERE run = ?", run)
-        return _rival(Claim(*rows[0]) if rows else None, None, self._clock())
+        return _rival(Lease(*rows[0]) if rows else None, None, self._clock())
 
     def _select(self, query: str, value: str) -> list[tuple[Any, ...]]:
         return self._database.rows("run_claims", query, value)
 
 
-def _rival(held: Claim | None, driver: str | None, now: float) -> str | None:
+def _rival(held: Lease | None, driver: str | None, now: float) -> str | None:
     """The living driver, other than this one, that has the run."""
     if held is None or held.driver == driver or not lives(held.driver, held.until, now):
         return None

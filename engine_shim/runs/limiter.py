@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from threading import Lock
 
 
-class Places:
+class RunLimiter:
     """`async with places.taken():` holds one of `count` places; who finds none waits, first come, first served.
 
     A turn is done in its own loop when it has its place, and gives it back however it ends: by a cancellation in

@@ -17,7 +17,7 @@ ENDED: Final = ("completed", "failed", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RunIndex:
     """A look at the runs of a store. RunNotFound for one that it does not hold."""
 
     store: RunStore

@@ -11,7 +11,7 @@ from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
 from engine_shim.runs.database import Database
-from engine_shim.runs.leases import Claims, MemoryClaims, SqliteClaims
+from engine_shim.runs.leases import Leases, MemoryClaims, SqliteClaims
 
 _TABLE = """CREATE TABLE IF NOT EXISTS workflow_runs (
     run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, status TEXT NOT NULL,
@@ -38,7 +38,7 @@ class RunStore(Protocol):
     def journal(self) -> Journal: ...
 
     @property
-    def claims(self) -> Claims: ...
+    def claims(self) -> Leases: ...
 
     def save(self, entry: RunEntry) -> None:
         """Add the entry, or put it in place of the run's older one."""
@@ -66,7 +66,7 @@ class MemoryRunStore:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self.journal: Journal = MemoryJournal()
-        self.claims: Claims = MemoryClaims(clock=clock)
+        self.claims: Leases = MemoryClaims(clock=clock)
         self._entries: dict[str, RunEntry] = {}
 
     def save(self, entry: RunEntry) -> None:
@@ -96,7 +96,7 @@ class SqliteRunStore:
         self.path = path
         self.journal: Journal = SqliteJournal(path)
         self._database = Database(path)
-        self.claims: Claims = SqliteClaims(self._database, clock=clock)
+        self.claims: Leases = SqliteClaims(self._database, clock=clock)
 
     def save(self, entry: RunEntry) -> None:
         with self._database.writing(_TABLE) as db:

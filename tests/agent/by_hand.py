@@ -12,10 +12,10 @@ from agent_core.effects import (
     Cancelled,
     Classify,
     Decided,
-    Did,
     Failed,
-    Said,
+    ModelReply,
     Suspended,
+    ToolReply,
     Wait,
 )
 from agent_core.loop.outcome import AgentOutcome
@@ -46,19 +46,19 @@ def final(answer: Any = "done") -> str:
 
 def said(
     content: str, *, finish_reason: str = "stop", seconds: float = 1.0, tokens: int = 10, cost: float | None = None
-) -> Said:
+) -> ModelReply:
     usage = {"input_tokens": tokens, "output_tokens": 0, "estimated": False, "cost": cost}
-    return Said(content.encode("utf-8", "backslashreplace").decode(), finish_reason, usage, AT, seconds)
+    return ModelReply(content.encode("utf-8", "backslashreplace").decode(), finish_reason, usage, AT, seconds)
 
 
 def spoken(reply: Any, protocol: str) -> Any:
     """A reply that a test wrote as the protocol's JSON, as a model says it in this dialect.
 
-    A text that is no step becomes a call whose arguments cannot be read; what stands in a `Said` and is none, or
+    A text that is no step becomes a call whose arguments cannot be read; what stands in a `ModelReply` and is none, or
     begins with a space, is said as it is.
     """
     whole = said(reply) if isinstance(reply, str) else reply
-    if protocol == "json" or not isinstance(whole, Said) or whole.calls or whole.content.startswith(" "):
+    if protocol == "json" or not isinstance(whole, ModelReply) or whole.calls or whole.content.startswith(" "):
         return whole
     try:
         step = orjson.loads(whole.content)
@@ -74,21 +74,21 @@ def spoken(reply: Any, protocol: str) -> Any:
     return replace(whole, content="", calls=[{"name": function_name(step["tool"]), "arguments": arguments}])
 
 
-def calls(*made: tuple[str, dict[str, Any]], thought: str = "") -> Said:
+def calls(*made: tuple[str, dict[str, Any]], thought: str = "") -> ModelReply:
     """A reply with native calls side by side, (tool, args) each."""
     sent = [{"name": function_name(tool), "arguments": orjson.dumps(args).decode()} for tool, args in made]
     return replace(said(thought), calls=sent)
 
 
-def did(output: Any = "seen", *, seconds: float = 1.0, **options: Any) -> Did:
-    return Did(True, output, None, AT, seconds, **options)
+def did(output: Any = "seen", *, seconds: float = 1.0, **options: Any) -> ToolReply:
+    return ToolReply(True, output, None, AT, seconds, **options)
 
 
-def broke(error: str = "it broke") -> Did:
-    return Did(False, None, error, AT, 1.0)
+def broke(error: str = "it broke") -> ToolReply:
+    return ToolReply(False, None, error, AT, 1.0)
 
 
-Reply = str | Said | Failed | Cancelled
+Reply = str | ModelReply | Failed | Cancelled
 Act = Callable[[CallTools], Sequence[Any]]
 
 

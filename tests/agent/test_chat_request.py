@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.models import Question
-from agent_core.models.openai.capabilities import Habits, learnt
+from agent_core.models.openai.capabilities import EndpointCapabilities, learnt
 from agent_core.models.openai.request import request_body, teaches, toned_down, without_keywords
 from agent_core.models.openai.response import Refusal
 from agent_core.models.openai.stream_request import known, less_streamed, wants_stream
@@ -25,8 +25,8 @@ def question(**options: Any) -> Question:
     return Question("m", (b'{"role":"user","content":"hi"}',), options, "agent", 0)
 
 
-def sent(habits: Habits | None = None, **options: Any) -> Any:
-    return orjson.loads(request_body("m", question(**options), habits or Habits()))
+def sent(habits: EndpointCapabilities | None = None, **options: Any) -> Any:
+    return orjson.loads(request_body("m", question(**options), habits or EndpointCapabilities()))
 
 
 AUTO: dict[str, Any] = {"response_format": "auto", "step_schema": SCHEMA}
@@ -74,7 +74,7 @@ CHOICE_REFUSED = {
 @pytest.mark.parametrize("told", CHOICE_REFUSED.values(), ids=CHOICE_REFUSED)
 def test_a_refused_choice_is_given_up_and_others_are_not(told: str) -> None:
     asked = question(tools=[TOOL], tool_choice="required")
-    habits = toned_down(Habits(), asked, Refusal(f"answered 400: {told}", 400))
+    habits = toned_down(EndpointCapabilities(), asked, Refusal(f"answered 400: {told}", 400))
     assert habits is not None
     assert "tool_choice" not in sent(habits, tools=[TOOL], tool_choice="required")
     assert sent(habits, tools=[TOOL], tool_choice="none")["tool_choice"] == "none"
@@ -89,7 +89,7 @@ GEMINI_UNKNOWN = (
 
 
 def test_words_of_a_schema_that_an_endpoint_does_not_know_are_left_out_at_once() -> None:
-    habits = toned_down(Habits(), question(tools=[TOOL]), Refusal(GEMINI_UNKNOWN, 400))
+    habits = toned_down(EndpointCapabilities(), question(tools=[TOOL]), Refusal(GEMINI_UNKNOWN, 400))
     assert habits is not None
     parameters = sent(habits, tools=[TOOL])["tools"][0]["function"]["parameters"]
     assert parameters == {"type": "object", "properties": {"const": {}}}
@@ -128,7 +128,7 @@ FORMAT_REFUSED = {
 
 @pytest.mark.parametrize("told", FORMAT_REFUSED.values(), ids=FORMAT_REFUSED)
 def test_a_refused_format_gives_way_to_milder_ones_and_then_there_is_an_end(told: str) -> None:
-    habits: Habits | None = Habits()
+    habits: EndpointCapabilities | None = EndpointCapabilities()
     types = []
     while habits is not None:
         types.append(sent(habits, **AUTO).get("response_format", {}).get("type"))
@@ -151,7 +151,7 @@ NO_FORMAT_HELPS = {
 
 @pytest.mark.parametrize("refusal", NO_FORMAT_HELPS.values(), ids=NO_FORMAT_HELPS)
 def test_what_no_format_would_mend_is_not_asked_again(refusal: Refusal) -> None:
-    assert toned_down(Habits(), question(**AUTO), refusal) is None
+    assert toned_down(EndpointCapabilities(), question(**AUTO), refusal) is None
 
 
 VAGUE = {
@@ -167,7 +167,7 @@ VAGUE = {
 def test_a_refusal_that_does_not_speak_of_the_format_is_asked_once_without_any_and_teaches_nothing(
     refusal: Refusal,
 ) -> None:
-    habits = toned_down(Habits(), question(**AUTO), refusal)
+    habits = toned_down(EndpointCapabilities(), question(**AUTO), refusal)
     assert habits is not None
     assert "response_format" not in sent(habits, **AUTO)
     assert toned_down(habits, question(**AUTO), refusal) is None
@@ -200,7 +200,7 @@ UNWANTED = {
 @pytest.mark.parametrize(("refusal", "name"), UNWANTED.values(), ids=UNWANTED)
 def test_a_sampling_option_that_is_not_taken_is_left_out_alone(refusal: Refusal, name: str) -> None:
     refusal = replace(refusal, message=f"answered 400: {refusal.message}")
-    habits = toned_down(Habits(), question(**EVERYTHING), refusal)
+    habits = toned_down(EndpointCapabilities(), question(**EVERYTHING), refusal)
     assert habits is not None
     assert set(sent(**EVERYTHING)) - set(sent(habits, **EVERYTHING)) == {name}
     assert toned_down(habits, question(**EVERYTHING), refusal) is None
@@ -217,7 +217,7 @@ INSIDE = {
 
 @pytest.mark.parametrize("told", INSIDE.values(), ids=INSIDE)
 def test_a_name_inside_another_option_is_no_option(told: str) -> None:
-    habits = toned_down(Habits(), question(**EVERYTHING, **AUTO), Refusal(f"answered 400: {told}", 400))
+    habits = toned_down(EndpointCapabilities(), question(**EVERYTHING, **AUTO), Refusal(f"answered 400: {told}", 400))
     assert habits is None or not habits.left_out
 
 
@@ -228,7 +228,7 @@ LONG = ["temperature top_p ", "model ", 'Unknown name "a" at \'', "enable_thinki
 def test_a_refusal_of_a_hundred_thousand_words_is_read_before_anyone_waits(words: str) -> None:
     """It would take minutes or months if each word were compared with all that follow."""
     refusal = Refusal(words * 10**5, 400)
-    toned_down(Habits(), question(**EVERYTHING, **AUTO), refusal)
+    toned_down(EndpointCapabilities(), question(**EVERYTHING, **AUTO), refusal)
     assert not wants_stream(refusal)
     assert less_streamed("with usage", refusal) is None
 
@@ -237,7 +237,7 @@ def test_a_refusal_of_a_hundred_thousand_words_is_read_before_anyone_waits(words
     "told", ["temperature: range: 0..1", "'seed' must be an integer", "stop sequences must be four at the most"]
 )
 def test_a_wrong_value_is_told_and_not_left_out(told: str) -> None:
-    assert toned_down(Habits(), question(**EVERYTHING), Refusal(f"answered 400: {told}", 400)) is None
+    assert toned_down(EndpointCapabilities(), question(**EVERYTHING), Refusal(f"answered 400: {told}", 400)) is None
 
 
 def test_a_model_that_may_only_think_in_streams_is_asked_not_to() -> None:
@@ -252,27 +252,42 @@ def test_a_model_that_may_only_think_in_streams_is_asked_not_to() -> None:
 # ── what is remembered ────────────────────────────────────────────────────────────────────────────────
 
 SCALARS = {
-    "nothing learnt": (Habits(format="text"), Habits(), Habits(), Habits(format="text")),
-    "the milder format": (Habits(format="text"), Habits(), Habits(format="json_object"), Habits(format="text")),
-    "a milder format": (Habits(), Habits(), Habits(format="json_object"), Habits(format="json_object")),
+    "nothing learnt": (
+        EndpointCapabilities(format="text"),
+        EndpointCapabilities(),
+        EndpointCapabilities(),
+        EndpointCapabilities(format="text"),
+    ),
+    "the milder format": (
+        EndpointCapabilities(format="text"),
+        EndpointCapabilities(),
+        EndpointCapabilities(format="json_object"),
+        EndpointCapabilities(format="text"),
+    ),
+    "a milder format": (
+        EndpointCapabilities(),
+        EndpointCapabilities(),
+        EndpointCapabilities(format="json_object"),
+        EndpointCapabilities(format="json_object"),
+    ),
     "sets": (
-        Habits(left_out=frozenset({"seed"})),
-        Habits(),
-        Habits(left_out=frozenset({"stop"})),
-        Habits(left_out=frozenset({"seed", "stop"})),
+        EndpointCapabilities(left_out=frozenset({"seed"})),
+        EndpointCapabilities(),
+        EndpointCapabilities(left_out=frozenset({"stop"})),
+        EndpointCapabilities(left_out=frozenset({"seed", "stop"})),
     ),
     "another's word": (
-        Habits(tokens="max_completion_tokens"),
-        Habits(),
-        Habits(thinks=False),
-        Habits(tokens="max_completion_tokens", thinks=False),
+        EndpointCapabilities(tokens="max_completion_tokens"),
+        EndpointCapabilities(),
+        EndpointCapabilities(thinks=False),
+        EndpointCapabilities(tokens="max_completion_tokens", thinks=False),
     ),
 }
 
 
 @pytest.mark.parametrize(("before", "began", "ended", "after"), SCALARS.values(), ids=SCALARS)
 def test_what_a_question_learnt_is_added_to_what_others_learnt_meanwhile(
-    before: Habits, began: Habits, ended: Habits, after: Habits
+    before: EndpointCapabilities, began: EndpointCapabilities, ended: EndpointCapabilities, after: EndpointCapabilities
 ) -> None:
     assert learnt(before, began, ended) == after
 
@@ -299,7 +314,7 @@ WORDS = [
 @given(st.lists(st.sampled_from(WORDS), min_size=30, max_size=30), st.booleans())
 def test_no_endpoint_can_refuse_for_ever(refusals: list[Refusal], native: bool) -> None:
     dialect = {"tools": [TOOL], "tool_choice": "required"} if native else AUTO
-    asked, habits, steps = question(**EVERYTHING, **dialect), Habits(), 0
+    asked, habits, steps = question(**EVERYTHING, **dialect), EndpointCapabilities(), 0
     for refusal in refusals:
         less = toned_down(habits, asked, refusal)
         if less is not None:
@@ -309,6 +324,6 @@ def test_no_endpoint_can_refuse_for_ever(refusals: list[Refusal], native: bool) 
 
 
 def test_the_bytes_before_the_options_are_the_messages_as_they_came() -> None:
-    body = request_body("m", question(tools=[TOOL], temperature=0), Habits())
+    body = request_body("m", question(tools=[TOOL], temperature=0), EndpointCapabilities())
     assert body.startswith(b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0')
     assert json.loads(body)

@@ -8,7 +8,7 @@ import pytest
 from agent_core import Action, Final, parse
 from agent_core.prompts.render import LIMITS, NAMES, built_in, render, templates
 from agent_core.prompts.tools import tool_definitions
-from agent_core.protocol.feedback import Prose
+from agent_core.protocol.feedback import Feedback
 
 SIGNATURES: list[tuple[dict[str, Any], str]] = [
     ({"type": "object", "properties": {}}, "{}"),
@@ -62,7 +62,7 @@ def test_no_template_lies_unused() -> None:
     ],
 )
 def test_templates_are_filled_once_and_by_dollar_signs_alone(template: str, text: str) -> None:
-    assert Prose({"observation": template}).observation("sum", "50 % $ok %(tool)s") == text
+    assert Feedback({"observation": template}).observation("sum", "50 % $ok %(tool)s") == text
 
 
 LANGUAGES = ("en", "zh")

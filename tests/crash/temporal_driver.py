@@ -31,8 +31,8 @@ from agent_core.effects import (
     CallModel,
     Cancelled,
     Classify,
-    Doubt,
     Failed,
+    InDoubt,
     Json,
     ToolCall,
     answer_from,
@@ -50,7 +50,7 @@ from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Run
 from agent_core.models.scripted import ScriptedModel
-from agent_core.run.executor import Door, now
+from agent_core.run.executor import Executor, now
 from agent_core.run.node import CODE, agent_preparer, agent_tool
 from agent_core.run.secrets import Secrets
 from utools.registry import ToolRegistry
@@ -117,7 +117,7 @@ def unpacked_act(told: Json) -> Act:
 def reply_from(record: Record) -> Any:
     match record:
         case {"kind": "doubt"}:
-            return Doubt(record["message"], record["at"], record["seconds"])
+            return InDoubt(record["message"], record["at"], record["seconds"])
         case {"kind": "cancelled"}:
             return Cancelled(record["at"])
         case _:
@@ -215,7 +215,7 @@ class Live:
         within = None if act.effect.within is None else act.effect.within + SHORT_S
         reply = reply_from(await perform(Host.act, self.run, packed_act(act, new), within=within))
         self._passed(new)
-        if not isinstance(reply, Doubt):
+        if not isinstance(reply, InDoubt):
             self.written[act.slot.path] = act.slot.n + 1
         return reply
 
@@ -305,7 +305,7 @@ class Host:
 
     folder: Path
     journal: Journal
-    door: Door
+    door: Executor
     point: Points
 
     @activity.defn
@@ -341,7 +341,7 @@ class Host:
                 return orjson.dumps(earlier)
             self.point(f"asked {what}")
             reply = await self.door.act(act)
-            if isinstance(reply, Doubt):
+            if isinstance(reply, InDoubt):
                 return orjson.dumps({"kind": "doubt", **asdict(reply)})
             self.point(f"did {what}")
             row = act.slot.row(answer_record(reply))
@@ -365,7 +365,7 @@ class Host:
                 raise lost(path, n)
             return record
         if len(known) == n and act.doubtful:
-            return {"kind": "doubt", **asdict(Doubt("the process ended before the call was answered", now(), 0.0))}
+            return {"kind": "doubt", **asdict(InDoubt("the process ended before the call was answered", now(), 0.0))}
         return None
 
     def _append(self, run: str, rows: Sequence[Row]) -> None:
@@ -430,7 +430,7 @@ def journal_in(folder: Path) -> Journal:
     return JsonlJournal(folder / "run.jsonl") if folder.suffix == ".jsonl" else SqliteJournal(folder / "run.db")
 
 
-def door_in(folder: Path, point: Points) -> Door:
+def door_in(folder: Path, point: Points) -> Executor:
     """A read and a write that count themselves, agents, and a model that follows its script."""
     registry = ToolRegistry()
     models = {"root": ScriptedModel(REPLIES), CHILD["model"]: ScriptedModel(CHILD_REPLIES)}
@@ -438,7 +438,7 @@ def door_in(folder: Path, point: Points) -> Door:
         registry.register(counting(effect, folder / "counter", point))
     registry.register(agent_tool(registry))
     prepare = {CODE: agent_preparer(registry, Redactor({})), "spike": lambda run, *_: started(run)}
-    return Door(RUN, registry, lambda model, _: models[model], prepare, Secrets(env={}))
+    return Executor(RUN, registry, lambda model, _: models[model], prepare, Secrets(env={}))
 
 
 def counting(effect: Any, counter: Path, point: Points) -> Tool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.audit.verify import verify
-from agent_core.effects import Approve, CallTools, Did, Skip, Suspended, ToolCall, Wait
+from agent_core.effects import Approve, CallTools, Skip, Suspended, ToolCall, ToolReply, Wait
 from agent_core.journal.control import decided, waiting
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.operations import Spec
@@ -24,7 +24,7 @@ from agent_core.journal.strand import Loops
 from agent_core.loop.react import react
 from agent_core.models.scripted import ScriptedModel
 from agent_core.run.driver import drive
-from agent_core.run.executor import Door, now
+from agent_core.run.executor import Executor, now
 from agent_core.run.node import CODE, agent_preparer
 from agent_core.run.secrets import Secrets
 from utools.registry import ToolRegistry
@@ -50,8 +50,8 @@ class Outcome:
     def finished(self) -> dict[str, Any]:
         return {"finish_reason": self.finish_reason, "seen": self.seen}
 
-    def answer(self) -> Did:
-        return Did(True, self.seen, None, "", 0.0)
+    def answer(self) -> ToolReply:
+        return ToolReply(True, self.seen, None, "", 0.0)
 
 
 def spike(started: dict[str, Any]) -> Any:
@@ -66,7 +66,7 @@ def spike(started: dict[str, Any]) -> Any:
         stopped = [r for r in (replies if isinstance(replies, tuple) else (replies,)) if isinstance(r, Suspended)]
         if stopped:
             return Outcome(stopped[0].reason, tuple(w for s in stopped for w in s.waiting))
-        seen.append([reply.output if isinstance(reply, Did) else type(reply).__name__ for reply in replies])
+        seen.append([reply.output if isinstance(reply, ToolReply) else type(reply).__name__ for reply in replies])
     return Outcome("final", seen=seen)
 
 
@@ -137,7 +137,7 @@ def go_on(path: Path, counter: Path, killer: Killer) -> str:
     registry = tools(counter, killer)
     model = ScriptedModel(REPLIES)
     prepare = {CODE: agent_preparer(registry, Redactor({})), "spike": lambda run, *_: started(run)}
-    door = Door(RUN, registry, lambda *_: model, prepare, Secrets(env={}))
+    door = Executor(RUN, registry, lambda *_: model, prepare, Secrets(env={}))
     while True:
         ended = asyncio.run(drive(RUN, "agent", Spec("spike", {}), journal=journal, door=door, loops=LOOPS))
         if not ended.outcome.waiting:

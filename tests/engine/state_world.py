@@ -12,7 +12,7 @@ from agent_core.journal.record import Row, Tape
 from agent_core.models.client import Completion, ModelInfo, Question
 from engine_shim import Engine
 from engine_shim.runs.driver import TTL
-from engine_shim.runs.lease_keeper import Steering
+from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.leases import Notice, Wish
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.store import RunEntry, RunStore
@@ -57,7 +57,7 @@ class Loop(asyncio.SelectorEventLoop):
         return bool(moments)
 
 
-class Still(Steering):
+class Still(LeaseKeeper):
     """Looks after claims when it is told to, not in a thread."""
 
     def _look_after(self) -> None:

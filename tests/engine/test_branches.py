@@ -11,7 +11,7 @@ from by_hand import AT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.effects import Cancelled, Did, Failed, Suspended, Visit, Visits
+from agent_core.effects import Cancelled, Failed, Suspended, ToolReply, Visit, Visits
 from engine_shim.flow.flow import flow
 
 ANY = {"type": "object", "additionalProperties": True}
@@ -65,12 +65,12 @@ class Run:
         return [visit.call.config for visit in self.visits if visit.node == name]
 
 
-def did(value: Any = None, seconds: float = 0.0) -> Did:
-    return Did(True, value, None, AT, seconds)
+def did(value: Any = None, seconds: float = 0.0) -> ToolReply:
+    return ToolReply(True, value, None, AT, seconds)
 
 
-def broke(message: str = "it broke", partial: Any = None, seconds: float = 0.0) -> Did:
-    return Did(False, partial, message, AT, seconds)
+def broke(message: str = "it broke", partial: Any = None, seconds: float = 0.0) -> ToolReply:
+    return ToolReply(False, partial, message, AT, seconds)
 
 
 def given_by(replies: dict[str, Any]) -> Answer:
@@ -289,9 +289,9 @@ class Ended:
         self.usage = {"requests": 1, "tool_calls": 0, "input_tokens": 5, "output_tokens": 5, "writes": writes}
         self.seconds = seconds
 
-    def answer(self) -> Did:
+    def answer(self) -> ToolReply:
         success = self.finish_reason == "final"
-        return Did(success, self.given, None if success else "it ended", AT, self.seconds, usage=self.usage)
+        return ToolReply(success, self.given, None if success else "it ended", AT, self.seconds, usage=self.usage)
 
 
 def retried(tool: str, replies: list[Any], **keys: Any) -> Run:

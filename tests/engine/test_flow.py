@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agent_core import Approve, Deny, Edit
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
-from agent_core.effects import Cancelled, Did, Failed, Suspended, Visits
+from agent_core.effects import Cancelled, Failed, Suspended, ToolReply, Visits
 from agent_core.errors import DecisionError
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, RunResult, load_workflow
@@ -53,7 +53,7 @@ def by_hand(nodes: list[Any], replies: dict[str, Any] | None = None, *, pick: Pi
     under_way = list(visits.first)
     while under_way:
         visit = under_way.pop(pick(under_way))
-        reply = (replies or {}).get(visit.node, Did(True, f"{visit.node} done", None, AT, 0.0))
+        reply = (replies or {}).get(visit.node, ToolReply(True, f"{visit.node} done", None, AT, 0.0))
         under_way += visits.more(visit, reply, None)
     with pytest.raises(StopIteration) as ended:
         loop.send(())
@@ -61,7 +61,7 @@ def by_hand(nodes: list[Any], replies: dict[str, Any] | None = None, *, pick: Pi
 
 
 STOPS = (
-    Did(False, None, "it broke", AT, 0.0),
+    ToolReply(False, None, "it broke", AT, 0.0),
     Cancelled(AT),
     Suspended("in_doubt", ({"strand": "s", "n": 1, "tool": "work", "args": {}, "reason": "in_doubt"},)),
 )
@@ -89,7 +89,7 @@ def test_outputs_of_all_nodes_are_there_and_those_declared_are_added() -> None:
 
 
 BROKEN = {
-    "failed tool": (Did(False, {"half": 1}, "it broke", AT, 0.0), "tool_error", "it broke", {"half": 1}),
+    "failed tool": (ToolReply(False, {"half": 1}, "it broke", AT, 0.0), "tool_error", "it broke", {"half": 1}),
     "no result in time": (Failed("timeout", "too slow", AT, 0.0), "tool_error", "too slow", None),
     "run that cannot start": (Failed("definition", "bad config", AT, 0.0), "definition", "bad config", None),
 }
@@ -109,13 +109,13 @@ def test_failing_node_fails_the_run_and_nothing_that_waits_for_it_starts(
 
 def test_other_branches_go_on_when_one_has_failed() -> None:
     nodes = [node("a"), node("b"), node("after_a", "a"), node("after_b", "b")]
-    result = by_hand(nodes, {"a": Did(False, None, "it broke", AT, 0.0)}).output
+    result = by_hand(nodes, {"a": ToolReply(False, None, "it broke", AT, 0.0)}).output
     assert (result["status"], result["path"]) == ("failed", ["a", "b", "after_b"])
     assert result["outputs"]["after_b"] == "after_b done"
 
 
 def test_of_two_failures_the_first_on_the_path_is_told() -> None:
-    broken = {name: Did(False, None, f"{name} broke", AT, 0.0) for name in ("left", "right")}
+    broken = {name: ToolReply(False, None, f"{name} broke", AT, 0.0) for name in ("left", "right")}
     for pick in (lambda _: 0, lambda under_way: len(under_way) - 1):
         assert by_hand(DIAMOND, broken, pick=pick).output["error"]["where"] == "left"
 

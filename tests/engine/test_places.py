@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine_shim.runs.limiter import Places
+from engine_shim.runs.limiter import RunLimiter
 
 
 async def settled() -> None:
@@ -21,11 +21,11 @@ async def settled() -> None:
 class Guest:
     """A task that takes a place and keeps it until it is told to go."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: RunLimiter) -> None:
         self.seated, self.told_to_go = False, asyncio.Event()
         self.task = asyncio.create_task(self._stay(places))
 
-    async def _stay(self, places: Places) -> None:
+    async def _stay(self, places: RunLimiter) -> None:
         async with places.taken():
             self.seated = True
             await self.told_to_go.wait()
@@ -35,7 +35,7 @@ class Guest:
         await self.task
 
 
-async def guests(places: Places, count: int) -> list[Guest]:
+async def guests(places: RunLimiter, count: int) -> list[Guest]:
     made = [Guest(places) for _ in range(count)]
     await settled()
     return made
@@ -45,7 +45,7 @@ def seated(guests: list[Guest]) -> list[bool]:
     return [guest.seated for guest in guests]
 
 
-async def all_free(places: Places) -> None:
+async def all_free(places: RunLimiter) -> None:
     """Every place can be taken, and not one more."""
     last = await guests(places, places.count + 1)
     assert seated(last) == [True] * places.count + [False]
@@ -54,7 +54,7 @@ async def all_free(places: Places) -> None:
 
 
 async def test_who_waits_is_served_in_order() -> None:
-    places = Places(2)
+    places = RunLimiter(2)
     line = await guests(places, 6)
     for gone, guest in enumerate(line):
         assert seated(line) == [n < gone + 2 for n in range(6)]
@@ -64,7 +64,7 @@ async def test_who_waits_is_served_in_order() -> None:
 
 
 async def test_a_newcomer_does_not_pass_who_waits() -> None:
-    places = Places(1)
+    places = RunLimiter(1)
     holder, waiter = await guests(places, 2)
     holder.told_to_go.set()
     newcomer = Guest(places)
@@ -75,7 +75,7 @@ async def test_a_newcomer_does_not_pass_who_waits() -> None:
 
 
 async def test_a_place_comes_back_when_its_work_fails() -> None:
-    places = Places(1)
+    places = RunLimiter(1)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
             async with places.taken():
@@ -84,7 +84,7 @@ async def test_a_place_comes_back_when_its_work_fails() -> None:
 
 
 async def test_a_cancelled_holder_gives_its_place_to_the_next() -> None:
-    places = Places(1)
+    places = RunLimiter(1)
     holder, waiter = await guests(places, 2)
     holder.task.cancel()
     await settled()
@@ -95,7 +95,7 @@ async def test_a_cancelled_holder_gives_its_place_to_the_next() -> None:
 
 
 async def test_a_cancelled_waiter_leaves_the_line_and_the_order_stays() -> None:
-    places = Places(1)
+    places = RunLimiter(1)
     holder, *waiters = await guests(places, 5)
     waiters[1].task.cancel()
     await settled()
@@ -110,7 +110,7 @@ async def test_a_cancelled_waiter_leaves_the_line_and_the_order_stays() -> None:
 
 @pytest.mark.parametrize("rounds", range(4))
 async def test_a_place_that_meets_a_cancellation_goes_to_the_next(rounds: int) -> None:
-    places = Places(1)
+    places = RunLimiter(1)
     holder, cancelled, waiter = await guests(places, 3)
     holder.told_to_go.set()
     for _ in range(rounds):
@@ -124,7 +124,7 @@ async def test_a_place_that_meets_a_cancellation_goes_to_the_next(rounds: int) -
 
 
 async def test_a_waiter_that_is_cancelled_before_the_place_is_given_back_does_not_get_it() -> None:
-    places = Places(1)
+    places = RunLimiter(1)
     holder, cancelled, waiter = await guests(places, 3)
     cancelled.task.cancel()
     holder.told_to_go.set()
@@ -147,7 +147,7 @@ def in_threads(count: int, work: Callable[[], Coroutine[Any, Any, None]]) -> Non
 
 
 def test_the_bound_holds_over_many_threads_with_loops_of_their_own() -> None:
-    places, lock, inside, most, done = Places(3), threading.Lock(), 0, 0, 0
+    places, lock, inside, most, done = RunLimiter(3), threading.Lock(), 0, 0, 0
 
     async def one(n: int) -> None:
         nonlocal inside, most, done
@@ -171,7 +171,7 @@ def test_the_bound_holds_over_many_threads_with_loops_of_their_own() -> None:
 
 
 def test_cancellations_in_many_threads_lose_no_place() -> None:
-    places = Places(2)
+    places = RunLimiter(2)
 
     async def one() -> None:
         async with places.taken():
@@ -191,7 +191,7 @@ def test_cancellations_in_many_threads_lose_no_place() -> None:
 
 
 def test_a_place_goes_from_one_loop_to_another() -> None:
-    places, waits, seats = Places(1), threading.Event(), threading.Event()
+    places, waits, seats = RunLimiter(1), threading.Event(), threading.Event()
 
     async def waiter() -> None:
         asyncio.get_running_loop().call_soon(waits.set)
@@ -213,12 +213,12 @@ def test_a_place_goes_from_one_loop_to_another() -> None:
 class LeftLoop:
     """A loop that is closed over a task, without a word to it."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: RunLimiter) -> None:
         self.loop = asyncio.new_event_loop()
         self.task = self.loop.create_task(self._stay(places))
         self.task._log_destroy_pending = False  # type: ignore[attr-defined]
 
-    async def _stay(self, places: Places) -> None:
+    async def _stay(self, places: RunLimiter) -> None:
         async with places.taken():
             await asyncio.get_running_loop().create_future()
 
@@ -233,7 +233,7 @@ class LeftLoop:
 
 
 def test_a_waiter_whose_loop_is_closed_is_passed_over() -> None:
-    places = Places(1)
+    places = RunLimiter(1)
     left = LeftLoop(places)
 
     async def rest() -> None:
@@ -253,7 +253,7 @@ def test_a_waiter_whose_loop_is_closed_is_passed_over() -> None:
 
 @pytest.mark.parametrize("heard", [True, False], ids=["it had its place", "the place was on its way"])
 def test_a_place_in_a_closed_loop_comes_back_when_what_is_left_of_it_is_collected(heard: bool) -> None:
-    places = Places(1)
+    places = RunLimiter(1)
 
     async def rest() -> None:
         async with places.taken():

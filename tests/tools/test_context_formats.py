@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
 
-from agent_core.run.sync import in_own_loop
+from agent_core.run.sync import run_sync
 from utools import ToolRegistry
 from utools.context.formats import _safe_id, anthropic, gemini, openai
 from utools.context.manager import context_manager
@@ -70,7 +70,7 @@ HISTORIES = st.lists(turns(), max_size=4)
 def test_every_history_that_was_stored_is_prepared_in_every_format(
     history: list[Turn], asked: str, system: str | None, window: int | None
 ) -> None:
-    prepared = in_own_loop(lambda: stored_and_prepared(history, asked, system, window))
+    prepared = run_sync(lambda: stored_and_prepared(history, asked, system, window))
     check_openai(prepared)
     check_anthropic(prepared)
     check_gemini(prepared)

@@ -19,10 +19,10 @@ from loopback import http
 from pydantic import ValidationError
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
-from utools.sources.mcp.connection_monitor import Watch
-from utools.sources.mcp.live import LISTED_ANEW, Live
+from utools.sources.mcp.connection_monitor import ConnectionMonitor
+from utools.sources.mcp.live import LISTED_ANEW, McpSession
 from utools.sources.mcp.servers import McpServer, McpServers
-from utools.sources.tool_lock_file import Approved, Definition
+from utools.sources.tool_lock_file import Definition, ToolLockFile
 
 HERE = Path(__file__).parent
 REFERENCE = os.environ.get("AGENT_CORE_TEST_MCP", "")
@@ -493,7 +493,11 @@ async def test_a_call_that_waits_for_its_server_in_vain_was_not_sent(start: Star
 
 
 async def test_tools_are_listed_anew_after_a_while_but_not_while_the_server_is_at_work() -> None:
-    idle, at_work, told = Live(Watch()), Live(Watch(), calls=1), Live(Watch(), calls=1, stale=True)
+    idle, at_work, told = (
+        McpSession(ConnectionMonitor()),
+        McpSession(ConnectionMonitor(), calls=1),
+        McpSession(ConnectionMonitor(), calls=1, stale=True),
+    )
     assert [each.is_old(LISTED_ANEW + 1) for each in (idle, at_work, told)] == [True, False, True]
     assert [each.is_old(LISTED_ANEW) for each in (idle, at_work, told)] == [False, False, True]
 
@@ -678,7 +682,7 @@ def test_hosts_that_approve_at_once_lose_nothing(tmp_path: Path) -> None:
     names = [f"mcp_servers/s{n}" for n in range(40)]
 
     def approve(name: str) -> None:
-        Approved(tmp_path / "lock.json").write({name: [tool]})
+        ToolLockFile(tmp_path / "lock.json").write({name: [tool]})
 
     threads = [threading.Thread(target=approve, args=(name,)) for name in names]
     for each in threads:

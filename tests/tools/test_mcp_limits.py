@@ -25,9 +25,9 @@ from utools.sources.mcp.limits import (
     LONGEST,
     TOO_LONG,
     UNANSWERED,
-    Allowance,
-    Crowd,
-    Unasked,
+    NestingCounter,
+    TokenBucket,
+    UnsolicitedQuota,
     crowded,
 )
 from utools.sources.mcp.servers import McpServer, McpServers
@@ -228,14 +228,14 @@ async def test_talk_before_an_answer_ends_nothing(connected: Any, again: bytes) 
 
 
 def test_what_is_said_unasked_is_bounded_at_once_and_each_second() -> None:
-    unasked = Unasked()
+    unasked = UnsolicitedQuota()
     assert not any(unasked.said(0, 100.0) for _ in range(AT_ONCE))
     assert not any(unasked.said(0, 101.0) for _ in range(EACH_SECOND))
     assert unasked.said(0, 101.0)
 
 
 def test_talk_is_taken_again_as_time_goes_by() -> None:
-    talk = Allowance()
+    talk = TokenBucket()
     assert [talk.takes(0, 100.0) for _ in range(AT_ONCE + 5)] == [True] * AT_ONCE + [False] * 5
     assert [talk.takes(0, 101.0) for _ in range(EACH_SECOND + 1)] == [True] * EACH_SECOND + [False]
 
@@ -262,7 +262,7 @@ def test_objects_and_lists_are_counted_outside_texts(message: bytes, told: bool)
 
 @pytest.mark.parametrize(("message", "told"), CROWDS.values(), ids=CROWDS)
 def test_objects_and_lists_are_counted_the_same_in_parts(message: bytes, told: bool) -> None:
-    crowd, step = Crowd(), 3001
+    crowd, step = NestingCounter(), 3001
     ends = [message[:9], message[-9:]]
     single = [each[at : at + 1] for each in ends for at in range(len(each))]
     middle = [message[at : min(at + step, len(message) - 9)] for at in range(9, len(message) - 9, step)]
@@ -270,14 +270,14 @@ def test_objects_and_lists_are_counted_the_same_in_parts(message: bytes, told: b
 
 
 def test_a_long_message_counts_for_many() -> None:
-    unasked = Unasked()
+    unasked = UnsolicitedQuota()
     assert not unasked.said((AT_MOST - 1) * KIB, 0.0)
     assert not any(unasked.said(LONGEST, 0.0) for _ in range(AT_ONCE // AT_MOST - 1))
     assert unasked.said(0, 0.0)
 
 
 def test_requests_wait_for_their_answers_so_many_at_a_time() -> None:
-    unasked = Unasked()
+    unasked = UnsolicitedQuota()
     for number in range(10 * UNANSWERED):
         assert not unasked.asked(number)
         unasked.answered(number)
@@ -288,7 +288,7 @@ def test_requests_wait_for_their_answers_so_many_at_a_time() -> None:
 
 
 def test_a_request_that_is_withdrawn_takes_none_of_the_same_id_with_it() -> None:
-    unasked = Unasked()
+    unasked = UnsolicitedQuota()
     told = [unasked.asked(5) or unasked.withdrawn(7) for _ in range(UNANSWERED + 1)]
     for _ in range(UNANSWERED):
         unasked.withdrawn(5)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis_server import RealServer, real_server
 
-from agent_core.run.sync import in_own_loop
+from agent_core.run.sync import run_sync
 from utools import ToolContext, ToolError, ToolRegistry, ToolResult
 from utools.builtin.redis_context import redis_context
 
@@ -131,7 +131,7 @@ def test_no_key_reaches_out_of_the_prefix(running_redis: RealServer, key: str, o
         keys = Keys(running_redis.url)
         return await keys(op, key, **args), await keys("list", starts_with=key)
 
-    done, listed = in_own_loop(call)
+    done, listed = run_sync(call)
     left = set(running_redis.client.scan_iter())
     assert left >= {b"outside", b"mine", b"min", b":"}
     assert all(each.startswith(b"mine:") for each in left - {b"outside", b"mine", b"min", b":"})

@@ -28,7 +28,7 @@ ORIGIN = re.compile(r"https?://[^/?#{}\s]+(?=[/?#]|\Z)", re.IGNORECASE)
 HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 
 
-class Reach(BaseModel):
+class HttpPolicy(BaseModel):
     """Where calls may go, which secrets they carry, how long they may take. Secrets are names, read at call time."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -124,7 +124,7 @@ def check_path(path: str) -> None:
             raise ToolError(f"{path!r} leads to another path than the tool's own")
 
 
-async def send(request: Request, reach: Reach, context: ToolContext) -> "Fetched":
+async def send(request: Request, reach: HttpPolicy, context: ToolContext) -> "Fetched":
     """One request and its response. TimeoutError when it takes too long."""
     from utools.net.transport import fetch
 
@@ -153,7 +153,7 @@ def result_of(answer: "Fetched", *, reads: bool) -> ToolResult:
     return ToolResult(output=as_json(body), metadata={"status": answer.status})
 
 
-def too_large(whose: str, reach: Reach, *, reads: bool) -> ToolResult:
+def too_large(whose: str, reach: HttpPolicy, *, reads: bool) -> ToolResult:
     """A failure where an answer was needed as a whole: a write may have been made, and nobody knows how it went."""
     told = f"the answer of {whose} is larger than {reach.max_bytes} bytes (max_bytes)"
     if reads:

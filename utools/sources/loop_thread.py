@@ -14,7 +14,7 @@ ENDING = 0.5
 """Seconds that what was under way has to end, when what it works with is closed."""
 
 
-class Background:
+class LoopThread:
     """Starts at the first use; `closing` is awaited, within `seconds`, when it or the process ends."""
 
     def __init__(self, closing: Callable[[], Coroutine[Any, Any, None]], *, seconds: float) -> None:

@@ -10,7 +10,7 @@ from utools.errors import NetworkError
 from utools.net.guard import read_url
 from utools.sources.http_call import (
     HeaderName,
-    Reach,
+    HttpPolicy,
     Request,
     check_header,
     check_path,
@@ -32,7 +32,7 @@ STRUCTURED = {"json": "`json`", "form": "`form`", "xml": "`json` or `form`", "ht
 """Parts of the content types whose syntax a value could break, and what encodes it instead."""
 
 
-class HttpCall(Reach):
+class HttpCall(HttpPolicy):
     """The request. Values are encoded for where they stand: none can add a header, a host or a path segment."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

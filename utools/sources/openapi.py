@@ -13,7 +13,7 @@ from utools.builtin.http_request import READS
 from utools.document import Document, read_document
 from utools.errors import DefinitionError
 from utools.schema.config_schema import ConfigSchema
-from utools.sources.http_call import HeaderName, Reach, check_header, checked_origin, result_of, send
+from utools.sources.http_call import HeaderName, HttpPolicy, check_header, checked_origin, result_of, send
 from utools.sources.openapi_operation import VARIABLE, Operation, operation_of
 from utools.sources.openapi_schema import followed
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
@@ -26,7 +26,7 @@ AUTHORS: dict[str, Any] = {
 }
 
 
-class OpenApi(Reach):
+class OpenApi(HttpPolicy):
     """A document: its `file`, the `server` if it is another than the document's first, globs of `operations` taken."""
 
     file: str
@@ -133,7 +133,7 @@ def _execute(operation: Operation, config: OpenApi, server: str) -> Execute:
     return execute
 
 
-def _reach(config: OpenApi, args: Args) -> Reach:
+def _reach(config: OpenApi, args: Args) -> HttpPolicy:
     """The host's, with the token that the workflow's author presets."""
     if "token_env" not in args:
         return config

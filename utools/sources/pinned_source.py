@@ -8,12 +8,12 @@ from pathlib import Path
 
 from utools.errors import DefinitionError, ToolError
 from utools.schema.config_schema import ConfigSchema
-from utools.sources.tool_lock_file import Approved, Change, Definition, changes
+from utools.sources.tool_lock_file import Change, Definition, ToolLockFile, changes
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
-class Foreign(ABC):
+class PinnedSource(ABC):
     """Sources by name, whose tools are those that stand in the `lock` file.
 
     What a source offers when nobody has looked at it yet is approved, and written there. `where` is the key of the
@@ -28,7 +28,7 @@ class Foreign(ABC):
                 told = "a name here is 1 to 40 letters (A-Z, a-z), digits, or any of _ -"
                 raise DefinitionError(told, where=self.where, value=name)
         self.names = list(names)
-        self._approved = Approved(lock)
+        self._approved = ToolLockFile(lock)
 
     @abstractmethod
     def offered(self, names: Sequence[str]) -> Mapping[str, list[Definition]]:

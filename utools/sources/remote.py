@@ -10,9 +10,9 @@ from typing import Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from utools.errors import DefinitionError, ToolError
-from utools.sources.http_call import Reach, Request, checked_origin, in_path, result_of, send, too_large
-from utools.sources.loop_thread import Background
-from utools.sources.pinned_source import Foreign, check_unchanged
+from utools.sources.http_call import HttpPolicy, Request, checked_origin, in_path, result_of, send, too_large
+from utools.sources.loop_thread import LoopThread
+from utools.sources.pinned_source import PinnedSource, check_unchanged
 from utools.sources.remote_wire import EXECUTE, TOOLS, Executed, Execution, Offer
 from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
@@ -24,7 +24,7 @@ LISTED_ANEW = 300.0
 """Seconds after which a host is asked again what its tools are."""
 
 
-class RemoteHost(Reach):
+class RemoteHost(HttpPolicy):
     """Another host: the `url` that its API begins with, and globs of the `tools` taken.
 
     `trust_effects` believes it when it says that a tool only reads, or can be called twice.
@@ -41,7 +41,7 @@ class RemoteHost(Reach):
         return value.rstrip("/")
 
 
-class RemoteHosts(Foreign):
+class RemoteHosts(PinnedSource):
     """The other hosts that one host takes tools of."""
 
     where = "remote"
@@ -65,7 +65,7 @@ class RemoteHosts(Foreign):
 
     def offered(self, names: Sequence[str]) -> dict[str, list[Definition]]:
         """What these hosts offer now."""
-        background = Background(_nothing, seconds=1.0)
+        background = LoopThread(_nothing, seconds=1.0)
         try:
             asked = {name: background.submit(self._ask(name, self._context)) for name in names}
             return {name: answer.result() for name, answer in asked.items()}

@@ -69,7 +69,7 @@ class _File(BaseModel):
     sources: dict[str, list[_Entry]] = {}
 
 
-class Approved:
+class ToolLockFile:
     """The lock file, of which several may write their own part."""
 
     def __init__(self, path: Path) -> None:

@@ -8,7 +8,7 @@ FORMATS = ("text", "json_object", "json_schema")
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class EndpointCapabilities:
     """What is asked of an endpoint, and how: `format` is the strictest response format.
 
     `strict`: its JSON Schemas carry "strict": true. `choices` are values of tool_choice that it refuses, `keywords`
@@ -26,12 +26,16 @@ class Habits:
     keywords: frozenset[str] = frozenset()
 
 
-def learnt(known: Habits, before: Habits, after: Habits) -> Habits:
+def learnt(
+    known: EndpointCapabilities, before: EndpointCapabilities, after: EndpointCapabilities
+) -> EndpointCapabilities:
     """What is known, and what one question learnt between its beginning and its end: others learn meanwhile, too."""
-    return replace(known, **{field.name: _merged(field.name, known, before, after) for field in fields(Habits)})
+    return replace(
+        known, **{field.name: _merged(field.name, known, before, after) for field in fields(EndpointCapabilities)}
+    )
 
 
-def _merged(name: str, *habits: Habits) -> Any:
+def _merged(name: str, *habits: EndpointCapabilities) -> Any:
     known, before, after = (getattr(each, name) for each in habits)
     if isinstance(known, frozenset):
         return known | (after - before)

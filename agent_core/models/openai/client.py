@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from agent_core.errors import DefinitionError
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
-from agent_core.models.openai.capabilities import Habits, learnt
+from agent_core.models.openai.capabilities import EndpointCapabilities, learnt
 from agent_core.models.openai.prices import cost
 from agent_core.models.openai.request import request_body, teaches, toned_down
 from agent_core.models.openai.response import Answer, Refusal
@@ -59,7 +59,7 @@ class OpenAICompatible:
         self._key = _header_value(api_key.strip()) if api_key else None
         self._transport = transport
         self._vendor = vendor
-        self._habits = vendor.habits if vendor else Habits()
+        self._habits = vendor.habits if vendor else EndpointCapabilities()
         self._streaming: Streaming = "with usage"
         self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = WeakKeyDictionary()
 
@@ -165,7 +165,7 @@ class OpenAICompatible:
             return reply.cost
         return cost(self._vendor.prices, self._model, reply.input_tokens, reply.cached_tokens, reply.output_tokens)
 
-    def _remember(self, habits: Habits, streaming: Streaming) -> None:
+    def _remember(self, habits: EndpointCapabilities, streaming: Streaming) -> None:
         if (habits, streaming) != (self._habits, self._streaming):
             told = "model %s at %s: from now on asked with %s, streaming %s"
             log.info(told, self._model, self._endpoint, habits, streaming)

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from agent_core.models.client import Question
-from agent_core.models.openai.capabilities import Habits
+from agent_core.models.openai.capabilities import EndpointCapabilities
 from agent_core.models.openai.response import Refusal, in_order
 
 SAMPLING = ("temperature", "top_p", "seed", "stop")
@@ -35,7 +35,7 @@ UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:funct
 THINKING = re.compile(r"enable_thinking must be set to false")
 
 
-def request_body(model: str, question: Question, habits: Habits) -> bytes:
+def request_body(model: str, question: Question, habits: EndpointCapabilities) -> bytes:
     """The request's JSON. The messages go as they came, so the prefix that a vendor caches stays the same bytes."""
     head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), b",".join(question.messages))
     if sent := _options(question.options, habits):
@@ -43,7 +43,7 @@ def request_body(model: str, question: Question, habits: Habits) -> bytes:
     return head + b"}"
 
 
-def toned_down(habits: Habits, question: Question, refusal: Refusal) -> Habits | None:
+def toned_down(habits: EndpointCapabilities, question: Question, refusal: Refusal) -> EndpointCapabilities | None:
     """Habits under which the refused question may be taken after all; None when there is nothing to give up.
 
     Each step gives up something that was sent, so there is an end to it. What may be for another reason than the
@@ -68,7 +68,7 @@ def teaches(refusal: Refusal) -> bool:
     return OF_FORMAT.search(f"{refusal.param} {refusal.message}") is not None
 
 
-def _less(habits: Habits, sent: dict[str, Any], refusal: Refusal) -> Habits | None:
+def _less(habits: EndpointCapabilities, sent: dict[str, Any], refusal: Refusal) -> EndpointCapabilities | None:
     """Habits without the part that the refusal names."""
     told = refusal.message
     if habits.tokens == "max_tokens" and "max_tokens" in sent and "max_completion_tokens" in told:
@@ -102,7 +102,7 @@ def _other_fault(refusal: Refusal) -> bool:
     return missing or refusal.code in NO_FORMAT_HELPS or bool(OTHER_FAULT.search(told))
 
 
-def _options(options: dict[str, Any], habits: Habits) -> dict[str, Any]:
+def _options(options: dict[str, Any], habits: EndpointCapabilities) -> dict[str, Any]:
     """The options in the endpoint's words, without what it does not take."""
     sent = {name: options[name] for name in SAMPLING if name not in habits.left_out and _is_set(options.get(name))}
     if limit := options.get("max_output_tokens"):
@@ -127,7 +127,7 @@ def _is_set(value: Any) -> bool:
     return value is not None and value != []
 
 
-def _format(options: dict[str, Any], habits: Habits) -> str:
+def _format(options: dict[str, Any], habits: EndpointCapabilities) -> str:
     """The response format to ask for. Without a schema the strictest is any JSON object; with tools there is none."""
     if options.get("tools"):
         return "text"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent_core.models.client import ModelInfo
-from agent_core.models.openai.capabilities import Habits
+from agent_core.models.openai.capabilities import EndpointCapabilities
 from agent_core.models.openai.prices import context_window
 
 
@@ -23,12 +23,12 @@ class Vendor:
     path: str = ""
     port: int | None = None
     needs_key: bool = True
-    habits: Habits = field(default_factory=Habits)
+    habits: EndpointCapabilities = field(default_factory=EndpointCapabilities)
     prices: str = ""
     functions: bool | None = True
 
 
-ANY_JSON, SCHEMA = Habits(format="json_object"), Habits()
+ANY_JSON, SCHEMA = EndpointCapabilities(format="json_object"), EndpointCapabilities()
 DASHSCOPE = ("dashscope", "dashscope-intl", "dashscope-us", "cn-hongkong.dashscope")
 """The hosts of Alibaba's regions; a key is of one region."""
 
@@ -38,7 +38,7 @@ VENDORS: Mapping[str, Vendor] = {
         ("https://api.openai.com/v1",),
         ("OPENAI_API_KEY",),
         "OPENAI_BASE_URL",
-        habits=Habits(format="json_object", tokens="max_completion_tokens"),
+        habits=EndpointCapabilities(format="json_object", tokens="max_completion_tokens"),
         prices="openai",
     ),
     "gemini": Vendor(
@@ -55,7 +55,7 @@ VENDORS: Mapping[str, Vendor] = {
         ("ANTHROPIC_API_KEY",),
         "ANTHROPIC_BASE_URL",
         "/v1",
-        habits=Habits(format="text", strict=True),
+        habits=EndpointCapabilities(format="text", strict=True),
         prices="anthropic",
     ),
     # schemas in some models only; a model that thinks takes no response format at all
@@ -63,7 +63,7 @@ VENDORS: Mapping[str, Vendor] = {
         tuple(f"https://{host}.aliyuncs.com/compatible-mode/v1" for host in DASHSCOPE),
         ("DASHSCOPE_API_KEY",),
         "DASHSCOPE_BASE_URL",
-        habits=Habits(format="json_object", strict=True),
+        habits=EndpointCapabilities(format="json_object", strict=True),
     ),
     "deepseek": Vendor(
         ("https://api.deepseek.com", "https://api.deepseek.com/v1", "https://api.deepseek.com/beta"),

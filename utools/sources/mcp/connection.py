@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from utools.errors import DefinitionError, ToolError
 from utools.net.outgoing_secrets import secret_headers
 from utools.sources.mcp.config import McpServer
-from utools.sources.mcp.connection_monitor import Watch
+from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.failure import SHOWN, failure, looks_closed
 from utools.sources.mcp.http import Sent, over_http, recorded
 from utools.sources.mcp.listing import listed
-from utools.sources.mcp.live import Live
+from utools.sources.mcp.live import McpSession
 from utools.sources.mcp.process import over_pipes
 from utools.sources.mcp.secrets import redactor_for
 from utools.sources.pinned_source import check_unchanged
@@ -48,8 +48,8 @@ class McpConnection:
     def __init__(self, name: str, server: McpServer, *, base: Path, secret: Callable[[str], str]) -> None:
         self.name, self.server = name, server
         self._base, self._secret = base, secret
-        self._live: Live | None = None
-        self._open: set[Live] = set()
+        self._live: McpSession | None = None
+        self._open: set[McpSession] = set()
         self._closed = False
         self._starting = asyncio.Lock()
 
@@ -102,7 +102,7 @@ class McpConnection:
         if keepers := [live.keeper for live in self._open if live.keeper is not None]:
             await asyncio.wait(keepers, timeout=CLOSING)
 
-    async def _asked(self, live: Live, tool: str, args: dict[str, Any], tell: Progress) -> Any:
+    async def _asked(self, live: McpSession, tool: str, args: dict[str, Any], tell: Progress) -> Any:
         from mcp.shared.exceptions import MCPError
 
         assert live.client is not None  # it is connected
@@ -119,7 +119,7 @@ class McpConnection:
                 text = str(error)[:SHOWN]
                 raise ToolError(f"the answer of the MCP server {self.name} is not sound: {text}") from None
 
-    async def _why(self, live: Live, error: "MCPError", sent: Sent) -> Exception:
+    async def _why(self, live: McpSession, error: "MCPError", sent: Sent) -> Exception:
         """What an error of the library stands for."""
         if sent.unknown and await self._has_forgotten(live):
             return _Forgotten(f"the MCP server {self.name} refused: {error.message[:SHOWN]}")
@@ -127,7 +127,7 @@ class McpConnection:
         why = failure(self.name, error, sent, closed=closed)
         return type(why)(f"{why}{live.watch.last_words()}") if closed else why
 
-    async def _has_forgotten(self, live: Live) -> bool:
+    async def _has_forgotten(self, live: McpSession) -> bool:
         """Whether the server knows nothing of the session: then it does not answer a harmless question either.
 
         The status of a call alone does not tell: a server may well have carried out what it then says 404 to.
@@ -140,7 +140,7 @@ class McpConnection:
             live.forgotten = live.forgotten or sent.unknown
         return live.forgotten
 
-    async def _connected_until(self, until: float | None) -> Live:
+    async def _connected_until(self, until: float | None) -> McpSession:
         """The open connection; ToolError if it is not to be had by then, since nothing has been sent."""
         try:
             async with asyncio.timeout_at(until):
@@ -149,7 +149,7 @@ class McpConnection:
             told = "was not ready in the time of this call, which has not been sent"
             raise ToolError(f"the MCP server {self.name} {told}", transient=True) from None
 
-    async def _connected(self) -> Live:
+    async def _connected(self) -> McpSession:
         """The open connection, opened if need be, with a list of tools that is not too old."""
         async with self._starting:
             if self._closed:
@@ -166,7 +166,7 @@ class McpConnection:
                 await asyncio.wait({live.keeper}, timeout=CLOSING)
             return await self._started()
 
-    async def _listed_anew(self, live: Live) -> bool:
+    async def _listed_anew(self, live: McpSession) -> bool:
         """Ask an open connection for the tools; false, and the connection ended, if it does not say.
 
         ToolError if it does not say because it is busy with other calls.
@@ -183,7 +183,7 @@ class McpConnection:
             return False
         return True
 
-    async def _list(self, live: Live) -> None:
+    async def _list(self, live: McpSession) -> None:
         """Ask the server which tools it has. Where it does not say, it is asked again."""
         assert live.client is not None  # it is connected
         live.stale, told = False, False
@@ -193,8 +193,8 @@ class McpConnection:
         finally:
             live.stale = live.stale or not told
 
-    async def _started(self) -> Live:
-        self._live = live = Live(Watch())
+    async def _started(self) -> McpSession:
+        self._live = live = McpSession(ConnectionMonitor())
         live.keeper = asyncio.create_task(self._keep(live))
         self._open.add(live)
         live.keeper.add_done_callback(lambda done: self._open.discard(live))
@@ -217,7 +217,7 @@ class McpConnection:
         why = seconds if live.error is None else _told(live.error)
         raise ToolError(f"the MCP server {self.name} cannot be used: {why}{live.watch.last_words()}")
 
-    async def _keep(self, live: Live) -> None:
+    async def _keep(self, live: McpSession) -> None:
         """Hold the connection open until it ends or is to end."""
         try:
             async with self._opened(live) as client:
@@ -234,7 +234,7 @@ class McpConnection:
                 logging.getLogger(__name__).warning("the MCP server %s was ended: %s", self.name, live.watch.why)
 
     @asynccontextmanager
-    async def _opened(self, live: Live) -> AsyncIterator["Client"]:
+    async def _opened(self, live: McpSession) -> AsyncIterator["Client"]:
         try:
             from mcp.client import Client
         except ImportError:
@@ -264,7 +264,7 @@ def _check_text(args: Mapping[str, Any]) -> None:
         raise ToolError("the arguments hold a lone surrogate, which is not text") from None
 
 
-async def _settled(watch: Watch) -> bool:
+async def _settled(watch: ConnectionMonitor) -> bool:
     """Whether a connection has ended, when all that was under way with it has come to rest."""
     with suppress(TimeoutError):
         await asyncio.wait_for(watch.ended.wait(), SETTLES)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from utools.sources.mcp.limits import UNREADABLE, UNREADABLE_CODE, Allowance, Unasked, too_many
+from utools.sources.mcp.limits import UNREADABLE, UNREADABLE_CODE, TokenBucket, UnsolicitedQuota, too_many
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
@@ -18,14 +18,14 @@ TALK = frozenset({"notifications/progress", "notifications/message"})
 """What is left out where there is too much of it: nothing hangs on it."""
 
 
-class Watch:
+class ConnectionMonitor:
     """What becomes of a connection. `ended`: no answer can come any more; `why` it was ended here, if it was."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
         self.why = ""
-        self.unasked = Unasked()
-        self._talk = Allowance()
+        self.unasked = UnsolicitedQuota()
+        self._talk = TokenBucket()
         self._errors = bytearray()
 
     def end(self, why: str = "") -> None:
@@ -56,7 +56,7 @@ class Watched:
     """A stream of messages whose end is noticed. It ends when too many come that nobody asked for; progress and lines
     for the log are only left out."""
 
-    def __init__(self, inner: Any, watch: Watch) -> None:
+    def __init__(self, inner: Any, watch: ConnectionMonitor) -> None:
         self._inner, self._watch = inner, watch
 
     async def receive(self) -> Any:
@@ -102,7 +102,7 @@ class Watched:
 class WatchedWrites:
     """A stream to the server, by which it is known which of its requests are answered."""
 
-    def __init__(self, inner: Any, watch: Watch) -> None:
+    def __init__(self, inner: Any, watch: ConnectionMonitor) -> None:
         self._inner, self._watch = inner, watch
 
     async def send(self, item: Any) -> None:
@@ -123,7 +123,7 @@ class WatchedWrites:
         return await self._inner.__aexit__(*error)
 
 
-def _checked(item: Any, watch: Watch) -> Any:
+def _checked(item: Any, watch: ConnectionMonitor) -> Any:
     """What the server says, as it is handed on: an error in place of an answer that is too much, None for talk that is
     left out."""
     from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from utools.sources.mcp.connection_monitor import Watch, Watched, WatchedWrites, quiet
-from utools.sources.mcp.limits import CROWDED, EACH_SECOND, KIB, LONGEST, TOO_LONG, Crowd
+from utools.sources.mcp.connection_monitor import ConnectionMonitor, Watched, WatchedWrites, quiet
+from utools.sources.mcp.limits import CROWDED, EACH_SECOND, KIB, LONGEST, TOO_LONG, NestingCounter
 
 if TYPE_CHECKING:
     import httpx2
@@ -50,7 +50,7 @@ def recorded() -> Iterator[Sent]:
 
 
 @asynccontextmanager
-async def over_http(url: str, headers: Mapping[str, str], watch: Watch) -> AsyncIterator[Any]:
+async def over_http(url: str, headers: Mapping[str, str], watch: ConnectionMonitor) -> AsyncIterator[Any]:
     """Speak to a server that runs. Neither a proxy nor a cookie of the environment is used, and nothing is packed."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
@@ -66,7 +66,7 @@ async def over_http(url: str, headers: Mapping[str, str], watch: Watch) -> Async
         yield Watched(reads, watch), WatchedWrites(writes, watch)
 
 
-def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "httpx2.AsyncBaseTransport":
+def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: ConnectionMonitor) -> "httpx2.AsyncBaseTransport":
     """A transport that notices when the server cannot be reached, where the library would go on trying, or refuses."""
     import httpx2
 
@@ -75,7 +75,7 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
 
         def __init__(self, body: Any, response: httpx2.Response, url: httpx2.URL) -> None:
             self._body, self._url = body, url
-            self._taken, self._crowd = 0, Crowd()
+            self._taken, self._crowd = 0, NestingCounter()
             self._packed = response.headers.get("content-encoding", "identity").strip().lower() or "identity"
             self._events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
 
@@ -100,7 +100,7 @@ def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: Watch) -> "htt
             """One message is bounded as a whole; a stream of events may go on, and is read slowly in the end."""
             self._taken += len(part)
             *ended, last = EVENT_END.split(part) if self._events else [part]
-            self._crowd = Crowd() if ended else self._crowd
+            self._crowd = NestingCounter() if ended else self._crowd
             if not self._crowd.grows(last):
                 raise self._fault(CROWDED)
             if self._taken > LONGEST and not self._events:

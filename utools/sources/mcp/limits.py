@@ -25,7 +25,7 @@ UNREADABLE_CODE, UNREADABLE = -32700, "its answer cannot be read: "
 """The error that takes the place of an answer."""
 
 
-class Allowance:
+class TokenBucket:
     """How much more of one kind may be said at a time."""
 
     def __init__(self) -> None:
@@ -40,11 +40,11 @@ class Allowance:
         return taken
 
 
-class Unasked:
+class UnsolicitedQuota:
     """What a server says without having been asked. Each method returns why that is too much, or nothing."""
 
     def __init__(self) -> None:
-        self._allowance = Allowance()
+        self._allowance = TokenBucket()
         self._open: list[str] = []
 
     def said(self, size: int, now: float) -> str:
@@ -69,7 +69,7 @@ class Unasked:
             self._open.remove(str(request))
 
 
-class Crowd:
+class NestingCounter:
     """The objects and lists of a message that comes in parts: the brackets that open them, outside its texts."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Crowd:
 
 def crowded(message: bytes | bytearray) -> bool:
     """Whether a message holds too many objects and lists; it is looked at closely only where it may."""
-    crowd = Crowd()
+    crowd = NestingCounter()
     parts = (message[at : at + SLICE] for at in range(0, len(message), SLICE))
     return _brackets(message) > BRACKETS and not all(map(crowd.grows, parts))
 

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from utools.sources.mcp.connection_monitor import Watch
+from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.tool_lock_file import Definition
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ asked at once."""
 
 
 @dataclass(eq=False)
-class Live:
+class McpSession:
     """A connection that is open, or was.
 
     `stale`: its tools are to be asked for again; `forgotten`: the server knows nothing of it any more;
     `left`: it was told to end here.
     """
 
-    watch: Watch
+    watch: ConnectionMonitor
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     stale: bool = False
     listed: float = 0.0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from utools.errors import ToolError
-from utools.sources.mcp.connection_monitor import Watch, Watched, WatchedWrites, quiet, unreadable
+from utools.sources.mcp.connection_monitor import ConnectionMonitor, Watched, WatchedWrites, quiet, unreadable
 from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, crowded
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class _Process(SubprocessStreamProtocol):
 
 
 @asynccontextmanager
-async def over_pipes(command: Sequence[str], env: Mapping[str, str], cwd: Path, watch: Watch) -> AsyncIterator[Any]:
+async def over_pipes(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path, watch: ConnectionMonitor
+) -> AsyncIterator[Any]:
     """Start a server, with the library's short list of variables and these. ToolError if there is no such program.
 
     At the end, it and what it started are gone. The library's own way leaves what a server started, where the server
@@ -89,7 +91,9 @@ async def over_pipes(command: Sequence[str], env: Mapping[str, str], cwd: Path, 
             leaving.close()
 
 
-async def _listened(process: _Process, arriving: "MemoryObjectSendStream[Any]", watch: Watch, asked: set[Any]) -> None:
+async def _listened(
+    process: _Process, arriving: "MemoryObjectSendStream[Any]", watch: ConnectionMonitor, asked: set[Any]
+) -> None:
     """Hand on what the server says, until it has ended, or has closed its output."""
     said = asyncio.create_task(_messages(process.stdout, arriving, watch, asked))
     errors = asyncio.create_task(_errors(process.stderr, watch))
@@ -103,7 +107,7 @@ async def _listened(process: _Process, arriving: "MemoryObjectSendStream[Any]", 
 
 
 async def _messages(
-    stdout: asyncio.StreamReader, arriving: "MemoryObjectSendStream[Any]", watch: Watch, asked: set[Any]
+    stdout: asyncio.StreamReader, arriving: "MemoryObjectSendStream[Any]", watch: ConnectionMonitor, asked: set[Any]
 ) -> None:
     """Hand on each line that is a message. Of one that is too long only the ends are kept. When nobody takes them any
     more, the server can still get rid of them."""
@@ -126,7 +130,7 @@ async def _messages(
             line = line[:ENDS] + line[-ENDS:]
 
 
-def _message(line: bytearray, watch: Watch, asked: set[Any]) -> "SessionMessage | None":
+def _message(line: bytearray, watch: ConnectionMonitor, asked: set[Any]) -> "SessionMessage | None":
     """The message that a line holds, an error in place of an answer that cannot be read; None for anything else."""
     from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
@@ -144,7 +148,7 @@ def _message(line: bytearray, watch: Watch, asked: set[Any]) -> "SessionMessage 
     return SessionMessage(message)
 
 
-def _instead(line: bytearray, why: str, watch: Watch, asked: set[Any]) -> "SessionMessage | None":
+def _instead(line: bytearray, why: str, watch: ConnectionMonitor, asked: set[Any]) -> "SessionMessage | None":
     """What is handed on instead of a line that cannot be read: an error where it is an answer, else nothing."""
     if (request := _answered(line)) in asked:
         asked.discard(request)
@@ -167,7 +171,7 @@ def _fault(error: ValidationError) -> str:
     return str(first["msg"]) if first["type"] == "json_invalid" else "it is no message of the protocol"
 
 
-async def _errors(stderr: asyncio.StreamReader, watch: Watch) -> None:
+async def _errors(stderr: asyncio.StreamReader, watch: ConnectionMonitor) -> None:
     """Keep the end of it; a server that writes without end has to wait now and then."""
     while data := await stderr.read(CHUNK):
         watch.wrote(data)

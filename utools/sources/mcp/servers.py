@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from utools.errors import DefinitionError, ToolError
-from utools.sources.loop_thread import Background
+from utools.sources.loop_thread import LoopThread
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection import CLOSING, McpConnection
 from utools.sources.mcp.result import result_of
 from utools.sources.mcp.secrets import redactor_of
-from utools.sources.pinned_source import Foreign
+from utools.sources.pinned_source import PinnedSource
 from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
@@ -24,7 +24,7 @@ __all__ = ["Change", "McpServer", "McpServers"]
 NO_CODE = re.compile(r"[^A-Za-z0-9_.:\-]")
 
 
-class McpServers(Foreign):
+class McpServers(PinnedSource):
     """The MCP servers of one host. Threads and event loops may share it; its connections live in a thread of their own.
 
     A server is started when one of its tools is called, or when nobody has approved its tools yet.
@@ -44,7 +44,7 @@ class McpServers(Foreign):
         self._servers = dict(servers)
         self._base, self._secret = base, secret or ToolContext().secret
         self._connections: dict[str, McpConnection] = {}
-        self._background = Background(self._closed, seconds=CLOSING)
+        self._background = LoopThread(self._closed, seconds=CLOSING)
 
     def tools(self) -> list[Tool]:
         """The approved tools. DefinitionError for a new server that cannot be asked."""
