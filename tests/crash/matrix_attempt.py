@@ -13,9 +13,10 @@ from matrix_workflows import Case
 from matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, deed, registry_of
 
 from agent_core.audit.replay import replay
-from agent_core.audit.signature import parted
+from agent_core.audit.signature import split_own_strands
 from agent_core.audit.verify import verify
-from agent_core.effects import Decision, Json, Retry, Skip
+from agent_core.decisions import Decision, Retry, Skip
+from agent_core.effects import Json
 from agent_core.journal.record import Tape
 from agent_core.loop.judge import compiled_schema
 from engine_shim import Engine, RunNotFound, Workflow, load_workflow
@@ -93,7 +94,7 @@ def report(engine: Engine) -> Json:
     journal, entry = engine.store.journal, engine.store.entry(RUN)
     tape = journal.load(RUN)
     return {
-        "strands": folded(parted(tape)[0]),
+        "strands": folded(split_own_strands(tape)[0]),
         "in_doubt": any(row.record().get("reason") == "in_doubt" for rows in tape.values() for row in rows),
         "skipped": _skipped(tape),
         "verified": verify(journal, run_id=RUN).ok,
