@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.journal.record import Record, Tape
+from utools.schema.pointer import escape
 
 _MADE: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
 _ASIDE: Final = {"at", "seconds", "closes", "digest", "call_prefix", "run"}
@@ -76,7 +77,7 @@ def changes(a: Any, b: Any, names: tuple[Names, Names], at: str = "") -> Iterato
 
 def _changed(a: Mapping[Any, Any], b: Mapping[Any, Any], names: tuple[Names, Names], at: str) -> Iterator[Any]:
     for key in dict.fromkeys([*a, *b]):
-        here = f"{at}/{str(key).replace('~', '~0').replace('/', '~1')}"
+        here = f"{at}/{escape(key)}"
         if key in a and key in b:
             yield from changes(a[key], b[key], names, here)
         else:

@@ -6,7 +6,6 @@ the author's narrowing, provenance, approval.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import orjson
@@ -14,9 +13,9 @@ import orjson
 from agent_core.effects import FinishReason, Json
 from agent_core.loop.provenance import untrusted
 from agent_core.protocol.clip import clip
-from utools.schema.config_schema import ConfigSchema, Narrowing
+from utools.schema.compiled import compiled, compiled_narrowing
 from utools.schema.faults import Fault
-from utools.schema.shape import escaped
+from utools.schema.pointer import pointer_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +51,14 @@ def judge(
     if authored := [key for key in args if key in policy["hidden"]]:
         fault = Fault(f"/{authored[0]}", "to be left out", _shown(args[authored[0]]), "is set by the workflow's author")
         return _refused("invalid_action", tool, [fault])
-    faults = compiled_schema(policy["schema"]).faults({**policy["preset"], **args})
+    faults = compiled(policy["schema"]).faults({**policy["preset"], **args})
     if faults := apart_from(policy.get("fills", ()), faults):
         return _refused("invalid_action", tool, faults)
     if policy["max_calls"] and made >= policy["max_calls"]:
         return Verdict(
             "refuse", "policy_denied", f"The tool {tool} may be called {policy['max_calls']} times, no more."
         )
-    if policy["args"] is not None and (faults := narrowing(_key(policy["args"])).faults(args)):
+    if policy["args"] is not None and (faults := compiled_narrowing(policy["args"]).faults(args)):
         return _refused("policy_denied", tool, faults)
     asks = policy["approval"] == "always" or (policy["approval"] == "on_write" and effect == "write")
     if not edited and (place := _untrusted(args, policy, trusted)) is not None:
@@ -75,7 +74,7 @@ def apart_from(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:
     """The faults, but for those of a text that the door still puts a secret into."""
     if not fills or not faults:
         return faults
-    places = {"".join(f"/{escaped(part)}" for part in fill["at"]) for fill in fills}
+    places = {pointer_of(fill["at"]) for fill in fills}
     return [fault for fault in faults if fault.pointer not in places]
 
 
@@ -126,24 +125,3 @@ def listed(faults: Sequence[Fault], at: str = "") -> str:
 def _shown(value: Any) -> str:
     text = orjson.dumps(value).decode()
     return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _key(schema: Json) -> bytes:
-    return orjson.dumps(schema)
-
-
-def compiled_schema(schema: Json) -> ConfigSchema:
-    """The validator of a schema, built once a process."""
-    return compiled(_key(schema))
-
-
-@lru_cache(maxsize=1024)
-def compiled(schema: bytes) -> ConfigSchema:
-    """A validator for a schema's JSON text, built once a process. Taken as written: the registry closed it."""
-    return ConfigSchema(orjson.loads(schema), foreign=True)
-
-
-@lru_cache(maxsize=1024)
-def narrowing(schema: bytes) -> Narrowing:
-    """Likewise, for what an author narrows."""
-    return Narrowing(orjson.loads(schema))

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from agent_core.effects import Json
+from utools.schema.pointer import unescape
 
 
 def tool_definitions(tools: Mapping[str, Json]) -> str:
@@ -77,7 +78,7 @@ def _named(kind: str, rule: Json, root: Json, depth: int) -> str:
 def _target(ref: str, root: Json) -> Any:
     target: Any = root
     for part in ref.removeprefix("#").strip("/").split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
+        key = unescape(part)
         target = target.get(key, {}) if isinstance(target, dict) and part else target
     return target
 

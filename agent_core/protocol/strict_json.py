@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import orjson
 
+from utools.schema.pointer import escape
+
 WHITE_SPACE = " \t\n\r"
 MAX_DEPTH = 64
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
@@ -118,7 +120,7 @@ def _flaws(value: Any, pointer: str) -> Iterator[Flaw]:
             yield Flaw("lone_surrogate", pointer, value)
         case dict():
             for key, item in value.items():
-                below = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+                below = f"{pointer}/{escape(key)}"
                 yield from _flaws(key, below)
                 yield from _flaws(item, below)
         case list():

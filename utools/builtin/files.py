@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from utools.calls.deadline import checking
+from utools.calls.deadline import deadline_check
 from utools.errors import SandboxError, ToolError
 from utools.files.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext, ToolResult
@@ -118,7 +118,7 @@ def searched(
 ) -> tuple[list[dict[str, Any]], int]:
     """The first `limit` hits as path, line, snippet, and how many files could not be searched to their end."""
     hits: list[dict[str, Any]] = []
-    unread, check = 0, checking(context)
+    unread, check = 0, deadline_check(context)
     for count, path in enumerate(sandbox.files(directory)):
         if count >= MAX_FILES:
             raise ToolError(f"{directory!r} holds more than {MAX_FILES} files; search a directory below it")

@@ -1,6 +1,7 @@
 """`json_transform`: a JMESPath expression over JSON data."""
 
 import json
+from time import monotonic
 from typing import Any
 
 from utools.errors import ToolError
@@ -40,7 +41,7 @@ def transformed(data: Any, expression: str) -> Any:
     if isinstance(data, str):
         data = _parsed(data)
     try:
-        result = query(expression, data)
+        result = query(expression, data, clock=monotonic)
     except QueryError as error:
         raise ToolError(f"JMESPath: {error}") from None
     if len(json.dumps(result, ensure_ascii=False)) > MAX_OUTPUT:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from utools.calls.deadline import Check, checking
+from utools.calls.deadline import Check, deadline_check
 from utools.errors import ToolError
 from utools.files.sandbox import Sandbox
 from utools.jsonvalue import NotJson, as_json
@@ -44,8 +44,8 @@ def log_transform(root: str | os.PathLike[str] = ".") -> Tool:
         if ("path" in args) == ("text" in args):
             raise ToolError("give either the path of a log file, or the text of its lines")
         if "text" in args:
-            return transformed(io.StringIO(args["text"], newline=None), args, checking(context))
-        return transformed(_file(Sandbox(root), args["path"]), args, checking(context))
+            return transformed(io.StringIO(args["text"], newline=None), args, deadline_check(context))
+        return transformed(_file(Sandbox(root), args["path"]), args, deadline_check(context))
 
     return Tool(
         code="log_transform",

@@ -14,6 +14,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from utools.error_text import reason_of
 from utools.errors import NetworkError, ToolError
 from utools.net.decompress import Damaged, Unpacked
 from utools.net.guard import NetworkGuard
@@ -119,17 +120,17 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
     try:
         response = await client.send(request, stream=True, follow_redirects=False)
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-        raise ToolError(f"{host} cannot be reached: {_why(error)}", transient=True) from None
+        raise ToolError(f"{host} cannot be reached: {reason_of(error)}", transient=True) from None
     except httpx2.LocalProtocolError as error:
         raise ToolError(f"the request cannot be sent: {error}") from None
     except httpx2.TransportError as error:
-        raise ConnectionResetError(f"{host} gave no answer: {_why(error)}") from None
+        raise ConnectionResetError(f"{host} gave no answer: {reason_of(error)}") from None
     try:
         yield response
     except Damaged as error:
         raise ToolError(f"the answer of {host} is damaged: {error}") from None
     except httpx2.TransportError as error:
-        raise ConnectionResetError(f"{host} broke off its answer: {_why(error)}") from None
+        raise ConnectionResetError(f"{host} broke off its answer: {reason_of(error)}") from None
     finally:
         await response.aclose()
 
@@ -174,15 +175,6 @@ def _checked(guard: NetworkGuard, url: str) -> httpx2.URL:
     if (read.scheme, host) != (target.scheme, target.host) or (read.port or target.port) != target.port:
         return read.copy_with(host=target.host, port=target.port)
     return read
-
-
-def _why(error: Exception) -> str:
-    """The nearest to the operating system's own words."""
-    chain: list[BaseException] = [error]
-    while cause := chain[-1].__cause__ or chain[-1].__context__:
-        chain.append(cause)
-    told = next((each.strerror for each in reversed(chain) if isinstance(each, OSError) and each.strerror), None)
-    return told or str(error) or type(error).__name__
 
 
 @lru_cache(maxsize=1)
