@@ -1,6 +1,6 @@
-"""HTTP through a NetworkGuard: every connection, redirects too, goes to an address that was checked.
+"""fetch: HTTP through a NetworkGuard. Every connection, also of a redirect, goes to an address that was checked.
 
-No proxy of the environment is used, no cookie kept, and at most so many bytes are read, packed and unpacked.
+No proxy of the environment is used and no cookie is stored. The bytes that are read are bounded, compressed or not.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ import httpx2
 
 from utools.error_text import reason_of
 from utools.errors import NetworkError, ToolError
-from utools.net.decompress import Damaged, Unpacked
+from utools.net.decompress import Damaged, Decompressor
 from utools.net.guard import NetworkGuard
 
 REDIRECTS = 5
 READS = ("GET", "HEAD", "OPTIONS")
 CONNECT_SECONDS = 10.0
-PACKING = 2**16
-"""Bytes by which a packed body may be longer than what it holds."""
-KEPT_ACROSS = ("accept", "accept-encoding", "accept-language", "user-agent", "content-type", "content-length")
-"""Headers that go on to another host; whatever else was sent may be a secret meant for the first."""
+OVERHEAD = 2**16
+"""Bytes by which a compressed body may be longer than its content."""
+SAFE_ACROSS_HOSTS = ("accept", "accept-encoding", "accept-language", "user-agent", "content-type", "content-length")
+"""Headers that a redirect to another host is sent too; any other may be a secret for the first host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A response: its status, its headers by lower-case name, its body as far as it was read, and from where."""
+    """A response: status, headers by lower-case name, the body as far as it was read, the URL that it came from."""
 
     status: int
     headers: Mapping[str, str]
@@ -51,16 +51,16 @@ async def fetch(
 ) -> Fetched:
     """One request and its response, redirects followed.
 
-    NetworkError for a host that may not be reached, ToolError (transient) where nothing was sent, and ConnectionError
-    where the connection broke after that: the request may have been heard. The caller bounds the time.
+    NetworkError for a host that may not be reached. ToolError (transient) if nothing was sent. ConnectionError if the
+    connection broke after that: the server may have acted on the request. The caller bounds the time.
     """
     async with _client(guard) as client:
         request = client.build_request(method, _checked(guard, url), headers=dict(headers or {}), content=content)
-        heard = False
+        answered = False
         try:
             for _ in range(redirects + 1):
                 async with _sent(client, request) as response:
-                    heard = method not in READS
+                    answered = method not in READS
                     following = response.next_request if redirects else None
                     if following is None:
                         body, truncated = await _body(response, limit)
@@ -68,7 +68,7 @@ async def fetch(
                 request = _redirected(guard, request, following)
             raise ToolError(f"more than {redirects} redirects were followed")
         except ToolError as error:
-            if not heard:
+            if not answered:
                 raise
             raise ConnectionResetError(f"the request was answered, but not to its end: {error}") from None
 
@@ -86,7 +86,7 @@ async def _client(guard: NetworkGuard) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 class _Guarded(httpcore2.AsyncNetworkBackend):
-    """Connections to checked addresses only; the host's name is still what its certificate must bear."""
+    """Connects to checked addresses only; a certificate must still bear the host's name."""
 
     def __init__(self, guard: NetworkGuard) -> None:
         self._guard, self._plain = guard, httpcore2.AnyIOBackend()
@@ -136,36 +136,36 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
 
 
 async def _body(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
-    """What came, as far as it was read: neither more packed bytes are taken than the limit, nor given unpacked.
+    """The content up to the limit, which bounds the compressed bytes too; and whether there was more.
 
-    Between the pieces others have their turn, and a timeout is heard.
+    Other tasks run between the pieces, and a timeout can take effect.
     """
-    read, taken, unpacked = bytearray(), 0, Unpacked(response.headers.get("content-encoding", ""))
-    async for packed in response.aiter_raw():
-        taken += len(packed)
-        for piece in unpacked.more(packed):
-            read += piece
-            if len(read) > limit:
-                return bytes(read[:limit]), True
+    content, received, body = bytearray(), 0, Decompressor(response.headers.get("content-encoding", ""))
+    async for chunk in response.aiter_raw():
+        received += len(chunk)
+        for piece in body.feed(chunk):
+            content += piece
+            if len(content) > limit:
+                return bytes(content[:limit]), True
             await asyncio.sleep(0)
-        if taken > limit + PACKING:
-            return bytes(read), True
-    unpacked.end()
-    return bytes(read), False
+        if received > limit + OVERHEAD:
+            return bytes(content), True
+    body.finish()
+    return bytes(content), False
 
 
 def _redirected(guard: NetworkGuard, request: httpx2.Request, following: httpx2.Request) -> httpx2.Request:
-    """The request to where a redirect leads, checked like the first; another host gets none of its secrets."""
+    """The request that a redirect asks for, checked like the first; another host gets none of the secrets."""
     url = _checked(guard, str(following.url))
     if (url.scheme, url.host, url.port) != (request.url.scheme, request.url.host, request.url.port):
-        for name in [name for name in following.headers if name not in KEPT_ACROSS]:
+        for name in [name for name in following.headers if name not in SAFE_ACROSS_HOSTS]:
             del following.headers[name]
         following.headers["host"] = url.netloc.decode("ascii")
     return following
 
 
 def _checked(guard: NetworkGuard, url: str) -> httpx2.URL:
-    """The URL, if it may be asked for and the client reads it as the guard does."""
+    """The URL as the guard reads it, if it may be requested."""
     target = guard.target(url)
     try:
         read = httpx2.URL(url)
