@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from utools import ToolError, ToolRegistry
-from utools.builtin.json_transform import json_transform, transformed
+from utools.builtin.json_transform import json_transform, transform
 from utools.query import QueryError, query
 
 PEOPLE = {"people": [{"name": "Ada", "age": 36}, {"name": "Bo", "age": 3}]}
@@ -43,7 +43,7 @@ async def test_expression_selects(data: Any, expression: str, expected: Any) -> 
 )
 def test_what_cannot_be_transformed_says_why(data: Any, expression: str, why: str) -> None:
     with pytest.raises(ToolError, match=why):
-        transformed(data, expression)
+        transform(data, expression)
 
 
 DOUBLING = [

@@ -33,8 +33,8 @@ class Sandbox:
     def __init__(self, root: str | os.PathLike[str] = ".") -> None:
         self._root = Path(root)
 
-    def narrowed(self, path: str | None) -> "Sandbox":
-        """The sandbox of a directory within this one; this one itself for None."""
+    def subdirectory(self, path: str | None) -> "Sandbox":
+        """The sandbox of a directory below this one; this sandbox itself for None."""
         return self if path is None else Sandbox(self._real_root() / self._inside(path))
 
     def resolve(self, path: str, *, stores: bool = False) -> PurePath:

@@ -55,17 +55,17 @@ async def fetch(
     connection broke after that: the server may have acted on the request. The caller bounds the time.
     """
     async with _client(guard) as client:
-        request = client.build_request(method, _checked(guard, url), headers=dict(headers or {}), content=content)
+        request = client.build_request(method, _checked_url(guard, url), headers=dict(headers or {}), content=content)
         answered = False
         try:
             for _ in range(redirects + 1):
-                async with _sent(client, request) as response:
+                async with _send(client, request) as response:
                     answered = method not in READS
                     following = response.next_request if redirects else None
                     if following is None:
-                        body, truncated = await _body(response, limit)
+                        body, truncated = await _read_body(response, limit)
                         return Fetched(response.status_code, dict(response.headers), body, str(request.url), truncated)
-                request = _redirected(guard, request, following)
+                request = _redirect_request(guard, request, following)
             raise ToolError(f"more than {redirects} redirects were followed")
         except ToolError as error:
             if not answered:
@@ -77,7 +77,7 @@ async def fetch(
 async def _client(guard: NetworkGuard) -> AsyncIterator[httpx2.AsyncClient]:
     transport = httpx2.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
     transport._pool = httpcore2.AsyncConnectionPool(
-        ssl_context=_ssl_context(), max_connections=1, network_backend=_Guarded(guard)
+        ssl_context=_ssl_context(), max_connections=1, network_backend=_GuardedBackend(guard)
     )
     timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
     async with httpx2.AsyncClient(transport=transport, trust_env=False, timeout=timeout) as client:
@@ -85,7 +85,7 @@ async def _client(guard: NetworkGuard) -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-class _Guarded(httpcore2.AsyncNetworkBackend):
+class _GuardedBackend(httpcore2.AsyncNetworkBackend):
     """Connects to checked addresses only; a certificate must still bear the host's name."""
 
     def __init__(self, guard: NetworkGuard) -> None:
@@ -115,7 +115,7 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
 
 
 @asynccontextmanager
-async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
+async def _send(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
     host = request.url.host
     try:
         response = await client.send(request, stream=True, follow_redirects=False)
@@ -135,7 +135,7 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
         await response.aclose()
 
 
-async def _body(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
+async def _read_body(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
     """The content up to the limit, which bounds the compressed bytes too; and whether there was more.
 
     Other tasks run between the pieces, and a timeout can take effect.
@@ -154,9 +154,9 @@ async def _body(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
     return bytes(content), False
 
 
-def _redirected(guard: NetworkGuard, request: httpx2.Request, following: httpx2.Request) -> httpx2.Request:
+def _redirect_request(guard: NetworkGuard, request: httpx2.Request, following: httpx2.Request) -> httpx2.Request:
     """The request that a redirect asks for, checked like the first; another host gets none of the secrets."""
-    url = _checked(guard, str(following.url))
+    url = _checked_url(guard, str(following.url))
     if (url.scheme, url.host, url.port) != (request.url.scheme, request.url.host, request.url.port):
         for name in [name for name in following.headers if name not in SAFE_ACROSS_HOSTS]:
             del following.headers[name]
@@ -164,7 +164,7 @@ def _redirected(guard: NetworkGuard, request: httpx2.Request, following: httpx2.
     return following
 
 
-def _checked(guard: NetworkGuard, url: str) -> httpx2.URL:
+def _checked_url(guard: NetworkGuard, url: str) -> httpx2.URL:
     """The URL as the guard reads it, if it may be requested."""
     target = guard.target(url)
     try:
