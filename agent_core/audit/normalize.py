@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agent_core.journal.path import root_of
 from agent_core.journal.record import Record, Tape
-from utools.schema.shape import escaped
+from utools.schema.pointer import escape
 
 _GENERATED_ID: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
 _IGNORED: Final = {"at", "seconds", "closes", "digest", "call_prefix", "run"}
@@ -80,7 +80,7 @@ def _find_changed_keys(
     a: Mapping[Any, Any], b: Mapping[Any, Any], names: tuple[RunNames, RunNames], at: str
 ) -> Iterator[Any]:
     for key in dict.fromkeys([*a, *b]):
-        here = f"{at}/{escaped(key)}"
+        here = f"{at}/{escape(key)}"
         if key in a and key in b:
             yield from find_changes(a[key], b[key], names, here)
         else:

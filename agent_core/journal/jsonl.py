@@ -15,7 +15,7 @@ from agent_core.journal import jsonl_format as lines
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S, explain
-from utools.files.protected_paths import keep_store
+from utools.files.protected_paths import protect_store
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 PAUSE_S: Final = 0.001
@@ -31,7 +31,7 @@ class JsonlJournal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        keep_store(self.path)
+        protect_store(self.path)
         self._seen = _Seen(self.path)
         self._lock = Lock()
 

@@ -13,7 +13,7 @@ from agent_core.errors import JournalError
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
-from utools.files.protected_paths import keep_store
+from utools.files.protected_paths import protect_store
 
 LAYOUT: Final = 1
 _CREATE: Final = """
@@ -37,7 +37,7 @@ class SqliteJournal:
 
     def __init__(self, path: str | os.PathLike[str], *, durability: Literal["process", "power"] = "process") -> None:
         self.path = Path(path)
-        keep_store(self.path)
+        protect_store(self.path)
         self._synchronous = {"process": "NORMAL", "power": "FULL"}[durability]
         self._db: sqlite3.Connection | None = None
         self._laid_out = False

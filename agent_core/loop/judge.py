@@ -6,7 +6,6 @@ the author's narrowing, provenance, approval.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import orjson
@@ -15,9 +14,9 @@ from agent_core.effects import FinishReason, Json
 from agent_core.loop.provenance import find_untrusted
 from agent_core.policy import Policies, ToolPolicy, arguments_of
 from agent_core.protocol.clip import clip
-from utools.schema.config_schema import ConfigSchema, Narrowing
+from utools.schema.compiled import compiled, compiled_narrowing
 from utools.schema.faults import Fault
-from utools.schema.shape import escaped
+from utools.schema.pointer import pointer_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def judge(
     if policy["max_calls"] and made >= policy["max_calls"]:
         message = f"The tool {tool} may be called {policy['max_calls']} times, no more."
         return Verdict("refuse", "policy_denied", message)
-    if policy["args"] is not None and (faults := narrowing(policy["args"]).faults(args)):
+    if policy["args"] is not None and (faults := compiled_narrowing(policy["args"]).faults(args)):
         return _refuse(tool, "policy_denied", faults)
     return RUN if edited else _check_approval(tool, args, effect, policy, trusted)
 
@@ -72,7 +71,7 @@ def _check_arguments(tool: str, args: Json, policy: ToolPolicy) -> Verdict | Non
         key = authored[0]
         fault = Fault(f"/{key}", "to be left out", _show(args[key]), "is set by the workflow's author")
         return _refuse(tool, "invalid_action", [fault])
-    faults = compiled_schema(policy["schema"]).faults(arguments_of(policy, args))
+    faults = compiled(policy["schema"]).faults(arguments_of(policy, args))
     if faults := without_filled(policy.get("fills", ()), faults):
         return _refuse(tool, "invalid_action", faults)
     return None
@@ -110,7 +109,7 @@ def without_filled(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:
     """The faults, without those of a text that the executor still puts a secret into."""
     if not fills or not faults:
         return faults
-    filled = {"".join(f"/{escaped(part)}" for part in fill["at"]) for fill in fills}
+    filled = {pointer_of(fill["at"]) for fill in fills}
     return [fault for fault in faults if fault.pointer not in filled]
 
 
@@ -133,22 +132,3 @@ def list_faults(faults: Sequence[Fault], at: str = "") -> str:
 def _show(value: Any) -> str:
     text = orjson.dumps(value).decode()
     return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def compiled_schema(schema: Json) -> ConfigSchema:
-    """The validator of a schema, built once a process."""
-    return _compiled(orjson.dumps(schema))
-
-
-@lru_cache(maxsize=1024)
-def _compiled(schema: bytes) -> ConfigSchema:
-    return ConfigSchema(orjson.loads(schema), foreign=True)
-
-
-def narrowing(schema: Json) -> Narrowing:
-    return _narrowing(orjson.dumps(schema))
-
-
-@lru_cache(maxsize=1024)
-def _narrowing(schema: bytes) -> Narrowing:
-    return Narrowing(orjson.loads(schema))

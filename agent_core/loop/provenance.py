@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agent_core.effects import Json
-from utools.schema.shape import escaped
+from utools.schema.pointer import escape
 
 _WORD = r"[\w@+\-\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _JOINED = _WORD.replace("@", ".@")
@@ -70,7 +70,7 @@ def _leaves(value: Any, schema: Any, pointer: str) -> Iterator[tuple[str, Any, J
         case dict():
             properties = rule.get("properties", {})
             for key, item in value.items():
-                below = f"{pointer}/{escaped(key)}"
+                below = f"{pointer}/{escape(key)}"
                 if key not in properties:
                     yield below, key, {}
                 yield from _leaves(item, properties.get(key), below)

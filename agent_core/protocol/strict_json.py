@@ -14,7 +14,7 @@ from typing import Any, Literal
 import orjson
 
 from agent_core.protocol.wrappings import WHITE_SPACE
-from utools.schema.shape import escaped
+from utools.schema.pointer import escape
 
 MAX_DEPTH = 64
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
@@ -120,7 +120,7 @@ def _find_flaws(value: Any, pointer: str) -> Iterator[Flaw]:
             yield Flaw("lone_surrogate", pointer, value)
         case dict():
             for key, item in value.items():
-                below = f"{pointer}/{escaped(key)}"
+                below = f"{pointer}/{escape(key)}"
                 yield from _find_flaws(key, below)
                 yield from _find_flaws(item, below)
         case list():

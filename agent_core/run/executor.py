@@ -22,7 +22,7 @@ from agent_core.run.clock import now
 from agent_core.run.events import EventSource
 from agent_core.run.prepare import Prepare
 from agent_core.run.secrets import Secrets, fill_secrets
-from utools.calls.rate_limit import RateLimit, turn_of
+from utools.calls.rate_limit import RateLimit, acquire
 from utools.errors import ToolError, UnknownTool
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
@@ -203,7 +203,7 @@ class Executor:
         if call.rate_limit is None:
             return None
         within = None if call.within is None else call.within * WAIT_SHARE - (perf_counter() - start)
-        return await turn_of(self.registry.calls.store, call.tool, RateLimit.of(call.rate_limit), within=within)
+        return await acquire(self.registry.calls.store, call.tool, RateLimit.of(call.rate_limit), within=within)
 
     def _context(self, call: ToolCall, op: Act) -> ToolContext:
         context = ToolContext(

@@ -30,13 +30,13 @@ from engine_shim.flow.flow import flow
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.leases import Wish
-from engine_shim.runs.limiter import RunLimiter
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer, with_runs
 from engine_shim.runs.result import RunResult
 from engine_shim.runs.run_index import ENDED, RunIndex, check_tools
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
 from utools.defaults import default_registry
+from utools.limiter import Limiter
 from utools.registry import ToolRegistry
 
 LOOPS = {**AGENT_LOOPS, "flow": flow}
@@ -71,7 +71,7 @@ class Engine:
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
         )
         self._held = RunIndex(self.store)
-        self._places, self._steering = RunLimiter(max_running), LeaseKeeper(self.store.claims)
+        self._places, self._steering = Limiter(max_running), LeaseKeeper(self.store.claims)
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────
 
@@ -241,7 +241,7 @@ class Engine:
         self, run: str, spec: Spec, base: Path, stop: StopSignal, on_event: Callable[[Event], None] | None
     ) -> RunResult:
         try:
-            async with nullcontext() if stop.requested == "cancel" else self._places.taken():
+            async with nullcontext() if stop.requested == "cancel" else self._places.slot():
                 if self._held.status(run) not in ENDED:
                     self._held.index(run, "running")
                 result = await self._stoppable(run, spec, base, stop, on_event)

@@ -18,11 +18,11 @@ from agent_core.audit.verify import verify
 from agent_core.decisions import Decision, Retry, Skip
 from agent_core.effects import Json
 from agent_core.journal.record import Tape
-from agent_core.loop.judge import compiled_schema
 from engine_shim import Engine, RunNotFound, Workflow, load_workflow
 from engine_shim.runs.engine import LOOPS
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.store import RunStore
+from utools.schema.compiled import compiled
 
 RUN = "run-1"
 
@@ -34,7 +34,7 @@ class Attempts:
         self.case, self._world = case, World()
         self._registry, self._model = registry_of(self._world), Model(case.scripts, self._world)
         for tool in self._registry.all():  # compiled once for all, as it takes most of a small run's time
-            compiled_schema(self._registry.schema(tool.code).schema)
+            compiled(self._registry.schema(tool.code).schema)
         gc.freeze()  # else each child copies every page that its collector looks at
 
     def engine(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from utools.builtin.http_request import READS
 from utools.document import Document, Place, read_document
 from utools.errors import DefinitionError
-from utools.files.protected_paths import keep
+from utools.files.protected_paths import protect
 from utools.schema.config_schema import ConfigSchema
 from utools.sources.manifest_command import Command
 from utools.sources.manifest_http import HttpCall
@@ -81,7 +81,7 @@ def _tool(document: Document, entry: Any, place: Place, root: Path, trusted: boo
     schema = _schema(manifest, made, document, place)
     programs = list(programs_of(manifest, base, root))
     for program in programs:
-        keep(program)
+        protect(program)
     options: dict[str, Any] = {
         "code": manifest.code,
         "description": _description(manifest, made, document, place),
@@ -171,7 +171,7 @@ def _description(manifest: Manifest, made: Tool | None, document: Document, plac
     if manifest.docs is None and not file.is_file():
         wanted = f"say what the tool does: by description, by a docstring, or in a file {file.name} beside this one"
         raise document.error(wanted, (*place, "description"))
-    keep(file)
+    protect(file)
     try:
         paragraphs = file.read_text("utf-8").split("\n\n")
     except (OSError, UnicodeDecodeError) as error:

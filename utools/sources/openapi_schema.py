@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from utools.errors import DefinitionError
+from utools.schema.pointer import unescape
 from utools.schema.shape import APPLICATORS
 
 Schema = dict[str, Any]
@@ -19,7 +20,7 @@ def resolved(document: Any, reference: str, where: str) -> Any:
         raise DefinitionError(told, where=where, value=reference)
     found = document
     for part in reference[2:].split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
+        key = unescape(part)
         try:
             found = found[int(key)] if isinstance(found, list) else found[key]
         except (KeyError, IndexError, TypeError, ValueError):
