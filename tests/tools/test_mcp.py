@@ -19,9 +19,9 @@ from loopback import http
 from pydantic import ValidationError
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
-from utools.sources.mcp.connection_monitor import ConnectionMonitor
-from utools.sources.mcp.live import LISTED_ANEW, McpSession
+from utools.sources.mcp.connection_monitor import MOVES, ConnectionMonitor, State
 from utools.sources.mcp.servers import McpServer, McpServers
+from utools.sources.mcp.session import LISTING_AGE, needs_listing
 from utools.sources.tool_lock_file import Definition, ToolLockFile
 
 HERE = Path(__file__).parent
@@ -492,14 +492,25 @@ async def test_a_call_that_waits_for_its_server_in_vain_was_not_sent(start: Star
     under_way.cancel()
 
 
-async def test_tools_are_listed_anew_after_a_while_but_not_while_the_server_is_at_work() -> None:
-    idle, at_work, told = (
-        McpSession(ConnectionMonitor()),
-        McpSession(ConnectionMonitor(), calls=1),
-        McpSession(ConnectionMonitor(), calls=1, stale=True),
-    )
-    assert [each.is_old(LISTED_ANEW + 1) for each in (idle, at_work, told)] == [True, False, True]
-    assert [each.is_old(LISTED_ANEW) for each in (idle, at_work, told)] == [False, False, True]
+def test_tools_are_listed_anew_after_a_while_but_not_while_the_server_is_at_work() -> None:
+    idle, at_work, changed = (0.0, 0), (0.0, 1), (None, 1)
+    assert [needs_listing(*each, LISTING_AGE + 1) for each in (idle, at_work, changed)] == [True, False, True]
+    assert [needs_listing(*each, LISTING_AGE) for each in (idle, at_work, changed)] == [False, False, True]
+
+
+@pytest.mark.parametrize("state", State, ids=lambda state: state.name)
+async def test_a_connection_moves_forward_only_and_ends_from_anywhere(state: State) -> None:
+    for other in State:
+        monitor = ConnectionMonitor()
+        monitor.state = state
+        if other in MOVES[state]:
+            monitor.move(other)
+            assert (monitor.state, monitor.ended.is_set()) == (other, other is State.ENDED)
+        else:
+            with pytest.raises(RuntimeError, match=f"from {state.name} to {other.name}"):
+                monitor.move(other)
+        monitor.end()
+        assert monitor.state is State.ENDED
 
 
 async def test_a_cancelled_call_is_left(start: Start, tmp_path: Path) -> None:
