@@ -20,7 +20,7 @@ from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.errors import ToolError
 from utools.net.guard import NetworkGuard
 from utools.sources.manifest import manifest_tools
-from utools.sources.manifest_http import HttpCall, request_of
+from utools.sources.manifest_http import HttpCall, build_request
 
 SHIPPED = Path(__file__).parents[2] / "fixtures" / "manifests"
 TOKEN = "token-of-the-operator-1234"
@@ -164,7 +164,7 @@ ANY = st.text(max_size=12) | st.text(alphabet="./\\%2eE?#&={}@: \r\n\0", max_siz
 @given(st.dictionaries(st.sampled_from("abcdefg"), ANY))
 def test_whatever_the_values_are_the_request_keeps_its_shape(args: dict[str, str]) -> None:
     try:
-        request = request_of(CALL, args)
+        request = build_request(CALL, args)
     except ToolError:
         return
     url = urlsplit(request.url)

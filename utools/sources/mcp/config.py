@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from utools.sources.http_call import HeaderName, check_header, checked_origin
+from utools.sources.http_call import HeaderName, check_headers, read_origin
 
 ONLY_WITH = {"command": {"env", "cwd"}, "url": {"headers", "token_env", "secret_headers"}}
 
@@ -35,7 +35,7 @@ class McpServer(BaseModel):
     @classmethod
     def _check_url(cls, value: str | None) -> str | None:
         if value is not None:
-            checked_origin(value)
+            read_origin(value)
         return value
 
     @field_validator("env")
@@ -49,7 +49,7 @@ class McpServer(BaseModel):
     @field_validator("headers", "secret_headers")
     @classmethod
     def _check_headers(cls, value: dict[str, str]) -> dict[str, str]:
-        return {check_header(name): text for name, text in value.items()}
+        return check_headers(value)
 
     @model_validator(mode="after")
     def _check_one_transport(self) -> "McpServer":
