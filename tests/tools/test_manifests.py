@@ -454,7 +454,7 @@ BAD: dict[str, tuple[str, str, int, str]] = {
     "network": ("http:", "http:\n  allow_cidrs: [10.0.0.1/8]", 8, "http/allow_cidrs: not a network"),
     "effect": ("http:", "effect: {argument: q}\nhttp:", 7, "must be {'argument'"),
     "no_description": ("description: Look up.\n", "", 1, "say what the tool does"),
-    "twice": ("description: Look up.", "code: b", 2, "the key 'code' stands twice"),
+    "twice": ("description: Look up.", "code: b", 2, "the key 'code' occurs twice"),
     "not_yaml": ("code: lookup", "code: [", 3, "not valid YAML"),
 }
 

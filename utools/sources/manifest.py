@@ -13,10 +13,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from utools.builtin.http_request import READS
-from utools.document import Document, Place, read_document
+from utools.document import Document, read_document
 from utools.errors import DefinitionError
 from utools.files.protected_paths import keep
 from utools.function_tool import from_function
+from utools.model_faults import Position
 from utools.schema.config_schema import ConfigSchema
 from utools.sources.manifest_command import Command
 from utools.sources.manifest_http import HttpCall
@@ -73,7 +74,7 @@ class _Entry:
 
     manifest: Manifest
     document: Document
-    position: Place
+    position: Position
 
     @property
     def base(self) -> Path:
@@ -91,18 +92,20 @@ def manifest_tools(path: Path, *, root: Path | str = ".", trusted: bool = False)
     DefinitionError names the file, the line and the field.
     """
     document = read_document(path, "the manifest")
-    found = document.data
-    entries: dict[Place, Any] = {(n,): each for n, each in enumerate(found)} if isinstance(found, list) else {(): found}
+    if isinstance(document.data, list):
+        entries: dict[Position, Any] = {(index,): each for index, each in enumerate(document.data)}
+    else:
+        entries = {(): document.data}
     return [_make_tool(_read_entry(document, each, at, trusted=trusted), Path(root)) for at, each in entries.items()]
 
 
-def _read_entry(document: Document, data: Any, position: Place, *, trusted: bool) -> _Entry:
+def _read_entry(document: Document, data: Any, position: Position, *, trusted: bool) -> _Entry:
     if not isinstance(data, dict):
         raise document.error("a manifest must be an object, or a list of them", position, value=data)
     try:
         entry = _Entry(Manifest.model_validate(data), document, position)
     except ValidationError as error:
-        raise document.refused(error, position, _known_keys) from None
+        raise document.explain(error, position, _known_keys) from None
     if not trusted and entry.manifest.kind != "http":
         refusal = "only a manifest of the host's own configuration may name Python or a command"
         raise entry.error(refusal, entry.manifest.kind)
@@ -111,7 +114,7 @@ def _read_entry(document: Document, data: Any, position: Place, *, trusted: bool
     return entry
 
 
-def _known_keys(position: Place) -> list[str]:
+def _known_keys(position: Position) -> list[str]:
     """The keys that a manifest may have at a position."""
     within: dict[str | int, type[BaseModel]] = {"http": HttpCall, "command": Command}
     model = within.get(position[0], Manifest) if len(position) > 1 else Manifest
@@ -180,7 +183,7 @@ def _check_schema(entry: _Entry) -> dict[str, Any]:
     return schema
 
 
-def _find_arguments(manifest: Manifest) -> Iterator[tuple[Place, str]]:
+def _find_arguments(manifest: Manifest) -> Iterator[tuple[Position, str]]:
     """The arguments that the call takes, each with its position."""
     fields = manifest.model_dump(by_alias=True, include={"http", "command"})
     for position, text in _find_texts(fields, ()):
@@ -189,7 +192,7 @@ def _find_arguments(manifest: Manifest) -> Iterator[tuple[Place, str]]:
         yield ("command", "paths", index), name
 
 
-def _find_texts(value: Any, position: Place) -> Iterator[tuple[Place, str]]:
+def _find_texts(value: Any, position: Position) -> Iterator[tuple[Position, str]]:
     if isinstance(value, str):
         yield position, value
     elif isinstance(value, dict | list):
