@@ -62,15 +62,11 @@ class HttpPolicy(BaseModel):
         return secret_headers(context.secret, self.token_env, self.secret_headers)
 
 
-def is_framing(header: str) -> bool:
-    """Whether a header frames the request, or speaks to a proxy: no configuration and no model sets it."""
-    return header.lower() in NOT_THE_CALLERS or header.lower().startswith("proxy-")
-
-
 def check_headers(headers: dict[str, str]) -> dict[str, str]:
-    """The same headers; ValueError for one that may not be set."""
-    for name in filter(is_framing, headers):
-        raise ValueError(f"the header {name} is not yours to set")
+    """The same headers; ValueError for one that frames the request, or speaks to a proxy."""
+    for name in headers:
+        if name.lower() in NOT_THE_CALLERS or name.lower().startswith("proxy-"):
+            raise ValueError(f"the header {name} is not yours to set")
     return headers
 
 

@@ -20,9 +20,10 @@ END_OF_OPTIONS = "--"
 
 
 class Command(BaseModel):
-    """The command. `env` holds plain values, `secret_env` names of secrets, `paths` arguments that are files.
+    """The command. `env` holds plain values, `secret_env` names of secrets.
 
-    A word of `argv` that is one placeholder makes several words of a list, and is left out when nothing was given.
+    `paths` names the arguments that are files below the root. A word of `argv` that is one placeholder makes several
+    words of a list, and is left out when nothing was given.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

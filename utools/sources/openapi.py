@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from utools.builtin.http_request import READS
+from utools.builtin.http_request import NOT_THE_CALLERS, READS
 from utools.document import Document, read_document
 from utools.errors import DefinitionError
 from utools.schema.config_schema import ConfigSchema
-from utools.sources.http_call import HeaderName, HttpPolicy, check_headers, is_framing, read_origin, read_response, send
+from utools.sources.http_call import HeaderName, HttpPolicy, check_headers, read_origin, read_response, send
 from utools.sources.openapi_operation import VARIABLE, Operation, read_operation
 from utools.sources.openapi_schema import follow
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
@@ -93,7 +93,7 @@ def _find_operations(document: Document) -> Iterator[tuple[str, dict[str, Any], 
 def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
     operation = read_operation(document.data, path, item, method, "")
     for each in operation.parameters:
-        if each.part == "header" and is_framing(each.name):
+        if each.part == "header" and each.name.lower() in NOT_THE_CALLERS:
             raise DefinitionError(f"the header {each.name} cannot be an argument")
     schema = {**operation.schema, "properties": {**operation.schema["properties"], **AUTHOR_PROPERTIES}}
     ConfigSchema(schema, foreign=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from utools.errors import ToolError
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
-from utools.sources.mcp.failure import SHOWN, HttpExchange, Meaning, exception_of, meaning_of
-from utools.sources.mcp.http import record_exchange
+from utools.sources.mcp.failure import SHOWN, Meaning, exception_of, meaning_of
+from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.session import CLOSING, McpSession
 from utools.sources.pinned_source import check_unchanged
 from utools.sources.tool_lock_file import Definition

@@ -1,11 +1,11 @@
 """What an error of the MCP library means: an answer of the server, or a call whose answer was lost. Pure."""
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from utools.errors import ToolError
+from utools.sources.mcp.http_exchange import HttpExchange
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
@@ -42,20 +42,6 @@ TEXTS: tuple[tuple[int | None, str, range, Meaning], ...] = (
     (-32600, r"server answered a request with 202 Accepted.*", OK, Meaning.LOST),
 )
 """The texts that the library (mcp 2.3) writes itself. Whatever fits no row is the server's own."""
-
-
-@dataclass
-class HttpExchange:
-    """What became of one request on its way over HTTP; the transport fills it in.
-
-    `posts`: how many were made of it; `unsent`: no connection for the first of them; `status`: that of the last
-    answer; `unknown_session`: the first was answered as one whose session the server does not know.
-    """
-
-    posts: int = 0
-    unsent: bool = False
-    status: int = 0
-    unknown_session: bool = False
 
 
 def meaning_of(error: "MCPError", status: int) -> Meaning:

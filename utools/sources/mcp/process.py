@@ -1,4 +1,7 @@
-"""An MCP server as a process of ours: messages over its standard streams, and its end with all that it started."""
+"""An MCP server as a process of ours: messages over its standard streams, and its end with all that it started.
+
+Needs the extra `mcp`.
+"""
 
 import asyncio
 import logging
@@ -10,18 +13,19 @@ from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from anyio import BrokenResourceError, ClosedResourceError, create_memory_object_stream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from utools.errors import ToolError
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, is_crowded
 from utools.sources.mcp.streams import MonitoredReads, MonitoredWrites, mute_library_logs, unreadable_answer
-
-if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-    from mcp.shared.message import SessionMessage
 
 log = logging.getLogger(__name__)
 
@@ -67,16 +71,13 @@ async def open_pipes(
     At the end, the server and what it started are gone. The library's own transport leaves what a server started where
     the server itself has ended, and takes a dead server for a living one as long as anything holds its output open.
     """
-    import anyio
-    from mcp.client.stdio import get_default_environment
-
     mute_library_logs()
     program, variables = _find_program(command[0], cwd), {**get_default_environment(), **env}
     _, process = await asyncio.get_running_loop().subprocess_exec(
         _Process, program, *command[1:], env=variables, cwd=cwd, start_new_session=True
     )
-    incoming, reads = anyio.create_memory_object_stream[Any](0)
-    writes, outgoing = anyio.create_memory_object_stream[Any](0)
+    incoming, reads = create_memory_object_stream[Any](0)
+    writes, outgoing = create_memory_object_stream[Any](0)
     pipes = _Pipes(process, incoming, monitor)
     reading, writing = asyncio.create_task(pipes.read()), asyncio.create_task(pipes.write(outgoing))
     try:
@@ -96,7 +97,7 @@ async def open_pipes(
 class _Pipes:
     """The messages of one server: a line each. `_asked` holds the ids of our requests that have no answer yet."""
 
-    def __init__(self, process: _Process, incoming: "MemoryObjectSendStream[Any]", monitor: ConnectionMonitor) -> None:
+    def __init__(self, process: _Process, incoming: MemoryObjectSendStream[Any], monitor: ConnectionMonitor) -> None:
         self._process, self._incoming, self._monitor = process, incoming, monitor
         self._asked: set[Any] = set()
 
@@ -112,10 +113,8 @@ class _Pipes:
             self._incoming.close()
             await _cancel(messages, errors, exited)
 
-    async def write(self, outgoing: "MemoryObjectReceiveStream[Any]") -> None:
+    async def write(self, outgoing: MemoryObjectReceiveStream[Any]) -> None:
         """Write each message to the server. Where that is not possible, no answer will come either."""
-        from mcp_types import JSONRPCRequest
-
         try:
             async for each in outgoing:
                 if isinstance(each.message, JSONRPCRequest):
@@ -130,8 +129,6 @@ class _Pipes:
     async def _read_messages(self) -> None:
         """Hand on each line that is a message. Of a line that is too long only the ends are stored. When nobody takes
         the messages any more, they are still read, so that the server does not hang."""
-        from anyio import BrokenResourceError, ClosedResourceError
-
         line, size = bytearray(), 0
         while not self._monitor.reason and (chunk := await self._process.stdout.read(CHUNK)):
             first, *others = chunk.split(b"\n")
@@ -148,11 +145,8 @@ class _Pipes:
             if size > LONGEST:
                 line = line[:ENDS] + line[-ENDS:]
 
-    def _parse(self, line: bytearray) -> "SessionMessage | None":
+    def _parse(self, line: bytearray) -> SessionMessage | None:
         """The message on a line; an error in place of an answer that cannot be read; None for anything else."""
-        from mcp.shared.message import SessionMessage
-        from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
-
         if is_crowded(line):
             return self._replace(line, CROWDED)
         try:
@@ -165,7 +159,7 @@ class _Pipes:
             self._asked.discard(message.id)
         return SessionMessage(message)
 
-    def _replace(self, line: bytearray, why: str) -> "SessionMessage | None":
+    def _replace(self, line: bytearray, why: str) -> SessionMessage | None:
         """What is handed on instead of a line that cannot be read: an error where it is an answer, else nothing."""
         if (request := _find_answered(line)) in self._asked:
             self._asked.discard(request)

@@ -13,9 +13,7 @@ from utools.net.outgoing_secrets import secret_headers
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
 from utools.sources.mcp.failure import SHOWN
-from utools.sources.mcp.http import open_http
 from utools.sources.mcp.listing import list_definitions
-from utools.sources.mcp.process import open_pipes
 from utools.sources.mcp.secrets import redactor_for
 from utools.sources.tool_lock_file import Definition
 
@@ -139,6 +137,8 @@ class McpSession:
             from mcp.client import Client
         except ImportError:
             raise DefinitionError("MCP servers need an extra: pip install 'agent-core[mcp]'") from None
+        from utools.sources.mcp.http import open_http  # these two need the extra as well
+        from utools.sources.mcp.process import open_pipes
 
         async def on_message(message: object) -> None:
             if getattr(message, "method", "") == "notifications/tools/list_changed":

@@ -1,14 +1,18 @@
-"""The two streams of messages between the MCP library and a transport, with a monitor that watches both."""
+"""The two streams of messages between the MCP library and a transport, with a monitor that watches both.
+
+Needs the extra `mcp`.
+"""
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from anyio import EndOfStream
+from mcp.shared.message import SessionMessage
+from mcp_types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.failure import UNREADABLE, UNREADABLE_CODE
 from utools.sources.mcp.limits import result_fault
-
-if TYPE_CHECKING:
-    from mcp.shared.message import SessionMessage
 
 TALK = frozenset({"notifications/progress", "notifications/message"})
 """What is left out where there is too much of it: nothing depends on it."""
@@ -35,8 +39,6 @@ class MonitoredReads(_Wrapped):
     """What the server sends. The stream ends when its server sends too much that nobody asked for."""
 
     async def receive(self) -> Any:
-        from anyio import EndOfStream
-
         try:
             while (item := _admit(await self._inner.receive(), self._monitor)) is None and not self._monitor.reason:
                 pass
@@ -56,8 +58,6 @@ class MonitoredReads(_Wrapped):
         return self
 
     async def __anext__(self) -> Any:
-        from anyio import EndOfStream
-
         try:
             return await self.receive()
         except EndOfStream:
@@ -68,8 +68,6 @@ class MonitoredWrites(_Wrapped):
     """What is sent to the server. The monitor counts the answers that it takes."""
 
     async def send(self, item: Any) -> None:
-        from mcp_types import JSONRPCError, JSONRPCResponse
-
         await self._inner.send(item)
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             self._monitor.count_answer()
@@ -78,8 +76,6 @@ class MonitoredWrites(_Wrapped):
 def _admit(item: Any, monitor: ConnectionMonitor) -> Any:
     """A message as the library gets it: an error in place of a result that is too large, None for talk that is left
     out."""
-    from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
-
     match message := getattr(item, "message", None):  # it may be an exception
         case JSONRPCResponse():
             fault = result_fault(message.result)
@@ -93,11 +89,8 @@ def _admit(item: Any, monitor: ConnectionMonitor) -> Any:
     return item
 
 
-def unreadable_answer(request: "int | str | None", why: str) -> "SessionMessage":
+def unreadable_answer(request: int | str | None, why: str) -> SessionMessage:
     """An error in place of an answer that is not read: the server has taken the call."""
-    from mcp.shared.message import SessionMessage
-    from mcp_types import ErrorData, JSONRPCError
-
     error = ErrorData(code=UNREADABLE_CODE, message=f"{UNREADABLE}{why}")
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))
 
