@@ -1,4 +1,4 @@
-"""An MCP server that says too much is bounded, in memory and in work, and whoever called it is told."""
+"""An MCP server that sends too much is bounded, in memory and in work, and its caller learns why."""
 
 import asyncio
 import gzip
@@ -66,12 +66,12 @@ FLOODS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "told"), FLOODS.items(), ids=FLOODS)
+@pytest.mark.parametrize(("kind", "expected"), FLOODS.items(), ids=FLOODS)
 async def test_a_server_that_does_not_stop_talking_is_ended_and_started_anew(
-    call: Call, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, told: str
+    call: Call, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, expected: str
 ) -> None:
     result = await call("flood", kind)
-    assert (result.metadata, told in str(result.error)) == (CUT_OFF, True), result
+    assert (result.metadata, expected in str(result.error)) == (CUT_OFF, True), result
     assert (await call("echo", "hi")).output == "hi"
     assert (starts(tmp_path), "the MCP server own was ended: it sent" in caplog.text) == (2, True)
 
@@ -94,12 +94,12 @@ UNSOUND: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("answer", "told"), UNSOUND.values(), ids=UNSOUND)
+@pytest.mark.parametrize(("answer", "expected"), UNSOUND.values(), ids=UNSOUND)
 async def test_an_answer_that_cannot_be_read_leaves_a_write_in_doubt_at_once(
-    call: Call, tmp_path: Path, answer: str, told: str
+    call: Call, tmp_path: Path, answer: str, expected: str
 ) -> None:
     result = await call("answer", answer)
-    assert (result.metadata, told in str(result.error)) == (CUT_OFF, True), result
+    assert (result.metadata, expected in str(result.error)) == (CUT_OFF, True), result
     assert "took the call, and its answer cannot be read" in str(result.error)
     assert (await call("echo", "hi"), starts(tmp_path)) == (ToolResult(output="hi"), 1)
 
@@ -107,8 +107,8 @@ async def test_an_answer_that_cannot_be_read_leaves_a_write_in_doubt_at_once(
 async def test_a_result_of_very_many_contents_is_not_read(call: Call, tmp_path: Path) -> None:
     assert len((await call("many", str(ITEMS))).output) == ITEMS
     result = await call("many", str(ITEMS + 1))
-    told = f"it is a list of {ITEMS + 1} items, and at most {ITEMS} are read"
-    assert (result.metadata, told in str(result.error)) == (CUT_OFF, True), result
+    expected = f"it is a list of {ITEMS + 1} items, and at most {ITEMS} are read"
+    assert (result.metadata, expected in str(result.error)) == (CUT_OFF, True), result
     assert starts(tmp_path) == 1
 
 
@@ -185,8 +185,8 @@ ENDLESS: dict[str, tuple[str, bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "again", "told"), ENDLESS.values(), ids=ENDLESS)
-async def test_an_answer_without_end_is_left(connected: Any, kind: str, again: bytes, told: str) -> None:
+@pytest.mark.parametrize(("kind", "again", "expected"), ENDLESS.values(), ids=ENDLESS)
+async def test_an_answer_without_end_is_left(connected: Any, kind: str, again: bytes, expected: str) -> None:
     sent = 0
 
     async def answer(server: ScriptedMcp, message: Any, writer: asyncio.StreamWriter) -> None:
@@ -201,7 +201,7 @@ async def test_an_answer_without_end_is_left(connected: Any, kind: str, again: b
 
     async with connected(answer) as (server, called):
         result = await called
-    assert (result.metadata, told in str(result.error), server.done) == (CUT_OFF, True, ["once"]), result
+    assert (result.metadata, expected in str(result.error), server.done) == (CUT_OFF, True, ["once"]), result
     assert sent < 5 * LONGEST
 
 
