@@ -29,8 +29,9 @@ LISTING_AGE = 300.0
 
 
 class McpSession:
-    """One connection. A task of its own opens and closes it, since the library wants both in the same task.
+    """One connection, which begins to open when it is made.
 
+    A task of its own opens and closes it, since the library wants both in the same task.
     `definitions` are the tools that the server offers, `calls` how many calls are under way.
     """
 
