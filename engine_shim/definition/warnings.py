@@ -10,7 +10,7 @@ from engine_shim.definition.errors import Problem
 from engine_shim.definition.model import Node, Workflow
 from engine_shim.definition.model_refs import asked_by
 from engine_shim.errors import DefinitionError
-from utools.sources.http_call import ORIGIN
+from utools.sources.request import ORIGIN
 
 Priced = Callable[[str, Mapping[str, Any]], bool]
 """Whether the price of a model is known, by its name and the options it is reached by."""
