@@ -8,13 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from agent_core.errors import DefinitionError
-from agent_core.run.node import CODE as AGENT
 from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
 from engine_shim.cli.host import HostConfig, foreign_of, host_config, registry_of
 from engine_shim.cli.run import AsJson, Config, Flow
 from engine_shim.definition.errors import Problem, problems_in
-from engine_shim.definition.model import Definition, load_workflow
+from engine_shim.definition.model import AGENT, Definition, load_workflow
 from engine_shim.definition.validate import known_config
 from engine_shim.definition.validate import validate as find_problems
 from engine_shim.definition.warnings import warnings

@@ -11,13 +11,12 @@ import typer
 from agent_core.effects import DECISIONS, Decision, Edit, decision_from
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, waiting
-from agent_core.run.node import CODE as AGENT
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.host import engine_of
 from engine_shim.cli.live import drive, interrupted, report
 from engine_shim.cli.output import Options
-from engine_shim.definition.model import Workflow, load_workflow
+from engine_shim.definition.model import AGENT, Workflow, load_workflow
 
 Flow = Annotated[Path, typer.Argument(metavar="FLOW", help="A workflow definition, JSON or YAML.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]

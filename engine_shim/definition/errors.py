@@ -50,10 +50,10 @@ def refuse(problems: Iterable[Problem]) -> None:
 
 def problems_in(error: DefinitionError) -> tuple[Problem, ...]:
     """The problems that an error stands for."""
-    return error.problems if isinstance(error, DefinitionErrors) else (Problem(error.where, told(error)),)
+    return error.problems if isinstance(error, DefinitionErrors) else (Problem(error.where, message_of(error)),)
 
 
-def told(error: DefinitionError) -> str:
+def message_of(error: DefinitionError) -> str:
     """An error's sentence without its place."""
     return str(error).removeprefix(f"{error.where}: ")
 
@@ -85,4 +85,4 @@ def _message(each: Any, keys: Callable[[Place], Iterable[str]]) -> str:
     text: str = _TOLD.get(each["type"], each["msg"].removeprefix("Value error, "))
     if each["type"] in ("missing", "value_not_shown"):
         return text
-    return told(DefinitionError(text, value=each["input"]))
+    return message_of(DefinitionError(text, value=each["input"]))

@@ -131,8 +131,8 @@ def _refuse_unreached(
 ) -> None:
     missing = [name for name in order if name not in reached]
     if definition.edges is None and missing:
-        told = " → ".join(_circle(missing, links))
-        refuse([Problem("nodes", f"these nodes wait for one another: {told}; a loop needs edges and an entry")])
+        message = " → ".join(_circle(missing, links))
+        refuse([Problem("nodes", f"these nodes wait for one another: {message}; a loop needs edges and an entry")])
     if len(missing) == len(order):
         refuse([Problem("entry", "every node has an edge that leads to it; name here where a run starts")])
     places = {name: f"nodes/{order.index(name)}" for name in missing}
@@ -170,13 +170,13 @@ def _entered(
     """A loop starts at its head, however it is come to."""
     for loop in loops:
         inner = loop.body - {loop.head}
-        told = f"enters the loop of {loop.head!r} and {loop.link.source!r} beside its head {loop.head!r}"
+        message = f"enters the loop of {loop.head!r} and {loop.link.source!r} beside its head {loop.head!r}"
         for link in links:
             if link.target in inner and link.source not in loop.body:
-                yield Problem(f"edges/{link.index}", f"{told}; let it lead to {loop.head!r}, or out of the loop")
+                yield Problem(f"edges/{link.index}", f"{message}; let it lead to {loop.head!r}, or out of the loop")
         for index, name in enumerate(definition.entry or ()):
             if name in inner:
-                yield Problem(f"entry/{index}", f"{name!r} {told}")
+                yield Problem(f"entry/{index}", f"{name!r} {message}")
 
 
 def _forked(outgoing: Mapping[str, Sequence[Edge]], loops: Iterable[Loop]) -> Iterator[Problem]:
@@ -188,5 +188,5 @@ def _forked(outgoing: Mapping[str, Sequence[Edge]], loops: Iterable[Loop]) -> It
                     continue
                 leaves = next((link for link in (one, other) if link.target not in loop.body), None)
                 if leaves is not None and (one.target in loop.body or other.target in loop.body):
-                    told = f"leaves the loop of {loop.head!r} while another edge without a condition stays in it"
-                    yield Problem(f"edges/{leaves.index}", f"{told}; give it a `when`")
+                    message = f"leaves the loop of {loop.head!r} while another edge without a condition stays in it"
+                    yield Problem(f"edges/{leaves.index}", f"{message}; give it a `when`")

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine_shim.definition.errors import DefinitionErrors, told
-from engine_shim.definition.model import Workflow, load_workflow
+from engine_shim.definition.errors import DefinitionErrors, message_of
+from engine_shim.definition.model import INVOKE, Workflow, load_workflow
 from utools.errors import DefinitionError, ToolError
 from utools.tool import Args, Tool, ToolContext
 
-CODE = "invoke_workflow"
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -26,13 +25,13 @@ SCHEMA: dict[str, Any] = {
 
 
 async def _execute(args: Args, context: ToolContext) -> Any:
-    raise ToolError(f"{CODE} is run by a workflow engine, not by itself")
+    raise ToolError(f"{INVOKE} is run by a workflow engine, not by itself")
 
 
 def invoke_tool() -> Tool:
     """The tool, for a registry. A model that calls it gives the inputs; which workflow it is, its author says."""
-    told = "Run another workflow to its end, and give its outputs."
-    return Tool(code=CODE, description=told, config_schema=SCHEMA, execute=_execute, effect="nested", foreign=True)
+    message = "Run another workflow to its end, and give its outputs."
+    return Tool(code=INVOKE, description=message, config_schema=SCHEMA, execute=_execute, effect="nested", foreign=True)
 
 
 def invoked(config: Mapping[str, Any], base: Path) -> Workflow:
@@ -44,4 +43,4 @@ def invoked(config: Mapping[str, Any], base: Path) -> Workflow:
         raise
     except DefinitionError as error:  # whoever reads this need not know where the host keeps its files
         where = error.where.replace(str(base / named), named)
-        raise DefinitionError(told(error), where=where) from None
+        raise DefinitionError(message_of(error), where=where) from None

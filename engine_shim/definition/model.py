@@ -14,6 +14,8 @@ from utools.jsonvalue import NotJson, as_json
 from utools.query import QueryError, check_query
 from utools.schema.faults import hint
 
+AGENT, INVOKE = "agent_core", "invoke_workflow"
+"""The codes of the tools that are runs of their own: agents, and other workflows."""
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
 Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
 Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from agent_core.run.node import CODE as AGENT
-from engine_shim.definition.model import Node, Workflow
+from engine_shim.definition.model import AGENT, Node, Workflow
 from engine_shim.definition.validate import known_config
 
 Asked = tuple[str, str, dict[str, Any]]

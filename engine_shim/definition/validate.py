@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.errors import DefinitionError
-from agent_core.run.node import CODE as AGENT
 from agent_core.run.prepare import prepare_agent
-from engine_shim.definition.errors import Problem, problem_of, problems_in, refuse, told
+from engine_shim.definition.errors import Problem, message_of, problem_of, problems_in, refuse
 from engine_shim.definition.graph import graph_of
 from engine_shim.definition.inputs import input_schema
-from engine_shim.definition.invoke import CODE as INVOKE
 from engine_shim.definition.invoke import invoked
-from engine_shim.definition.model import Definition, Node, Workflow
+from engine_shim.definition.model import AGENT, INVOKE, Definition, Node, Workflow
 from engine_shim.definition.reachability import too_early
 from engine_shim.definition.template import BRACES, TEMPLATE, half_filled, placeholders
 from utools.errors import UnknownTool
@@ -77,8 +75,8 @@ def _node(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) ->
         return
     place = f"{where}/config"
     if node.tool == FORMATTER and (half := half_filled(node.config.get(TEMPLATE))):
-        told = f"{half}: nothing is filled in within a template; give the value in data, and use its name there"
-        yield Problem(f"{place}/{TEMPLATE}", told)
+        message = f"{half}: nothing is filled in within a template; give the value in data, and use its name there"
+        yield Problem(f"{place}/{TEMPLATE}", message)
         return
     unreadable = list(_taken(node.config, place, workflow.definition, workflow.nodes.keys(), own=node.id))
     if unreadable:
@@ -118,8 +116,8 @@ def _exposed(definition: Definition) -> Iterator[Problem]:
             continue
         for where, each in found:
             if each.path[1] in definition.secrets and not _hidden(node, where.removeprefix(start)):
-                told = "is secret: only the config of a tool, or the preset of an agent's tool, may take it"
-                yield Problem(where, f"{each} {told}; or mark it plain in env")
+                message = "is secret: only the config of a tool, or the preset of an agent's tool, may take it"
+                yield Problem(where, f"{each} {message}; or mark it plain in env")
 
 
 def _hidden(node: Node | None, place: str) -> bool:
@@ -179,7 +177,7 @@ def _agent(node: Node, where: str, workflow: Workflow, registry: ToolRegistry) -
     try:
         _trust(node, workflow.definition)
     except DefinitionError as error:
-        yield Problem(f"{where}/{error.where}", told(error))
+        yield Problem(f"{where}/{error.where}", message_of(error))
 
 
 def _unprepared(config: dict[str, Any], where: str, workflow: Workflow, registry: ToolRegistry) -> Problem | None:
@@ -188,7 +186,7 @@ def _unprepared(config: dict[str, Any], where: str, workflow: Workflow, registry
         prepare_agent("probe", "agent", config, {}, registry=registry, at="", base=workflow.base)
     except DefinitionError as error:
         place = error.where.removeprefix("config").lstrip("/")
-        return Problem(f"{where}/{place}" if place else where, told(error))
+        return Problem(f"{where}/{place}" if place else where, message_of(error))
     return None
 
 

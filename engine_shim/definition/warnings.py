@@ -5,9 +5,8 @@ from fnmatch import fnmatchcase
 from posixpath import normpath
 from typing import Any
 
-from agent_core.run.node import CODE as AGENT
 from engine_shim.definition.errors import Problem
-from engine_shim.definition.model import Node, Workflow
+from engine_shim.definition.model import AGENT, Node, Workflow
 from engine_shim.definition.model_refs import asked_by
 from engine_shim.errors import DefinitionError
 from utools.sources.http_call import ORIGIN
@@ -30,8 +29,8 @@ def warnings(workflow: Workflow, priced: Priced) -> Iterator[Problem]:
             yield Problem(f"{where}/{HOSTS}", EVERY_HOST)
         entries = node.config.get("allowed_tools") if node.tool == AGENT else None
         for place, entry in enumerate(entries if isinstance(entries, list) else ()):
-            for told in _open(entry):
-                yield Problem(f"{where}/allowed_tools/{place}", told)
+            for message in _open(entry):
+                yield Problem(f"{where}/allowed_tools/{place}", message)
         if node.config.get("cost_budget"):
             yield from _unpriced(node, where, priced)
 
@@ -45,8 +44,8 @@ def _unpriced(node: Node, where: str, priced: Priced) -> Iterator[Problem]:
     """The models of a node with a budget whose replies may not count towards it."""
     for _, model, options in asked_by(node, where):
         if not _is_priced(model, options, priced):
-            told = f"is no limit where {model} is asked and does not say what it costs: its price is not known"
-            yield Problem(f"{where}/cost_budget", f"{told}; set total_token_budget as well")
+            message = f"is no limit where {model} is asked and does not say what it costs: its price is not known"
+            yield Problem(f"{where}/cost_budget", f"{message}; set total_token_budget as well")
 
 
 def _is_priced(model: str, options: Mapping[str, Any], priced: Priced) -> bool:

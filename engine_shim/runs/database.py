@@ -55,8 +55,8 @@ class Database:
                 yield self._db
         except (sqlite3.Error, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            told = f"{self.path} cannot be used as a run store: {reason}; choose another by --store or AGENT_CORE_STORE"
-            raise JournalError(told) from error
+            hint = "choose another by --store or AGENT_CORE_STORE"
+            raise JournalError(f"{self.path} cannot be used as a run store: {reason}; {hint}") from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:

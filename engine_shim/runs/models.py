@@ -7,7 +7,7 @@ from typing import Any
 from agent_core.journal.record import Tape
 from agent_core.models.client import Known, ModelClient, Models
 from agent_core.models.providers import Providers
-from engine_shim.definition.errors import Problem, told
+from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.model import Workflow
 from engine_shim.definition.model_refs import asked
 from engine_shim.errors import DefinitionError
@@ -45,7 +45,7 @@ class HostModels:
             try:
                 models(name, options)
             except DefinitionError as error:
-                raise DefinitionError(told(error), where=where) from None
+                raise DefinitionError(message_of(error), where=where) from None
 
     def problems(self, workflow: Workflow) -> Iterator[Problem]:
         """What is wrong with the models that a workflow names, on a host that may lack their keys."""
@@ -53,7 +53,7 @@ class HostModels:
             try:
                 self._at(workflow.base).check(name, options)
             except DefinitionError as error:
-                yield Problem(where, told(error))
+                yield Problem(where, message_of(error))
 
     def priced(self, base: Path) -> Callable[[str, Mapping[str, Any]], bool]:
         """Whether the price list has a model, by its name and the options it is reached by."""

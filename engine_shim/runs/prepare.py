@@ -9,14 +9,12 @@ from agent_core.journal.record import FORMAT
 from agent_core.models.client import Known, ModelClient
 from agent_core.policy import effect_as_data
 from agent_core.run.executor import now
-from agent_core.run.node import CODE as AGENT
 from agent_core.run.node import agent_preparer, agent_tool
 from agent_core.run.prepare import Prepare, own_version
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.inputs import external_of
-from engine_shim.definition.invoke import CODE as INVOKE
 from engine_shim.definition.invoke import invoke_tool, invoked
-from engine_shim.definition.model import Definition, Workflow, load_workflow
+from engine_shim.definition.model import AGENT, INVOKE, Definition, Workflow, load_workflow
 from engine_shim.definition.validate import check
 from engine_shim.errors import DefinitionError
 from utools.errors import ToolError

@@ -71,5 +71,5 @@ def check_tools(tape: Tape, registry: ToolRegistry) -> None:
     records = [rows[0].record() for rows in tape.values()]
     needed = {code for record in records if record["kind"] == "run_started" for code in record["tools"]}
     if missing := sorted(needed - {tool.code for tool in registry.all()}):
-        told = f"this host has no tool {missing[0]!r}, which the run needs; was it started with another configuration?"
-        raise DefinitionError(told, where="host configuration")
+        message = f"this host has no tool {missing[0]!r}, which the run needs"
+        raise DefinitionError(f"{message}; was it started with another configuration?", where="host configuration")

@@ -12,7 +12,7 @@ from engine_shim.definition.model import Definition, load_workflow
 from engine_shim.definition.reachability import certain
 from engine_shim.definition.validate import validate
 from engine_shim.errors import DefinitionError
-from engine_shim.flow.schedule import Progress, schedule
+from engine_shim.flow.schedule import Schedule
 from utools import ToolRegistry, default_registry
 
 Edges = list[tuple[Any, ...]]
@@ -41,15 +41,13 @@ def echo(name: str, text: str) -> dict[str, Any]:
 
 def run(g: Graph, **takes: Any) -> list[str]:
     """The nodes as they run one by one; `takes` has the targets that a node's visits choose, in order of visits."""
-    progress, ran = Progress(g), []
-    while ready := schedule(progress):
-        name = ready[0]
-        progress.begun.add(name)
-        progress.again.pop(name, None)
+    schedule, ran = Schedule(g), []
+    while name := schedule.first():
+        schedule.begin(name)
         ran.append(name)
         chosen = takes[name].pop(0) if takes.get(name) else None
         links = [link for link in g.outgoing[name] if (link.when is None if chosen is None else link.target in chosen)]
-        progress.finish(name, links)
+        schedule.finish(name, links)
     return ran
 
 
@@ -73,15 +71,16 @@ def forward(draw: st.DrawFn) -> Graph:
 
 @given(forward(), st.data())
 def test_every_node_runs_once_after_all_it_waits_for_whichever_branch_ends_first(g: Graph, data: st.DataObject) -> None:
-    progress, finished = Progress(g), []
+    schedule, finished = Schedule(g), []
     under_way: list[str] = []
-    while ready := schedule(progress) + under_way:
-        progress.begun.update(ready)
+    while ready := schedule.ready() + under_way:
+        for name in set(ready) - set(under_way):
+            schedule.begin(name)
         name = data.draw(st.sampled_from(ready))
         under_way = [other for other in ready if other != name]
         assert {link.source for link in g.incoming[name]} <= set(finished)
         finished.append(name)
-        progress.finish(name, g.outgoing[name])
+        schedule.finish(name, g.outgoing[name])
     assert sorted(finished) == sorted(g.order)
 
 
