@@ -16,7 +16,8 @@ from engine_shim.cli import output
 from engine_shim.cli.host import engine_of
 from engine_shim.cli.live import drive, interrupted, report
 from engine_shim.cli.output import Options
-from engine_shim.definition.model import AGENT, Workflow, load_workflow
+from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.definition.model import AGENT
 
 Flow = Annotated[Path, typer.Argument(metavar="FLOW", help="A workflow definition, JSON or YAML.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from agent_core.journal.record import name_of, within
 from agent_core.run.events import Event
-from engine_shim.definition.model import AGENT, Workflow
+from engine_shim.definition.load import Workflow
+from engine_shim.definition.model import AGENT
 
 WIDTH = 110
 """How long a line may be where there is no terminal to tell."""

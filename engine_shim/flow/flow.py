@@ -12,15 +12,15 @@ from engine_shim.definition.template import Names
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.branch import NeedsJudgement, choose_edges, judgement_config, judgement_name
 from engine_shim.flow.outcome import error_of, outcome_of
-from engine_shim.flow.state import Key, OutputsBefore, State, VisitState
+from engine_shim.flow.state import Key, OutputsBefore, Plan, State, VisitState
 
 RETRIED = ("model_error", "tool_error")
 """Failures that may not happen again the next time."""
 
 
-def flow(started: Json) -> Generator[Effect, Any, Outcome]:
-    """One workflow run, from its `run_started` record to its outcome."""
-    state = State(started)
+def flow(started: Json, plan: Plan | None = None) -> Generator[Effect, Any, Outcome]:
+    """One workflow run, from its `run_started` record to its outcome. `plan` is the record's definition, if read."""
+    state = State(started, plan)
     del started  # it may be large, and thousands of runs may be under way
     first = _start_visits(state)
     if first:

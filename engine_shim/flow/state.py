@@ -12,7 +12,7 @@ from typing import Any
 from agent_core.effects import Json, ToolCall
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.judge import compiled_schema
-from engine_shim.definition.graph import Edge, graph_of
+from engine_shim.definition.graph import Edge, Graph, graph_of
 from engine_shim.definition.model import Definition, Node
 from engine_shim.flow.schedule import Schedule
 from engine_shim.flow.seen import Seen, merge
@@ -52,16 +52,30 @@ class VisitState:
         self.output, self.has_output = output, True
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A definition that was read, and its graph."""
+
+    definition: Definition
+    graph: Graph
+
+
+def read_plan(data: Json) -> Plan:
+    """The plan of a recorded definition."""
+    definition = Definition.model_validate(data)
+    return Plan(definition, graph_of(definition))
+
+
 class State:
     """How far a run has come. It keeps no more of the `run_started` record than it needs."""
 
-    def __init__(self, started: Json) -> None:
+    def __init__(self, started: Json, plan: Plan | None = None) -> None:
         self.run, self.at = started["run"], started["at"]
         self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
         self.schemas = {code: compiled_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
-        self.definition = Definition.model_validate(started["definition"])
-        self.graph = graph_of(self.definition)
+        plan = plan or read_plan(started["definition"])
+        self.definition, self.graph = plan.definition, plan.graph
         self.nodes: dict[str, Node] = {node.id: node for node in self.definition.nodes}
         self.index = {name: index for index, name in enumerate(self.nodes)}
         self.schedule = Schedule(self.graph, {name for name in self.nodes if self.is_nested(name)})

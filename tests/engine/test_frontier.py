@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from agent_core.effects import ToolReply
 from engine_shim.definition.errors import DefinitionErrors
 from engine_shim.definition.graph import Edge, Graph, Loop, graph_of
-from engine_shim.definition.model import Definition, load_workflow
+from engine_shim.definition.load import load_workflow
+from engine_shim.definition.model import Definition
 from engine_shim.flow.flow import flow
 from engine_shim.flow.schedule import Schedule
 from engine_shim.flow.seen import Seen, merge

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from utools.builtin.http_request import LIMIT, NAME, NOT_THE_CALLERS, PASSING, READS, read_body
 from utools.errors import DefinitionError, NetworkError, ToolError
 from utools.jsonvalue import as_json
+from utools.net.address import ORIGIN
 from utools.net.guard import NetworkGuard, read_url
 from utools.net.outgoing_secrets import secret_headers
 from utools.tool import ToolContext, ToolResult
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 SHOWN = 500
 """Characters of an error's body that a model reads."""
 TURNS = frozenset({".", ".."})
-ORIGIN = re.compile(r"https?://[^/?#{}\s]+(?=[/?#]|\Z)", re.IGNORECASE)
-"""A URL up to its path, without any placeholder."""
 
 HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 
