@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from utools.errors import DefinitionError
-from utools.files.protected_paths import keep
+from utools.files.protected_paths import protect
 from utools.jsonvalue import NotJson, as_json
 from utools.model_faults import KnownKeys, Position, find_model_faults
 
@@ -59,7 +59,7 @@ def read_document(path: Path, what: str) -> Document:
 
     DefinitionError, with `what` the file is and where, when it cannot be read.
     """
-    keep(path)
+    protect(path)
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

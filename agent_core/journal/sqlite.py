@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row, Tape, by_path
-from agent_core.journal.rows_to_append import End, claims, fresh
-from agent_core.journal.storage_errors import PATIENCE_S, code, why
-from utools.files.protected_paths import keep_store
+from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
+from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
+from utools.files.protected_paths import protect_store
 
 LAYOUT: Final = 1
 _CREATE: Final = """
@@ -37,7 +37,7 @@ class SqliteJournal:
 
     def __init__(self, path: str | os.PathLike[str], *, durability: Literal["process", "power"] = "process") -> None:
         self.path = Path(path)
-        keep_store(self.path)
+        protect_store(self.path)
         self._synchronous = {"process": "NORMAL", "power": "FULL"}[durability]
         self._db: sqlite3.Connection | None = None
         self._laid_out = False
@@ -57,12 +57,12 @@ class SqliteJournal:
                 _lay_out(db, self.path)
                 self._laid_out = True
             with _transaction(db):
-                new = fresh(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
+                new = rows_to_append(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
                 db.executemany(
                     "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
                     [(run, row.path, row.n, row.hash, row.data) for row in new],
                 )
-        return claims(rows, new)
+        return is_last_new(rows, new)
 
     def runs(self) -> list[str]:
         return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
@@ -98,7 +98,7 @@ class SqliteJournal:
                     self._db = _connect(self.path, self._synchronous)
                 yield self._db
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise JournalError(f"cannot {doing} journal {self.path}: {why(self.path, error)}") from error
+            raise JournalError(f"cannot {doing} journal {self.path}: {explain(self.path, error)}") from error
 
 
 def is_database(path: Path) -> bool:
@@ -114,7 +114,7 @@ def is_database(path: Path) -> bool:
     except UnicodeDecodeError:
         return True
     except sqlite3.Error as error:
-        return code(error) != sqlite3.SQLITE_NOTADB
+        return sqlite_code(error) != sqlite3.SQLITE_NOTADB
     return True
 
 
@@ -164,7 +164,7 @@ def _switch_to_wal(db: sqlite3.Connection, until: float) -> None:
             db.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            if code(error) != sqlite3.SQLITE_BUSY or monotonic() > until:
+            if sqlite_code(error) != sqlite3.SQLITE_BUSY or monotonic() > until:
                 raise
             sleep(0.005)
 

@@ -18,7 +18,7 @@ from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.defaults import host_registry
 from utools.document import read_document
-from utools.files.protected_paths import keep, keep_all
+from utools.files.protected_paths import protect, protect_glob
 from utools.registry import ToolRegistry
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServer, McpServers
@@ -127,13 +127,13 @@ def _sources(config: HostConfig, base: Path, root: Path, problems: list[Problem]
 def _keep(config: HostConfig, base: Path) -> None:
     """No tool writes what this host goes by at its next start, be it there or not."""
     for path in (DEFAULT, base / LOCK, *(base / pattern for pattern in config.manifests)):
-        keep(path)
+        protect(path)
     for pattern in config.manifests:
-        keep_all(base / pattern)
+        protect_glob(base / pattern)
     for server in config.mcp_servers.values():
         words = (base / (server.cwd or ".") / word for word in server.command or ())
         for program in filter(os.path.isfile, words):
-            keep(program)
+            protect(program)
 
 
 def _summarise(config: HostConfig, base: Path) -> Summarise | None:

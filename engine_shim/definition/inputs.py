@@ -1,10 +1,7 @@
 """What a run is started with: checked against `inputs`, with its defaults, and enough for every placeholder. Pure."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
-
-import orjson
 
 from engine_shim.definition.errors import problem_of, refuse
 from engine_shim.definition.graph import graph_of
@@ -13,6 +10,7 @@ from engine_shim.definition.reachability import certain
 from engine_shim.definition.template import look_up, placeholders
 from engine_shim.errors import DefinitionError
 from utools.jsonvalue import NotJson, as_json
+from utools.schema.compiled import compiled
 from utools.schema.config_schema import ConfigSchema
 
 
@@ -37,12 +35,7 @@ def external_of(definition: Definition, given: Mapping[str, Any]) -> dict[str, A
 
 def input_schema(definition: Definition) -> ConfigSchema | None:
     """The validator of a definition's inputs, None when it declares none. DefinitionError when it is no JSON Schema."""
-    return None if definition.inputs is None else _compiled(orjson.dumps(definition.inputs))
-
-
-@lru_cache(maxsize=256)
-def _compiled(schema: bytes) -> ConfigSchema:
-    return ConfigSchema(orjson.loads(schema), foreign=True, where="inputs")
+    return None if definition.inputs is None else compiled(definition.inputs, where="inputs")
 
 
 def _check_schema(definition: Definition, external: Mapping[str, Any], declared: list[str]) -> None:

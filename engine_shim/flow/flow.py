@@ -2,10 +2,11 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from agent_core.effects import Cancelled, Effect, Failed, Json, Outcome, Suspended, ToolCall, ToolReply, Visit, Visits
-from agent_core.loop.judge import apart_from, effect_of
+from agent_core.loop.judge import without_filled
+from agent_core.policy import ToolPolicy, effect_of
 from engine_shim.definition.graph import Edge
 from engine_shim.definition.template import Names
 from engine_shim.errors import DefinitionError
@@ -52,7 +53,7 @@ def _start(state: State) -> list[Visit]:
                 _failed(state, visited, call)
                 break  # what it leads to may change what else may start
             state.under_way.add((visited.node, visited.n))
-            state.budget.writes += call.doubtful
+            state.budget.writes += call.once_only
             visits.append(Visit(visited.node, visited.n, call, after=(*visited.after, *_judgements(state, visited))))
             if state.turn_taken:
                 break
@@ -79,13 +80,13 @@ def _call(state: State, visited: Visited) -> ToolCall | Json:
         config = names.render(node.config, where)
     except DefinitionError as error:
         return error_of(error)
-    if faults := apart_from(names.fills, state.schemas[node.tool].faults(config)):
+    if faults := without_filled(names.fills, state.schemas[node.tool].faults(config)):
         message = " ".join(fault.message for fault in faults)
         return {"kind": "definition", "message": message, "where": where}
     left = state.left(visited)
     if left is not None and left <= 0:
         return _error("timeout", "no time was left to run it", visited)
-    effect = effect_of(tool, config) or "write"
+    effect = effect_of(cast(ToolPolicy, tool), config) or "write"
     call = ToolCall(node.id, node.tool, config, config, effect, None, tool["idempotent"], fills=names.fills)
     return state.bound(call, left)
 
@@ -124,7 +125,7 @@ def _took(state: State, visited: Visited, visit: Visit, reply: ToolReply | Faile
     visited.seconds += reply.seconds + visit.delay
     state.at = max(state.at, reply.at)
     if isinstance(reply, ToolReply):
-        state.budget.did(reply)
+        state.budget.add_result(reply)
 
 
 def _plain_error(state: State, visited: Visited, visit: Visit, reply: ToolReply | Failed) -> Json:
@@ -240,7 +241,7 @@ def _next_attempt(state: State, visited: Visited, visit: Visit, error: Json, spe
     Only what may be better the next time is tried again, and never what must not happen twice.
     """
     retry = state.nodes[visited.node].retry
-    written = visit.call.doubtful if spent is None else spent["writes"]
+    written = visit.call.once_only if spent is None else spent["writes"]
     if not retry or visit.attempt + 1 >= retry.max_attempts or error["kind"] not in RETRIED or written:
         return None
     delay = retry.delay * retry.backoff**visit.attempt

@@ -6,20 +6,21 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from agent_core.audit.fork import forked
+from agent_core.audit.fork import fork_rows
 from agent_core.audit.replay import AGENT_LOOPS
-from agent_core.audit.signature import keys_of_host
 from agent_core.errors import DecisionError
-from agent_core.journal.chain import complete
+from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Control, Decisions
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import chained, genesis
+from agent_core.journal.record import chain_row, genesis
 from agent_core.models.client import ModelClient
-from agent_core.run.driver import StopSignal, decide, drive, note, withdraw
-from agent_core.run.events import Event, Events
-from agent_core.run.executor import Executor, now
-from agent_core.run.run_id import checked_run_id, new_run_id
-from agent_core.run.secrets import Secrets
+from agent_core.run.clock import now
+from agent_core.run.control import StopSignal, append_control, append_decisions, cancel_pending
+from agent_core.run.driver import drive
+from agent_core.run.events import Event, EventSource
+from agent_core.run.executor import Executor
+from agent_core.run.run_id import check_run_id, new_run_id
+from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
 from engine_shim.definition.inputs import external_of
 from engine_shim.definition.model import Workflow, load_workflow
@@ -29,13 +30,13 @@ from engine_shim.flow.flow import flow
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.leases import Wish
-from engine_shim.runs.limiter import RunLimiter
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer, with_runs
 from engine_shim.runs.result import RunResult
 from engine_shim.runs.run_index import ENDED, RunIndex, check_tools
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
 from utools.defaults import default_registry
+from utools.limiter import Limiter
 from utools.registry import ToolRegistry
 
 LOOPS = {**AGENT_LOOPS, "flow": flow}
@@ -70,7 +71,7 @@ class Engine:
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
         )
         self._held = RunIndex(self.store)
-        self._places, self._steering = RunLimiter(max_running), LeaseKeeper(self.store.claims)
+        self._places, self._steering = Limiter(max_running), LeaseKeeper(self.store.claims)
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────
 
@@ -90,20 +91,20 @@ class Engine:
         check(workflow, self.registry)
         self._models.check(workflow)
         given = external_of(workflow.definition, external or {})
-        run = new_run_id() if run_id is None else checked_run_id(run_id)
+        run = new_run_id() if run_id is None else check_run_id(run_id)
         spec = Spec(ROOT, {"definition": workflow.as_json(), "external": given})
         body = self._preparer(workflow.base).root(run, ROOT, spec.config, {})
-        with self._steering.driving(run) as reins:
+        with self._steering.driving(run) as stop:
             begun = self._held.begun(run, body)
             if not begun or self.store.entry(run) is None:
                 definition, base = workflow.definition, str(workflow.base.resolve())
                 self.store.save(RunEntry(run, definition.id, definition.version, "pending", body["at"], base))
             if begun:
-                self._take_up(run, reins, "caller")
+                self._take_up(run, stop, "caller")
             else:
-                started = chained(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
+                started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
                 self.store.journal.append(run, [started])
-            return await self._drive(run, spec, workflow.base, reins, on_event)
+            return await self._drive(run, spec, workflow.base, stop, on_event)
 
     async def resume(
         self,
@@ -120,13 +121,13 @@ class Engine:
         lacks a tool that it needs, and DecisionError for a decision that fits nothing that waits; with nothing written.
         """
         tape, _ = self._held.run(run_id)
-        if not complete(tape, ROOT):
+        if not is_finished(tape, ROOT):
             check_tools(tape, self.registry)
-        with self._steering.driving(run_id) as reins:
+        with self._steering.driving(run_id) as stop:
             if decisions:
-                decide(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
-            self._take_up(run_id, reins, by)
-            return await self._go_on(run_id, reins, on_event)
+                append_decisions(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
+            self._take_up(run_id, stop, by)
+            return await self._go_on(run_id, stop, on_event)
 
     async def fork(
         self,
@@ -146,15 +147,15 @@ class Engine:
         check_tools(tape, self.registry)
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
-        new = new_run_id() if new_id is None else checked_run_id(new_id)
+        new = new_run_id() if new_id is None else check_run_id(new_id)
         if self.store.journal.load(new):
             raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
-        rows = forked(run_id, tape, at, new, loops=LOOPS)
-        with self._steering.driving(new) as reins:
+        rows = fork_rows(run_id, tape, at, new, loops=LOOPS)
+        with self._steering.driving(new) as stop:
             definition = load_workflow(tape[ROOT][0].record()["definition"]).definition
             self.store.save(RunEntry(new, definition.id, definition.version, "pending", now(), str(base)))
             self.store.journal.append(new, rows)
-            return await self._go_on(new, reins, on_event)
+            return await self._go_on(new, stop, on_event)
 
     def run_sync(self, workflow: Workflow, **options: Any) -> RunResult:
         """`run` for a caller without an event loop."""
@@ -194,9 +195,9 @@ class Engine:
         """
         self._note(run_id, "cancel", by)
         while not await self._heeded(run_id, "cancel"):
-            with suppress(RunBusy), self._steering.driving(run_id) as reins:
-                reins.pull("cancel")
-                await self._go_on(run_id, reins, None)
+            with suppress(RunBusy), self._steering.driving(run_id) as stop:
+                stop.request("cancel")
+                await self._go_on(run_id, stop, None)
                 break
             await asyncio.sleep(GLANCE_S)
         return self._held.status(run_id)
@@ -214,69 +215,69 @@ class Engine:
             await asyncio.sleep(GLANCE_S)
         return True
 
-    def _take_up(self, run: str, reins: StopSignal, by: str) -> None:
+    def _take_up(self, run: str, stop: StopSignal, by: str) -> None:
         """Let a run that was paused go on; one that was cancelled, by a driver that never heard of it, still ends."""
         if self._held.ended(run):
             return
         if self._held.last_word(run) == "cancel":
-            reins.pull("cancel")
+            stop.request("cancel")
         elif self._held.status(run) == "paused":
             self._note(run, "resume", by)
 
     def _note(self, run: str, word: Control, by: str) -> None:
         if status := self._held.ended(run):
             raise DecisionError(f"run {run!r} has ended as {status}")
-        note(self.store.journal, run, word, by=by, keys=keys_of_host())
+        append_control(self.store.journal, run, word, by=by, keys=signing_keys())
 
     # ── driving ───────────────────────────────────────────────────────────────────────────────────
 
-    async def _go_on(self, run: str, reins: StopSignal, on_event: Callable[[Event], None] | None) -> RunResult:
+    async def _go_on(self, run: str, stop: StopSignal, on_event: Callable[[Event], None] | None) -> RunResult:
         tape, base = self._held.run(run)
         started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
-        return await self._drive(run, spec, base, reins, on_event)
+        return await self._drive(run, spec, base, stop, on_event)
 
     async def _drive(
-        self, run: str, spec: Spec, base: Path, reins: StopSignal, on_event: Callable[[Event], None] | None
+        self, run: str, spec: Spec, base: Path, stop: StopSignal, on_event: Callable[[Event], None] | None
     ) -> RunResult:
         try:
-            async with nullcontext() if reins.pulled == "cancel" else self._places.taken():
+            async with nullcontext() if stop.requested == "cancel" else self._places.slot():
                 if self._held.status(run) not in ENDED:
                     self._held.index(run, "running")
-                result = await self._stoppable(run, spec, base, reins, on_event)
+                result = await self._stoppable(run, spec, base, stop, on_event)
         except asyncio.CancelledError:
-            reins.pull("cancel")
-            self._held.index(run, (await self._stoppable(run, spec, base, reins, on_event)).status)
+            stop.request("cancel")
+            self._held.index(run, (await self._stoppable(run, spec, base, stop, on_event)).status)
             raise
         self._held.index(run, result.status)
         return result
 
     async def _stoppable(
-        self, run: str, spec: Spec, base: Path, reins: StopSignal, on_event: Callable[[Event], None] | None
+        self, run: str, spec: Spec, base: Path, stop: StopSignal, on_event: Callable[[Event], None] | None
     ) -> RunResult:
         """Drive the run. One that is cancelled ends, whatever waited, was held back by a pause, or is in doubt."""
-        result = await self._driven(run, spec, base, reins, on_event)
-        while reins.pulled == "cancel" and result.status not in ENDED:
-            withdraw(self.store.journal, run)
-            result = await self._driven(run, spec, base, reins, on_event)
+        result = await self._driven(run, spec, base, stop, on_event)
+        while stop.requested == "cancel" and result.status not in ENDED:
+            cancel_pending(self.store.journal, run)
+            result = await self._driven(run, spec, base, stop, on_event)
         return result
 
     async def _driven(
-        self, run: str, spec: Spec, base: Path, reins: StopSignal, on_event: Callable[[Event], None] | None
+        self, run: str, spec: Spec, base: Path, stop: StopSignal, on_event: Callable[[Event], None] | None
     ) -> RunResult:
-        listener = Events(on_event) if on_event else None
+        listener = EventSource(on_event) if on_event else None
         prepare, models = self._preparer(base).by_tool(), self._models.at(base)
-        door = Executor(run, self.registry, models, prepare, self._secrets, self._secrets.redactor(), listener)
+        executor = Executor(run, self.registry, models, prepare, self._secrets, self._secrets.redactor(), listener)
         ended = await drive(
             run,
             ROOT,
             spec,
             journal=self.store.journal,
-            door=door,
+            executor=executor,
             loops=LOOPS,
             listener=listener,
-            keys=keys_of_host(),
-            reins=reins,
+            keys=signing_keys(),
+            stop=stop,
         )
         assert isinstance(ended.outcome, FlowOutcome)
         return RunResult(**ended.outcome.output, journal={k: ended.journal[k] for k in ("head", "count")})

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from agent_core.errors import JournalError
-from agent_core.run.driver import StopSignal
+from agent_core.run.control import StopSignal
 from engine_shim.errors import RunBusy
 from engine_shim.runs.driver import new_driver
 from engine_shim.runs.leases import Leases, Wish
@@ -20,7 +20,7 @@ INTERVAL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class _Driven:
-    reins: StopSignal
+    stop: StopSignal
     loop: asyncio.AbstractEventLoop
 
 
@@ -53,7 +53,7 @@ class LeaseKeeper:
                 self._watch = threading.Thread(target=self._look_after, name="steering", daemon=True)
                 self._watch.start()
         try:
-            yield driven.reins
+            yield driven.stop
         finally:
             with self._lock:
                 del self._driven[run]
@@ -86,6 +86,6 @@ class LeaseKeeper:
 
 def _tell(driven: _Driven, notice: Wish) -> None:
     try:
-        driven.loop.call_soon_threadsafe(driven.reins.pull, notice)
+        driven.loop.call_soon_threadsafe(driven.stop.request, notice)
     except RuntimeError:  # the loop was closed meanwhile, and the run with it
         log.debug("a run's event loop is closed")

@@ -1,18 +1,19 @@
 """What runs start from on this host: the `run_started` bodies of workflows, those they invoke, and their agents."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_core.effects import Json
+from agent_core.effects import Inherited, Json
 from agent_core.journal.record import FORMAT
-from agent_core.models.client import Known, ModelClient
-from agent_core.policy import effect_as_data
-from agent_core.run.executor import now
+from agent_core.models.client import ModelClient, ModelInfoOf
+from agent_core.run.clock import now
 from agent_core.run.node import CODE as AGENT
 from agent_core.run.node import agent_preparer, agent_tool
-from agent_core.run.prepare import Prepare, own_version
+from agent_core.run.prepare import Prepare, installed_version
 from agent_core.run.secrets import Secrets
+from agent_core.run.tool_policies import effect_as_data
 from engine_shim.definition.inputs import external_of
 from engine_shim.definition.invoke import CODE as INVOKE
 from engine_shim.definition.invoke import invoke_tool, invoked
@@ -30,7 +31,7 @@ SINGLE_CALL_TIMEOUT = 30.0
 class Preparer:
     """Prepares the runs of one host. `base` is the directory that a workflow's relative paths start from."""
 
-    def __init__(self, registry: ToolRegistry, secrets: Secrets, base: Path, info: Known | None = None) -> None:
+    def __init__(self, registry: ToolRegistry, secrets: Secrets, base: Path, info: ModelInfoOf | None = None) -> None:
         self._registry, self._secrets, self._base, self._info = registry, secrets, base, info
         self._redactor = secrets.redactor()
 
@@ -38,18 +39,18 @@ class Preparer:
         """How each kind of run is started, by the code of its tool."""
         return {ROOT: self.root, AGENT: self._agent, INVOKE: self._invoked}
 
-    def root(self, run: str, path: str, config: Any, inherited: Json) -> Json:
+    def root(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
         """The `run_started` body of the run of {definition, external}."""
         return self._flow(run, load_workflow(config["definition"]), config["external"], inherited)
 
-    def _invoked(self, run: str, path: str, config: Any, inherited: Json) -> Json:
+    def _invoked(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
         workflow = invoked(config, self._base / inherited.get("base", ""))
         check(workflow, self._registry)
         external = external_of(workflow.definition, config.get("inputs", {}))
         below = os.path.relpath(workflow.base, self._base)
         return self._flow(run, workflow, external, {**inherited, **({"base": below} if below != "." else {})})
 
-    def _agent(self, run: str, path: str, config: Any, inherited: Json) -> Json:
+    def _agent(self, run: str, path: str, config: Any, inherited: Inherited) -> Mapping[str, Any]:
         """An agent's run; the script of a model, too, is relative to the definition that names it."""
         below = inherited.get("base", "")
         kind, colon, file = str(config.get("model")).partition(":")
@@ -58,7 +59,7 @@ class Preparer:
         prepare = agent_preparer(self._registry, self._redactor, self._base / below, self._info)
         return prepare(run, path, config, inherited)
 
-    def _flow(self, run: str, workflow: Workflow, external: Json, inherited: Json) -> Json:
+    def _flow(self, run: str, workflow: Workflow, external: Json, inherited: Inherited) -> Json:
         definition = workflow.definition
         handed = {name: inherited[name] for name in ("trusted", "base") if name in inherited}
         return {
@@ -73,7 +74,7 @@ class Preparer:
             **({"handed": handed} if handed else {}),
             "tools": {node.tool: self._tool(node.tool) for node in definition.nodes},
             "redaction": self._redactor.rules,
-            "versions": {"agent_core": own_version()},
+            "versions": {"agent_core": installed_version()},
         }
 
     def _env(self, definition: Definition) -> Json:
@@ -99,7 +100,7 @@ class Preparer:
         return {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
 
 
-def _limits(definition: Definition, inherited: Json) -> Json:
+def _limits(definition: Definition, inherited: Inherited) -> Json:
     """What a workflow run may take in all, bound by what its parent has left."""
     bounds = [seconds for seconds in (definition.timeout or None, inherited.get("seconds")) if seconds is not None]
     limits: Json = {name: inherited[name] for name in ("tool_calls", "tokens", "cost") if name in inherited}

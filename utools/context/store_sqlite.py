@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from utools.context.turns import Turn
-from utools.files.protected_paths import keep_store
+from utools.files.protected_paths import protect_store
 from utools.threads import DaemonThreads
 
 PATH_VARIABLE = "AGENT_CORE_CONTEXT_DB"
@@ -36,7 +36,7 @@ class SqliteContextStore:
         self._clock = clock
         self._threads = DaemonThreads(THREADS)
         with suppress(RuntimeError):  # without a home directory it has to be told at its first use
-            keep_store(self._path or default_path())
+            protect_store(self._path or default_path())
 
     async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
         return await self._threads.run(self._append, session, turn_id, json.dumps(turn), ttl)
@@ -86,7 +86,7 @@ class SqliteContextStore:
 
     def _connected(self) -> sqlite3.Connection:
         path = self._path or default_path()
-        keep_store(path)
+        protect_store(path)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
         try:

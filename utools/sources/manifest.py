@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from utools.builtin.http_request import READS
 from utools.document import Document, read_document
 from utools.errors import DefinitionError
-from utools.files.protected_paths import keep
+from utools.files.protected_paths import protect
 from utools.function_tool import from_function
 from utools.model_faults import Position
 from utools.schema.config_schema import ConfigSchema
@@ -127,7 +127,7 @@ def _make_tool(entry: _Entry, root: Path) -> Tool:
     schema = _check_schema(entry) if manifest.schema_ is not None else function.config_schema if function else {}
     programs = list(find_programs(manifest, entry.base, root))
     for program in programs:
-        keep(program)
+        protect(program)
     options: dict[str, Any] = {
         "code": manifest.code,
         "description": _describe(entry, function),
@@ -209,7 +209,7 @@ def _describe(entry: _Entry, function: Tool | None) -> str:
     if manifest.docs is None and not file.is_file():
         wanted = f"say what the tool does: by description, by a docstring, or in a file {file.name} beside this one"
         raise entry.error(wanted, "description")
-    keep(file)
+    protect(file)
     try:
         paragraphs = file.read_text("utf-8").split("\n\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from utools.errors import DefinitionError
+from utools.schema.pointer import unescape
 from utools.schema.shape import APPLICATORS
 
 Schema = dict[str, Any]
@@ -18,7 +19,7 @@ def resolve(document: Any, reference: str, where: str) -> Any:
         raise DefinitionError(outside, where=where, value=reference)
     found = document
     for part in reference[2:].split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
+        key = unescape(part)
         try:
             found = found[int(key)] if isinstance(found, list) else found[key]
         except (KeyError, IndexError, TypeError, ValueError):
