@@ -53,12 +53,12 @@ class ToolBinding(TypedDict):
     rate_limit: NotRequired[str]
 
 
-def arguments_of(policy: ToolPolicy | None, args: Json) -> Json:
+def arguments_of(policy: Mapping[str, Any] | None, args: Json) -> Json:
     """What a tool gets: the author's preset and what the model sent. Judge refuses a model that sends preset keys."""
     return dict(args) if policy is None else {**policy["preset"], **args}
 
 
-def effect_of(policy: ToolPolicy | None, args: Json) -> str | None:
+def effect_of(policy: Mapping[str, Any] | None, args: Json) -> str | None:
     """What a call would do, as far as the policy can tell; None when only the tool itself knows."""
     if policy is None:
         return "write"

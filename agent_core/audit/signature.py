@@ -1,6 +1,6 @@
 """Signatures: a run's head, count and id under a key, so that even a full rewrite of its journal is found. Pure.
 
-A signature is a `sealed` record in the strand `seal`, next to the run's strands, written each time a run ends or waits.
+A signature is a `sign` record in the strand `seal`, next to the run's strands, written each time a run ends or waits.
 """
 
 import hmac

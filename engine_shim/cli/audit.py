@@ -23,7 +23,7 @@ from engine_shim.cli.replays import replay_all
 from engine_shim.cli.run import AsJson, Store
 from engine_shim.cli.timespec import moment
 from engine_shim.errors import RunNotFound
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
 from utools.document import read_document
 
@@ -37,7 +37,7 @@ def runs(store: Store = None, as_json: AsJson = False) -> int:
     """List the runs of the store, newest first."""
     held = SqliteRunStore(store or default_store())
     entries = held.entries()
-    driven = {entry.run: held.claims.driver(entry.run) for entry in entries if entry.status in UNDER_WAY}
+    driven = {entry.run: held.leases.holder(entry.run) for entry in entries if entry.status in UNDER_WAY}
     if as_json:
         output.document([{**as_data(entry), "driver": driven.get(entry.run)} for entry in entries])
         return output.OK

@@ -16,7 +16,7 @@ from agent_core.journal.record import Tape
 from agent_core.journal.store import Journal
 from engine_shim.cli import output
 from engine_shim.cli.timespec import recorded
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import SqliteRunStore
 
 _FINE: Final = {"identical", "unfinished"}

@@ -11,13 +11,13 @@ import typer
 from agent_core.decisions import DECISIONS, Decision, Edit, decode_decision
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, waiting_calls
-from agent_core.run.node import CODE as AGENT
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.host import engine_of
 from engine_shim.cli.live import drive, interrupted, report
 from engine_shim.cli.output import Options
-from engine_shim.definition.model import Workflow, load_workflow
+from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.definition.model import AGENT
 
 Flow = Annotated[Path, typer.Argument(metavar="FLOW", help="A workflow definition, JSON or YAML.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from agent_core.journal.path import is_within, name_of
 from agent_core.run.events import Event
-from agent_core.run.node import CODE as AGENT
-from engine_shim.definition.model import Workflow
+from engine_shim.definition.load import Workflow
+from engine_shim.definition.model import AGENT
 
 WIDTH = 110
 """How long a line may be where there is no terminal to tell."""

@@ -607,8 +607,8 @@ def test_a_file_that_another_process_keeps_locked_is_told_and_nothing_is_written
 def test_a_newer_layout_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA user_version = {LAYOUT + 1}")
-    with closing(SqliteJournal(path)) as journal, pytest.raises(JournalError, match=f"has layout {LAYOUT + 1}"):
+        db.execute(f"PRAGMA user_version = {LAYOUT.version + 1}")
+    with closing(SqliteJournal(path)) as journal, pytest.raises(JournalError, match=f"has layout {LAYOUT.version + 1}"):
         journal.load("r1")
 
 

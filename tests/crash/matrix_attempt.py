@@ -19,7 +19,7 @@ from agent_core.decisions import Decision, Retry, Skip
 from agent_core.effects import Json
 from agent_core.journal.record import Tape
 from engine_shim import Engine, RunNotFound, Workflow, load_workflow
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.store import RunStore
 from utools.schema.compiled import compiled
@@ -100,7 +100,7 @@ def report(engine: Engine) -> Json:
         "verified": verify(journal, run_id=RUN).ok,
         "replayed": replay(journal, run_id=RUN, loops=LOOPS).identical,
         "status": entry and entry.status,
-        "driver": engine.store.claims.driver(RUN),
+        "driver": engine.store.leases.holder(RUN),
     }
 
 

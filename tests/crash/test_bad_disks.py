@@ -94,10 +94,11 @@ async def test_a_database_of_a_newer_layout_is_left_as_it_is(tmp_path: Path) -> 
     with closing(SqliteJournal(path)) as journal:
         await run(journal, ScriptedModel(['{"type":"final","answer":"done"}']))
     with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA user_version = {LAYOUT + 1}")
+        db.execute(f"PRAGMA user_version = {LAYOUT.version + 1}")
     content = path.read_bytes()
     with closing(SqliteJournal(path)) as journal:
-        with pytest.raises(JournalError, match=f"has layout {LAYOUT + 1}, this agent_core knows {LAYOUT}: use a newer"):
+        newer = f"has layout {LAYOUT.version + 1}, this agent_core knows {LAYOUT.version}: use a newer"
+        with pytest.raises(JournalError, match=newer):
             await run(journal, ScriptedModel(never))
         with pytest.raises(JournalError, match="use a newer version"):
             journal.delete("r")

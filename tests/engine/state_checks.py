@@ -12,7 +12,7 @@ from agent_core.journal.chain import check_chains
 from agent_core.journal.control import waiting_calls
 from agent_core.journal.record import Tape
 from engine_shim import RunResult
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import RunStore
 
 ENDED = ("completed", "failed", "cancelled")

@@ -19,7 +19,7 @@ from agent_core.journal.sqlite import LAYOUT
 from agent_core.models import ScriptedModel
 from engine_shim import SqliteRunStore
 from engine_shim.cli.retention import STATUSES, expired
-from engine_shim.runs.driver import new_driver
+from engine_shim.runs.leases import new_driver
 from engine_shim.runs.store import RunEntry
 from utools import ToolRegistry
 
@@ -347,7 +347,7 @@ def test_a_run_that_somebody_drives_is_kept(cli: Cli, store_of_runs: dict[str, s
     run = store_of_runs["running"]
     runs = SqliteRunStore(store)
     with closing(runs):
-        assert runs.claims.claim(run, new_driver()) is None
+        assert runs.leases.acquire(run, new_driver()) is None
         ran = cli("retention", "--older-than", "30d", "--status", "running")
         assert ran.out.splitlines()[0].startswith(f"{run}  running")
         assert ran.out.splitlines()[1] == "deleted 0 runs"
@@ -432,8 +432,8 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(cli: Cli, asked: A
 def test_a_store_of_a_newer_layout_says_to_use_a_newer_version(cli: Cli, asked: Any, store: Path) -> None:
     run = asked(final())
     with closing(sqlite3.connect(store)) as db:
-        db.execute(f"PRAGMA user_version = {LAYOUT + 1}")
-    told = f"has layout {LAYOUT + 1}, this agent_core knows {LAYOUT}: use a newer version"
+        db.execute(f"PRAGMA user_version = {LAYOUT.version + 1}")
+    told = f"has layout {LAYOUT.version + 1}, this agent_core knows {LAYOUT.version}: use a newer version"
     refused(cli, run, 1, told, *READ, ["replay", "--all"], *DRIVE)
 
 

@@ -246,7 +246,7 @@ class Lives(Office, RuleBasedStateMachine):
         line.die()
         if seen:
             for run in line.driving:
-                self.store.claims.release(run, line.host.steering.driver)
+                self.store.leases.release(run, line.host.steering.driver)
                 if run in self.world.claimed and self.world.claimed[run].holder is line.host:
                     del self.world.claimed[run]
         self.settle()

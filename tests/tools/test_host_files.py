@@ -50,7 +50,7 @@ def test_what_is_not_there_yet_is_kept_and_all_below_a_directory_and_what_fits_a
 
 async def test_journals_and_conversations_are_neither_written_nor_read(tmp_path: Path) -> None:
     SqliteJournal(tmp_path / "runs.db")
-    await SqliteContextStore(tmp_path / "talks.db").turns("s")
+    await SqliteContextStore(tmp_path / "talks.db").append("s", "t", [])
     SqliteContextStore(tmp_path / "unused" / "talks.db")
     _refused(tmp_path, "unused/talks.db", "is a store of this host")
     (tmp_path / "orders.db").write_bytes(b"of a user")
