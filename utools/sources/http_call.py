@@ -12,7 +12,7 @@ from utools.jsonvalue import as_json
 from utools.net.address import ORIGIN
 from utools.net.guard import NetworkGuard, read_url
 from utools.net.outgoing_secrets import secret_headers
-from utools.sources.request import ORIGIN, Request
+from utools.sources.request import Request
 from utools.tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
