@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from utools.builtin.http_request import LIMIT, NAME, NOT_THE_CALLERS, PASSING, READS, read_body
+from utools.builtin.http_request import FRAMING_HEADERS, LIMIT, NAME, READS, TRANSIENT, read_body
 from utools.errors import DefinitionError, NetworkError, ToolError
 from utools.jsonvalue import as_json
 from utools.net.guard import NetworkGuard, read_url
@@ -79,7 +79,7 @@ class Request:
 
 def check_header(name: str) -> str:
     """The name, if a tool may set that header; ValueError otherwise."""
-    if name.lower() in NOT_THE_CALLERS or name.lower().startswith("proxy-"):
+    if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
         raise ValueError(f"the header {name} is not yours to set")
     return name
 
@@ -145,7 +145,7 @@ def result_of(answer: "Fetched", *, reads: bool) -> ToolResult:
     """The body, JSON parsed; a status of 400 and more is a failure, and one that may pass where nothing was changed."""
     body = read_body(answer.headers, answer.body)
     if answer.status >= 400:
-        passing = reads and (answer.status in PASSING or answer.status >= 500)
+        passing = reads and (answer.status in TRANSIENT or answer.status >= 500)
         told = f"the server answered {answer.status}: {_shown(body)}".rstrip(": ")
         return ToolResult(False, error=told, metadata={"transient": True} if passing else {})
     if answer.truncated:

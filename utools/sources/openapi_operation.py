@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from utools.builtin.http_request import NOT_THE_CALLERS
+from utools.builtin.http_request import FRAMING_HEADERS
 from utools.errors import DefinitionError, ToolError
 from utools.sources.http_call import Request, check_path, header_value, in_path, in_query, joined
 from utools.sources.openapi_schema import Standalone, followed
@@ -115,7 +115,7 @@ def _parameters(document: Json, item: Json, described: Json, where: str) -> Iter
     for (name, place), told in found.items():
         if place == "header" and name.lower() in IGNORED:
             continue
-        if place == "header" and name.lower() in NOT_THE_CALLERS:
+        if place == "header" and name.lower() in FRAMING_HEADERS:
             raise DefinitionError(f"the header {name} cannot be an argument", where=where)
         yield told
 
