@@ -13,7 +13,7 @@ import orjson
 from agent_core.effects import FinishReason, Json
 from agent_core.loop.provenance import untrusted
 from agent_core.protocol.clip import clip
-from utools.schema.compiled import compiled, compiled_narrowing
+from utools.schema.compiled import compile_narrowing, compile_schema
 from utools.schema.faults import Fault
 from utools.schema.pointer import pointer_of
 
@@ -51,14 +51,14 @@ def judge(
     if authored := [key for key in args if key in policy["hidden"]]:
         fault = Fault(f"/{authored[0]}", "to be left out", _shown(args[authored[0]]), "is set by the workflow's author")
         return _refused("invalid_action", tool, [fault])
-    faults = compiled(policy["schema"]).faults({**policy["preset"], **args})
+    faults = compile_schema(policy["schema"]).faults({**policy["preset"], **args})
     if faults := apart_from(policy.get("fills", ()), faults):
         return _refused("invalid_action", tool, faults)
     if policy["max_calls"] and made >= policy["max_calls"]:
         return Verdict(
             "refuse", "policy_denied", f"The tool {tool} may be called {policy['max_calls']} times, no more."
         )
-    if policy["args"] is not None and (faults := compiled_narrowing(policy["args"]).faults(args)):
+    if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(args)):
         return _refused("policy_denied", tool, faults)
     asks = policy["approval"] == "always" or (policy["approval"] == "on_write" and effect == "write")
     if not edited and (place := _untrusted(args, policy, trusted)) is not None:

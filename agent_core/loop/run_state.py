@@ -31,7 +31,7 @@ from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
 from agent_core.protocol.parse import Action, Final, ProtocolError
 from agent_core.protocol.tools_dialect import ToolsDialect, names_of
-from utools.schema.compiled import compiled
+from utools.schema.compiled import compile_schema
 
 FALLS_BACK = ("model_error", "timeout")
 """Failures of a model after which the next one is asked."""
@@ -149,7 +149,7 @@ class RunState:
         if self.prose.is_quoted(self.repair, parsed.answer):
             told = "The answer only repeats the error message. Answer the user's question itself."
             return ProtocolError("wrong_type", told)
-        if schema is not None and (faults := compiled(schema).faults(parsed.answer)):
+        if schema is not None and (faults := compile_schema(schema).faults(parsed.answer)):
             told = f"The answer does not have the form that was asked for: {listed(faults, '/answer')}."
             return ProtocolError("wrong_type", told)
         return parsed

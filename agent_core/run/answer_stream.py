@@ -29,7 +29,7 @@ class AnswerStream:
             return ""
         self._read = len(self._reply)
         answer = self._answer(self._reply) or ""
-        clean, held_back = self._redactor.json_text(answer), self._redactor.unsettled(answer)
+        clean, held_back = self._redactor.json_text(answer), self._redactor.unsettled_length(answer)
         return self._shown(clean[: max(0, len(clean) - held_back)])
 
     def rest(self, reply: str) -> str | None:

@@ -10,7 +10,7 @@ from engine_shim.definition.reachability import certain
 from engine_shim.definition.template import look_up, placeholders
 from engine_shim.errors import DefinitionError
 from utools.jsonvalue import NotJson, as_json
-from utools.schema.compiled import compiled
+from utools.schema.compiled import compile_schema
 from utools.schema.config_schema import ConfigSchema
 
 
@@ -35,7 +35,7 @@ def external_of(definition: Definition, given: Mapping[str, Any]) -> dict[str, A
 
 def input_schema(definition: Definition) -> ConfigSchema | None:
     """The validator of a definition's inputs, None when it declares none. DefinitionError when it is no JSON Schema."""
-    return None if definition.inputs is None else compiled(definition.inputs, where="inputs")
+    return None if definition.inputs is None else compile_schema(definition.inputs, where="inputs")
 
 
 def _check_schema(definition: Definition, external: Mapping[str, Any], declared: list[str]) -> None:

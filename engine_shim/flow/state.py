@@ -13,7 +13,7 @@ from agent_core.loop.budget import Budget, Limits
 from engine_shim.definition.graph import Edge, graph_of
 from engine_shim.definition.model import Definition, Node
 from engine_shim.flow.schedule import Progress
-from utools.schema.compiled import compiled
+from utools.schema.compiled import compile_schema
 
 Key = tuple[str, int]
 """A visit: its node, and the how-manieth of that node it is."""
@@ -50,7 +50,7 @@ class State:
     def __init__(self, started: Json) -> None:
         self.run, self.at = started["run"], started["at"]
         self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
-        self.schemas = {code: compiled(tool["schema"]) for code, tool in started["tools"].items()}
+        self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
         self.definition = Definition.model_validate(started["definition"])
         self.nodes: dict[str, Node] = {node.id: node for node in self.definition.nodes}

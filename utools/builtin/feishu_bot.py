@@ -110,7 +110,7 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
     body = message_body(args)
     url = checked_secret(context.secret, args["webhook_env"], "used as the URL of a webhook")
     for pause in (*PAUSES, None):
-        reply = await _post(url, _signed(body, args, context), args)
+        reply = await _post(url, _sign(body, args, context), args)
         code = reply.get("code", reply.get("StatusCode"))
         if code == 0:
             return ToolResult(output={"sent": True})
@@ -121,7 +121,7 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
     return ToolResult(False, error=f"Feishu refused the message: {reason} (code {code})")
 
 
-def _signed(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:
+def _sign(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:
     if "secret_env" in args:
         now, secret = int(time.time()), checked_secret(context.secret, args["secret_env"], "used to sign a message")
         body = {"timestamp": str(now), "sign": signature(secret, now), **body}

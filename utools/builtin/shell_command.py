@@ -36,7 +36,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
         argv, allowed = args["argv"], args.get("allow", [])
         fitting = [words for words in map(shlex.split, allowed) if fits(argv, words)]
         if not fitting:
-            raise ToolError(f"the command {shlex.join(argv)!r} is not allowed; {_offered(allowed)}")
+            raise ToolError(f"the command {shlex.join(argv)!r} is not allowed; {_describe_allowed(allowed)}")
         sandbox = Sandbox(root)
         top, cwd = sandbox.directory("."), sandbox.directory(args.get("cwd", "."))
         refusals = await asyncio.to_thread(lambda: [path_refusal(argv, words, cwd, top) for words in fitting])
@@ -75,7 +75,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
     )
 
 
-def _offered(allowed: Sequence[str]) -> str:
+def _describe_allowed(allowed: Sequence[str]) -> str:
     if not allowed:
         return "the workflow's author allows none, by `allow`"
     names = [sign for sign in ("*", REST) if any(sign in command for command in allowed)]
