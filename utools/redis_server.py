@@ -1,6 +1,5 @@
 """RedisServer: one command at a time, with clear errors for what the server refuses and for one that is away."""
 
-import asyncio
 import os
 import re
 from collections.abc import AsyncGenerator
@@ -12,6 +11,8 @@ from utools.error_text import reason_of
 from utools.errors import DefinitionError, ToolError
 
 if TYPE_CHECKING:
+    import asyncio  # a caller has it already; the registry of a host is built without it
+
     from redis.asyncio.connection import AbstractConnection, ConnectionPool
 
 VARIABLE = "REDIS_URL"
@@ -49,12 +50,14 @@ class RedisServer:
         ToolError if the server refuses it (WrongType is one) or cannot be reached; it is transient if nothing was
         sent. ConnectionResetError or TimeoutError if no reply came: the server may have done it.
         """
+        from asyncio import sleep
+
         local = await self._of_this_loop()
         async with local.slots:
             connection = local.idle.pop() if local.idle else self._new_connection(local.pool)
             try:
                 for _ in range(TURNS if connection.is_connected else 0):
-                    await asyncio.sleep(0)
+                    await sleep(0)
                 await self._connect(local.pool, connection)
                 return await self._answer(connection, command)
             finally:
@@ -66,16 +69,20 @@ class RedisServer:
 
     async def close(self) -> None:
         """Close this event loop's connections. A later command opens new ones."""
-        local = self._loops.pop(asyncio.get_running_loop(), None)
+        from asyncio import get_running_loop
+
+        local = self._loops.pop(get_running_loop(), None)
         if local is not None and local.closing is not None and local.holder is not None:
             local.holder.cancel()
             await local.closing.aclose()
 
     async def _of_this_loop(self) -> "_Connections":
-        loop = asyncio.get_running_loop()
+        from asyncio import Semaphore, get_running_loop
+
+        loop = get_running_loop()
         local = self._loops.get(loop)
         if local is None:
-            local = self._loops[loop] = _Connections(self._pool())
+            local = self._loops[loop] = _Connections(self._pool(), Semaphore(CONNECTIONS))
             local.closing = _close_with_loop(local.idle)
             await anext(local.closing)
             local.holder = loop.call_later(NEVER, id, local.closing)
@@ -153,10 +160,10 @@ class _Connections:
     """The connections of one event loop."""
 
     pool: "ConnectionPool"
+    slots: "asyncio.Semaphore"
     idle: "list[AbstractConnection]" = field(default_factory=list)
-    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CONNECTIONS))
     closing: "AsyncGenerator[None] | None" = None
-    holder: asyncio.TimerHandle | None = None
+    holder: "asyncio.TimerHandle | None" = None
 
 
 async def _close_with_loop(idle: "list[AbstractConnection]") -> "AsyncGenerator[None]":

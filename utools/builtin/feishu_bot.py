@@ -3,7 +3,6 @@
 Source: Feishu Open Platform, "Custom bot usage guide": signature, message types, limits, codes.
 """
 
-import asyncio
 import base64
 import hmac
 import json
@@ -107,6 +106,8 @@ def _piece(piece: Args) -> dict[str, Any]:
 
 
 async def _execute(args: Args, context: ToolContext) -> ToolResult:
+    from asyncio import sleep
+
     body = message_body(args)
     url = checked_secret(context.secret, args["webhook_env"], "used as the URL of a webhook")
     for pause in (*PAUSES, None):
@@ -116,7 +117,7 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
             return ToolResult(output={"sent": True})
         if code != BUSY or pause is None:
             break
-        await asyncio.sleep(pause)
+        await sleep(pause)
     reason = reply.get("msg") or reply.get("StatusMessage") or "no reason was given"
     return ToolResult(False, error=f"Feishu refused the message: {reason} (code {code})")
 

@@ -5,7 +5,6 @@ do not show which links it follows by itself, as `grep -r` and `tar -x` do: allo
 directory whose files are not to be trusted.
 """
 
-import asyncio
 import os
 import re
 import shlex
@@ -31,6 +30,8 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
     """The tool `shell_command`. Without the preset `allow` it runs nothing."""
 
     async def execute(args: Args, context: ToolContext) -> dict[str, Any]:
+        from asyncio import to_thread
+
         from utools.command import run
 
         argv, allowed = args["argv"], args.get("allow", [])
@@ -39,7 +40,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
             raise ToolError(f"the command {shlex.join(argv)!r} is not allowed; {_describe_allowed(allowed)}")
         sandbox = Sandbox(root)
         top, cwd = sandbox.directory("."), sandbox.directory(args.get("cwd", "."))
-        refusals = await asyncio.to_thread(lambda: [path_refusal(argv, words, cwd, top) for words in fitting])
+        refusals = await to_thread(lambda: [path_refusal(argv, words, cwd, top) for words in fitting])
         if all(refusals):
             raise ToolError(str(refusals[0]))
         ran = await run(argv, cwd=cwd)
