@@ -1,9 +1,9 @@
 """Workflows: definitions, their graph, their runs, and the command line."""
 
-from engine_shim.definition.model import Workflow, load_workflow
+from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
+from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
-from engine_shim.runs.result import RunResult
 from engine_shim.runs.store import MemoryRunStore, SqliteRunStore
 
 __all__ = [

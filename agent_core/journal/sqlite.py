@@ -5,18 +5,15 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Lock
-from time import monotonic, sleep
 from typing import Any, Final, Literal
 
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row, Tape, by_path
-from agent_core.journal.rows_to_append import End, claims, fresh
-from agent_core.journal.storage_errors import PATIENCE_S, code, why
-from utools.files.protected_paths import protect_store
+from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
+from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
+from utools.sqlite_file import Layout, LayoutError, SqliteFile, address
 
-LAYOUT: Final = 1
-_CREATE: Final = """
+_ROWS: Final = """
     CREATE TABLE IF NOT EXISTS rows (
         seq INTEGER PRIMARY KEY,
         run TEXT NOT NULL,
@@ -26,6 +23,8 @@ _CREATE: Final = """
         data BLOB NOT NULL,
         UNIQUE (run, strand, n)
     )"""
+LAYOUT: Final = Layout("journal", 0x61434A31, ((_ROWS,),), frozenset({"rows", "workflow_runs", "run_claims"}))
+"""A store of workflow runs puts its own tables into the same file."""
 
 
 class SqliteJournal:
@@ -37,11 +36,8 @@ class SqliteJournal:
 
     def __init__(self, path: str | os.PathLike[str], *, durability: Literal["process", "power"] = "process") -> None:
         self.path = Path(path)
-        protect_store(self.path)
-        self._synchronous = {"process": "NORMAL", "power": "FULL"}[durability]
-        self._db: sqlite3.Connection | None = None
-        self._laid_out = False
-        self._lock = Lock()
+        synchronous: Literal["NORMAL", "FULL"] = "FULL" if durability == "power" else "NORMAL"
+        self._file = SqliteFile(self.path, LAYOUT, busy_seconds=PATIENCE_S, synchronous=synchronous)
 
     def load(self, run: str) -> Tape:
         rows = self._select("SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n", run)
@@ -52,53 +48,41 @@ class SqliteJournal:
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
             return False
-        with self._opened("write to") as db:
-            if not self._laid_out:
-                _lay_out(db, self.path)
-                self._laid_out = True
-            with _transaction(db):
-                new = fresh(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
-                db.executemany(
-                    "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
-                    [(run, row.path, row.n, row.hash, row.data) for row in new],
-                )
-        return claims(rows, new)
+        with self._explained("write to"), self._file.writing() as db:
+            new = rows_to_append(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
+            db.executemany(
+                "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
+                [(run, row.path, row.n, row.hash, row.data) for row in new],
+            )
+        return is_last_new(rows, new)
 
     def runs(self) -> list[str]:
         return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
 
     def delete(self, run: str) -> bool:
         """Drop a run; its pages are overwritten with zeros and used again, but the file does not shrink."""
-        if self._db is None and not os.path.exists(self.path):
+        if not os.path.exists(self.path):
             return False
-        with self._opened("write to") as db:
-            if not _layout(db, self.path):
-                return False
+        with self._explained("write to"), self._file.writing() as db:
             db.execute("PRAGMA secure_delete = ON")
-            with _transaction(db):
-                return db.execute("DELETE FROM rows WHERE run = ?", (run,)).rowcount > 0
+            return db.execute("DELETE FROM rows WHERE run = ?", (run,)).rowcount > 0
 
     def close(self) -> None:
-        with self._lock:
-            if self._db is not None:
-                self._db.close()
-                self._db, self._laid_out = None, False
+        self._file.close()
 
     def _select(self, query: str, *values: str) -> list[Any]:
-        if self._db is None and not os.path.exists(self.path):
-            return []
-        with self._opened("read") as db:
-            return db.execute(query, values).fetchall() if _layout(db, self.path) else []
+        with self._explained("read"):
+            return self._file.select("rows", query, *values)
 
     @contextmanager
-    def _opened(self, doing: str) -> Iterator[sqlite3.Connection]:
+    def _explained(self, doing: str) -> Iterator[None]:
+        """Turn what SQLite says into a JournalError that says what to do."""
         try:
-            with self._lock:
-                if self._db is None:
-                    self._db = _connect(self.path, self._synchronous)
-                yield self._db
+            yield
+        except LayoutError as error:
+            raise JournalError(str(error)) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise JournalError(f"cannot {doing} journal {self.path}: {why(self.path, error)}") from error
+            raise JournalError(f"cannot {doing} journal {self.path}: {explain(self.path, error)}") from error
 
 
 def is_database(path: Path) -> bool:
@@ -114,71 +98,8 @@ def is_database(path: Path) -> bool:
     except UnicodeDecodeError:
         return True
     except sqlite3.Error as error:
-        return code(error) != sqlite3.SQLITE_NOTADB
+        return sqlite_code(error) != sqlite3.SQLITE_NOTADB
     return True
-
-
-def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
-    new = not os.path.exists(path)
-    db = sqlite3.connect(
-        address(path, new), uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
-    )
-    try:
-        db.execute(f"PRAGMA synchronous = {synchronous}")
-        if new:
-            path.chmod(0o600)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def address(path: Path, new: bool) -> str:
-    """Where SQLite finds the file; one that nobody can write, such as an archived one, needs no locks."""
-    writable = new or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
-    sealed = not writable and not path.with_name(path.name + "-wal").exists()
-    return path.absolute().as_uri() + ("?immutable=1" if sealed else "")
-
-
-def _layout(db: sqlite3.Connection, path: Path) -> int:
-    """The layout of the file, 0 when it has none yet."""
-    (layout,) = db.execute("PRAGMA user_version").fetchone()
-    if layout > LAYOUT:
-        raise JournalError(f"{path} has layout {layout}, this agent_core knows {LAYOUT}: use a newer version")
-    return int(layout)
-
-
-def _lay_out(db: sqlite3.Connection, path: Path) -> None:
-    if _layout(db, path) == LAYOUT:
-        return
-    _switch_to_wal(db, monotonic() + PATIENCE_S)
-    with _transaction(db):
-        db.execute(_CREATE)
-        db.execute(f"PRAGMA user_version = {LAYOUT}")
-
-
-def _switch_to_wal(db: sqlite3.Connection, until: float) -> None:
-    """SQLite does not wait here by itself when several processes make the same new file."""
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if code(error) != sqlite3.SQLITE_BUSY or monotonic() > until:
-                raise
-            sleep(0.005)
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
 
 
 def _last(db: sqlite3.Connection, run: str, path: str) -> End | None:

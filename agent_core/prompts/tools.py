@@ -10,10 +10,11 @@ from typing import Any
 import orjson
 
 from agent_core.effects import Json
+from agent_core.policy import Policies
 from utools.schema.pointer import unescape
 
 
-def tool_definitions(tools: Mapping[str, Json]) -> str:
+def tool_definitions(tools: Policies) -> str:
     """One line a tool; what the author set is left out."""
     lines = [
         f"- {code}({_arguments(tool['visible'])}): {_first_sentence(tool['description'])}"

@@ -16,9 +16,10 @@ from engine_shim.cli.audit import replayed
 from engine_shim.cli.live import drive
 from engine_shim.cli.output import Options
 from engine_shim.cli.run import AsJson, Store, with_model
-from engine_shim.definition.model import Workflow, load_workflow
-from engine_shim.runs.engine import LOOPS, Engine
-from engine_shim.runs.result import RunResult
+from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.runs.drive import RunResult
+from engine_shim.runs.engine import Engine
+from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.context.store_sqlite import SqliteContextStore
 from utools.defaults import default_registry

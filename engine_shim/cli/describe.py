@@ -8,16 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from agent_core.errors import DefinitionError
-from agent_core.run.node import CODE as AGENT
 from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
 from engine_shim.cli.host import HostConfig, foreign_of, host_config, registry_of
 from engine_shim.cli.run import AsJson, Config, Flow
 from engine_shim.definition.errors import Problem, problems_in
-from engine_shim.definition.model import Definition, load_workflow
-from engine_shim.definition.validate import known_config
+from engine_shim.definition.load import load_workflow
+from engine_shim.definition.model import AGENT, Definition
+from engine_shim.definition.model_refs import known_config
 from engine_shim.definition.validate import validate as find_problems
-from engine_shim.definition.warnings import warnings
+from engine_shim.definition.warnings import find_warnings
 from engine_shim.runs.models import HostModels
 from utools.tool import Tool
 
@@ -131,7 +131,10 @@ def _problems(file: Path, host: HostConfig, base: Path) -> tuple[Sequence[Proble
     models = HostModels(base_urls=host.base_urls, default_provider=host.default_provider)
     try:
         workflow = load_workflow(file)
-        found = [*find_problems(workflow, registry_of(host, base)), *models.problems(workflow)]
-        return found, list(warnings(workflow, models.priced(workflow.base)))
+        found = [
+            *find_problems(workflow, registry_of(host, base)),
+            *models.problems(workflow.definition, workflow.base),
+        ]
+        return found, list(find_warnings(workflow.definition, models.is_priced(workflow.base)))
     except DefinitionError as error:
         return problems_in(error), ()

@@ -23,7 +23,7 @@ from utools.registry import ToolRegistry
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServer, McpServers
 from utools.sources.openapi import OpenApi, openapi_tools
-from utools.sources.python_object import loaded
+from utools.sources.python_object import load_object
 from utools.sources.remote import RemoteHost, RemoteHosts
 from utools.tool import Tool
 
@@ -173,7 +173,7 @@ def engine_of(config_path: Path | None, store: Path | None) -> Engine:
 
 def _tools(reference: str, base: Path, where: str) -> list[Tool]:
     """The tools that `module:name` or `file.py:name` stands for."""
-    found = loaded(reference, base, where)
+    found = load_object(reference, base, where)
     if callable(found) and not isinstance(found, Tool):
         try:
             found = found()

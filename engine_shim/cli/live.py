@@ -13,9 +13,9 @@ from agent_core.run.events import Event
 from engine_shim.cli import output
 from engine_shim.cli.output import Options
 from engine_shim.cli.view import View
-from engine_shim.definition.model import Workflow
+from engine_shim.definition.load import Workflow
+from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
-from engine_shim.runs.result import RunResult
 
 Work = Callable[[Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
 

@@ -12,7 +12,7 @@ from engine_shim.cli.demo import demo
 from engine_shim.cli.diff import diff
 from engine_shim.cli.eval import evaluate
 from engine_shim.cli.retention import retention
-from engine_shim.definition.errors import told
+from engine_shim.definition.errors import message_of
 from engine_shim.errors import EngineError, RunBusy, RunNotFound
 from utools.errors import UnknownTool
 
@@ -67,7 +67,7 @@ def _told(error: Exception) -> tuple[int, str, str, str]:
         case typer.TyperException():
             return output.USAGE, "usage", "", error.format_message()
         case DefinitionError():
-            return output.DEFINITION, "definition", error.where, told(error)
+            return output.DEFINITION, "definition", error.where, message_of(error)
         case DecisionError() | UnknownTool():
             return output.USAGE, "usage", "", str(error)
         case RunNotFound():

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_core.run.node import CODE as AGENT
-from engine_shim.definition.model import Workflow
-from engine_shim.runs.result import RunResult
+from engine_shim.definition.load import Workflow
+from engine_shim.definition.model import AGENT
+from engine_shim.runs.drive import RunResult
 
 OK, FAILED, USAGE, DEFINITION, LIMIT, AUDIT, WAITING = range(7)
 INTERRUPTED = 130

@@ -28,7 +28,7 @@ def retention(
     span, statuses = age("--older-than", older_than), _statuses(status)
     runs = SqliteRunStore(store or default_store())
     old = expired(runs.entries(), span, statuses, now)
-    driven = [entry for entry in old if runs.claims.driver(entry.run)]
+    driven = [entry for entry in old if runs.leases.holder(entry.run)]
     gone = [entry for entry in old if entry not in driven and (dry_run or runs.forget(entry.run))]
     runs.close()
     _tell(gone, driven, dry_run, as_json)

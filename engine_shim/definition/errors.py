@@ -1,4 +1,4 @@
-"""What is wrong with a definition: every fault with its place, raised together. Pure."""
+"""DefinitionErrors: all that is wrong with a definition, each problem with its place, raised together. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from engine_shim.errors import DefinitionError
 from utools.schema.faults import Fault, hint
 
 Place = tuple[int | str, ...]
-_TOLD = {
+_MESSAGES = {
     "string_type": "must be a text; put it in quotes",
     "string_pattern_mismatch": "must be letters, digits, _ and -, not starting with -",
     "list_type": "must be a list",
@@ -24,7 +24,7 @@ _TOLD = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault: where it stands, and what to do about it."""
+    """One fault: its place, and what to do about it."""
 
     where: str
     message: str
@@ -43,35 +43,35 @@ class DefinitionErrors(DefinitionError):
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Raise `DefinitionErrors` with all the problems, each told once, if there are any."""
+    """Raise `DefinitionErrors` with all the problems, each once, if there are any."""
     if found := tuple(dict.fromkeys(problems)):
         raise DefinitionErrors(found)
 
 
 def problems_in(error: DefinitionError) -> tuple[Problem, ...]:
-    """The problems that an error stands for."""
-    return error.problems if isinstance(error, DefinitionErrors) else (Problem(error.where, told(error)),)
+    """The problems that an error reports."""
+    return error.problems if isinstance(error, DefinitionErrors) else (Problem(error.where, message_of(error)),)
 
 
-def told(error: DefinitionError) -> str:
-    """An error's sentence without its place."""
+def message_of(error: DefinitionError) -> str:
+    """An error's message without its place."""
     return str(error).removeprefix(f"{error.where}: ")
 
 
 def problem_of(fault: Fault, where: str, more: str = "") -> Problem:
-    """What a schema refuses in the value at `where`."""
+    """The problem of what a schema refuses in the value at `where`."""
     message = fault.message.removeprefix(fault.pointer).strip().removesuffix(".")
     return Problem(f"{where}{fault.pointer}", message + more)
 
 
 def problems_of(error: ValidationError, keys: Callable[[Place], Iterable[str]]) -> list[Problem]:
-    """What pydantic found, in our words; `keys` names the keys that there are at a place."""
-    found = [each for each in error.errors(include_url=False, include_context=False) if not _aside(each)]
+    """What pydantic found, in our words; `keys` lists the keys that may be given at a place."""
+    found = [each for each in error.errors(include_url=False, include_context=False) if not _is_about_text(each)]
     return [Problem(_where(each["loc"]), _message(each, keys)) for each in found]
 
 
-def _aside(each: Any) -> bool:
-    """Whether this is about the text that an object could have been instead."""
+def _is_about_text(each: Any) -> bool:
+    """Whether this is about the text that could be given instead of an object."""
     return each["loc"][-1:] == ("str",) and isinstance(each["input"], dict)
 
 
@@ -82,7 +82,7 @@ def _where(place: Place) -> str:
 def _message(each: Any, keys: Callable[[Place], Iterable[str]]) -> str:
     if each["type"] == "extra_forbidden":
         return f"unknown key; {hint(str(each['loc'][-1]), keys(each['loc']))}"
-    text: str = _TOLD.get(each["type"], each["msg"].removeprefix("Value error, "))
+    text: str = _MESSAGES.get(each["type"], each["msg"].removeprefix("Value error, "))
     if each["type"] in ("missing", "value_not_shown"):
         return text
-    return told(DefinitionError(text, value=each["input"]))
+    return message_of(DefinitionError(text, value=each["input"]))

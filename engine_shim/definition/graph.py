@@ -1,22 +1,22 @@
-"""The shape of a workflow: its edges, which of them lead back, the loops that they close, and what is wrong. Pure.
+"""Graph: the edges of a workflow, which of them lead back, the loops that they close, and what is wrong. Pure.
 
 An edge leads back when its target is on the depth-first path from the entries, in the definition's order. The body of
-its loop is its target, the head, and all that stands between the head and its source.
+its loop is its target, the head, and every node on a path from the head to the edge's source.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 from engine_shim.definition.errors import Problem, refuse
 from engine_shim.definition.model import Definition
 from engine_shim.definition.template import placeholders
 
+EdgesByNode = Mapping[str, Sequence["Edge"]]
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge as the run sees it. `index` is its place in the definition, or among those the placeholders imply."""
+    """An edge as the run sees it. `index` is its number in the definition, or among those the placeholders imply."""
 
     index: int
     source: str
@@ -33,14 +33,14 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What an edge that leads back closes. `body` holds its head and its source, too."""
+    """The loop that an edge closes which leads back. `body` holds its head and its source, too."""
 
-    link: Edge
+    edge: Edge
     body: frozenset[str]
 
     @property
     def head(self) -> str:
-        return self.link.target
+        return self.edge.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,58 +54,74 @@ class Graph:
     outgoing: Mapping[str, tuple[Edge, ...]]
     loops: Mapping[int, Loop]
     levels: tuple[str, ...]
-    """The nodes in an order in which each stands behind all that it waits for."""
+    """The nodes in an order in which each comes after all that it waits for."""
 
 
 def graph_of(definition: Definition) -> Graph:
-    """The graph of a definition. DefinitionError for all that is wrong with its shape."""
+    """The graph of a definition. DefinitionErrors for all that is wrong with its edges."""
     order = tuple(node.id for node in definition.nodes)
-    links = _links(definition, order)
-    outgoing = _by(order, links, lambda link: link.source)
-    entries = _entries(definition, order, links)
-    reached, back, finished = _walked(order, outgoing, entries)
-    _refuse_unreached(definition, order, links, reached)
-    links = [replace(link, back=link.index in back) for link in links]
-    incoming = _by(order, [link for link in links if not link.back], lambda link: link.target)
-    outgoing = _by(order, links, lambda link: link.source)
-    loops = {link.index: _loop(link, incoming, outgoing) for link in links if link.back}
-    refuse([*_entered(links, loops.values(), entries, definition), *_forked(outgoing, loops.values())])
+    edges = _read_edges(definition, order)
+    outgoing = _group(order, edges, lambda edge: edge.source)
+    entries = _find_entries(definition, order, edges)
+    back, finished = _search(outgoing, entries)
+    _refuse_unreached(definition, order, edges, finished)
+    edges = [replace(edge, back=True) if edge.index in back else edge for edge in edges]
+    incoming = _group(order, [edge for edge in edges if not edge.back], lambda edge: edge.target)
+    outgoing = _group(order, edges, lambda edge: edge.source)
+    loops = {edge.index: _find_loop(edge, incoming, outgoing, set(entries)) for edge in edges if edge.back}
+    if loops:
+        refuse([*_loops_entered_beside_the_head(edges, loops.values(), definition), *_split_forks(outgoing, loops)])
     ends = frozenset(definition.ends or [name for name in order if not outgoing[name]])
     levels = tuple(reversed(finished))
     return Graph(order, frozenset(entries), ends, incoming, outgoing, loops, levels)
 
 
-def _links(definition: Definition, order: Sequence[str]) -> list[Edge]:
+def reach(start: str, steps: Callable[[str], Iterable[str]]) -> set[str]:
+    """`start`, and all that can be reached from it."""
+    found, queue = {start}, [start]
+    while queue:
+        for name in steps(queue.pop()):
+            if name not in found:
+                found.add(name)
+                queue.append(name)
+    return found
+
+
+# ── edges ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_edges(definition: Definition, order: Sequence[str]) -> list[Edge]:
+    """The edges of the definition; without any, those that the placeholders imply."""
     if definition.edges is not None:
         edges = enumerate(definition.edges)
         return [Edge(i, edge.source, edge.target, edge.when, edge.ask, edge.on == "error") for i, edge in edges]
+    nodes = frozenset(order)
     named = [
         (each.path[1], node.id)
         for index, node in enumerate(definition.nodes)
         for _, each in placeholders(node.config, f"nodes/{index}/config")
-        if each.path[0] == "nodes" and each.path[1] in order and each.path[1] != node.id
+        if each.path[0] == "nodes" and each.path[1] in nodes and each.path[1] != node.id
     ]
     return [Edge(index, source, target) for index, (source, target) in enumerate(dict.fromkeys(named))]
 
 
-def _by(order: Sequence[str], links: Iterable[Edge], key: Callable[[Edge], str]) -> dict[str, tuple[Edge, ...]]:
+def _group(order: Sequence[str], edges: Iterable[Edge], key: Callable[[Edge], str]) -> dict[str, tuple[Edge, ...]]:
     found: dict[str, list[Edge]] = {name: [] for name in order}
-    for link in links:
-        found[key(link)].append(link)
+    for edge in edges:
+        found[key(edge)].append(edge)
     return {name: tuple(each) for name, each in found.items()}
 
 
-def _entries(definition: Definition, order: Sequence[str], links: Sequence[Edge]) -> list[str]:
+def _find_entries(definition: Definition, order: Sequence[str], edges: Sequence[Edge]) -> list[str]:
     if definition.entry is not None:
-        return [name for name in order if name in definition.entry]
-    targets = {link.target for link in links}
+        chosen = frozenset(definition.entry)
+        return [name for name in order if name in chosen]
+    targets = {edge.target for edge in edges}
     return [name for name in order if name not in targets]
 
 
-def _walked(
-    order: Sequence[str], outgoing: Mapping[str, Sequence[Edge]], entries: Sequence[str]
-) -> tuple[set[str], set[int], list[str]]:
-    """Depth first from the entries: the nodes reached, the edges that lead back, and the nodes as they were left."""
+def _search(outgoing: EdgesByNode, entries: Sequence[str]) -> tuple[set[int], list[str]]:
+    """Search depth first from the entries: the edges that lead back, and the nodes in the order they were left."""
     back: set[int] = set()
     left: dict[str, None] = {}
     on_path: dict[str, Iterator[Edge]] = {}
@@ -115,78 +131,84 @@ def _walked(
         on_path[entry] = iter(outgoing[entry])
         while on_path:
             name = next(reversed(on_path))
-            link = next(on_path[name], None)
-            if link is None:
+            edge = next(on_path[name], None)
+            if edge is None:
                 del on_path[name]
                 left[name] = None
-            elif link.target in on_path:
-                back.add(link.index)
-            elif link.target not in left:
-                on_path[link.target] = iter(outgoing[link.target])
-    return set(left), back, list(left)
+            elif edge.target in on_path:
+                back.add(edge.index)
+            elif edge.target not in left:
+                on_path[edge.target] = iter(outgoing[edge.target])
+    return back, list(left)
+
+
+def _find_loop(edge: Edge, incoming: EdgesByNode, outgoing: EdgesByNode, entries: Set[str]) -> Loop:
+    head = edge.target
+    body = reach(edge.source, lambda name: () if name == head else [each.source for each in incoming[name]])
+    if not body.isdisjoint(entries - {head}):  # a way in beside the head: what lies on it is not in the loop
+        body &= reach(head, lambda name: [each.target for each in outgoing[name] if not each.back])
+    return Loop(edge, frozenset(body))
+
+
+# ── faults ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_unreached(
-    definition: Definition, order: Sequence[str], links: Sequence[Edge], reached: Iterable[str]
+    definition: Definition, order: Sequence[str], edges: Sequence[Edge], reached: Iterable[str]
 ) -> None:
-    missing = [name for name in order if name not in reached]
+    known = set(reached)
+    missing = {name: index for index, name in enumerate(order) if name not in known}
     if definition.edges is None and missing:
-        told = " → ".join(_circle(missing, links))
-        refuse([Problem("nodes", f"these nodes wait for one another: {told}; a loop needs edges and an entry")])
+        circle = " → ".join(_find_circle(missing, edges))
+        refuse([Problem("nodes", f"these nodes wait for one another: {circle}; a loop needs edges and an entry")])
     if len(missing) == len(order):
         refuse([Problem("entry", "every node has an edge that leads to it; name here where a run starts")])
-    places = {name: f"nodes/{order.index(name)}" for name in missing}
-    refuse(Problem(place, f"no path of edges leads from an entry to {name!r}") for name, place in places.items())
+    refuse(
+        Problem(f"nodes/{index}", f"no path of edges leads from an entry to {name!r}")
+        for name, index in missing.items()
+    )
 
 
-def _circle(stuck: Sequence[str], links: Sequence[Edge]) -> list[str]:
+def _find_circle(stuck: Mapping[str, object], edges: Sequence[Edge]) -> list[str]:
     """One circle, in the direction of the run: each of these nodes waits for another one of them."""
-    walked = [stuck[0]]
-    while walked.count(walked[-1]) == 1:
-        walked.append(next(link.source for link in links if link.target == walked[-1] and link.source in stuck))
-    return walked[walked.index(walked[-1]) :][::-1]
+    waits_for: dict[str, str] = {}
+    for edge in edges:
+        if edge.source in stuck:
+            waits_for.setdefault(edge.target, edge.source)
+    walked: dict[str, None] = {}
+    name = next(iter(stuck))
+    while name not in walked:
+        walked[name] = None
+        name = waits_for[name]
+    path = [*walked, name]
+    return path[path.index(name) :][::-1]
 
 
-def _loop(link: Edge, incoming: Mapping[str, Sequence[Edge]], outgoing: Mapping[str, Sequence[Edge]]) -> Loop:
-    below = reach(link.target, lambda name: [each.target for each in outgoing[name] if not each.back])
-    above = reach(link.source, lambda name: [each.source for each in incoming[name]])
-    return Loop(link, frozenset(below & above))
-
-
-def reach(start: str, steps: Callable[[str], Iterable[str]]) -> set[str]:
-    """`start`, and all that can be reached from it."""
-    found, queue = {start}, deque([start])
-    while queue:
-        for name in steps(queue.popleft()):
-            if name not in found:
-                found.add(name)
-                queue.append(name)
-    return found
-
-
-def _entered(
-    links: Sequence[Edge], loops: Iterable[Loop], entries: Sequence[str], definition: Definition
+def _loops_entered_beside_the_head(
+    edges: Sequence[Edge], loops: Iterable[Loop], definition: Definition
 ) -> Iterator[Problem]:
-    """A loop starts at its head, however it is come to."""
+    """A loop may be entered at its head alone."""
+    by_target: dict[str, list[Edge]] = {}
+    for edge in edges:
+        by_target.setdefault(edge.target, []).append(edge)
     for loop in loops:
         inner = loop.body - {loop.head}
-        told = f"enters the loop of {loop.head!r} and {loop.link.source!r} beside its head {loop.head!r}"
-        for link in links:
-            if link.target in inner and link.source not in loop.body:
-                yield Problem(f"edges/{link.index}", f"{told}; let it lead to {loop.head!r}, or out of the loop")
+        message = f"enters the loop of {loop.head!r} and {loop.edge.source!r} beside its head {loop.head!r}"
+        entering = [edge for name in inner for edge in by_target[name] if edge.source not in loop.body]
+        for edge in sorted(entering, key=lambda edge: edge.index):
+            yield Problem(f"edges/{edge.index}", f"{message}; let it lead to {loop.head!r}, or out of the loop")
         for index, name in enumerate(definition.entry or ()):
             if name in inner:
-                yield Problem(f"entry/{index}", f"{name!r} {told}")
+                yield Problem(f"entry/{index}", f"{name!r} {message}")
 
 
-def _forked(outgoing: Mapping[str, Sequence[Edge]], loops: Iterable[Loop]) -> Iterator[Problem]:
-    """Plain edges of one node all run: one that stays in a loop beside one that leaves it would never end well."""
-    for links in outgoing.values():
-        for one, other in combinations([link for link in links if not link.conditional], 2):
-            for loop in loops:
-                if one.on_error != other.on_error or one.source not in loop.body:
-                    continue
-                leaves = next((link for link in (one, other) if link.target not in loop.body), None)
-                if leaves is not None and (one.target in loop.body or other.target in loop.body):
-                    told = f"leaves the loop of {loop.head!r} while another edge without a condition stays in it"
-                    yield Problem(f"edges/{leaves.index}", f"{told}; give it a `when`")
+def _split_forks(outgoing: EdgesByNode, loops: Mapping[int, Loop]) -> Iterator[Problem]:
+    """The plain edges of a node are all taken: none of them may leave a loop in which another one stays."""
+    for loop in loops.values():
+        for name in loop.body:
+            for on_error in (False, True):
+                plain = [edge for edge in outgoing[name] if not edge.conditional and edge.on_error == on_error]
+                leaving = [edge for edge in plain if edge.target not in loop.body]
+                message = f"leaves the loop of {loop.head!r} while another edge without a condition stays in it"
+                for edge in leaving if len(leaving) < len(plain) else ():
+                    yield Problem(f"edges/{edge.index}", f"{message}; give it a `when`")

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine_shim.definition.errors import DefinitionErrors, told
-from engine_shim.definition.model import Workflow, load_workflow
+from engine_shim.definition.errors import DefinitionErrors, message_of
+from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.definition.model import INVOKE
 from utools.errors import DefinitionError, ToolError
 from utools.tool import Args, Tool, ToolContext
 
-CODE = "invoke_workflow"
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -26,22 +26,24 @@ SCHEMA: dict[str, Any] = {
 
 
 async def _execute(args: Args, context: ToolContext) -> Any:
-    raise ToolError(f"{CODE} is run by a workflow engine, not by itself")
+    raise ToolError(f"{INVOKE} is run by a workflow engine, not by itself")
 
 
 def invoke_tool() -> Tool:
-    """The tool, for a registry. A model that calls it gives the inputs; which workflow it is, its author says."""
-    told = "Run another workflow to its end, and give its outputs."
-    return Tool(code=CODE, description=told, config_schema=SCHEMA, execute=_execute, effect="nested", foreign=True)
+    """The tool, for a registry. A model that calls it gives the inputs; the author chooses the workflow."""
+    description = "Run another workflow to its end, and give its outputs."
+    return Tool(
+        code=INVOKE, description=description, config_schema=SCHEMA, execute=_execute, effect="nested", foreign=True
+    )
 
 
-def invoked(config: Mapping[str, Any], base: Path) -> Workflow:
-    """The workflow that a config names, its paths relative to `base`. DefinitionError when it cannot be read."""
-    named = config["workflow"]
+def load_invoked(config: Mapping[str, Any], base: Path) -> Workflow:
+    """The workflow that a config names, its path relative to `base`. DefinitionError when it cannot be read."""
+    file = config["workflow"]
     try:
-        return load_workflow(base / named)
+        return load_workflow(base / file)
     except DefinitionErrors:
         raise
-    except DefinitionError as error:  # whoever reads this need not know where the host keeps its files
-        where = error.where.replace(str(base / named), named)
-        raise DefinitionError(told(error), where=where) from None
+    except DefinitionError as error:  # the reader need not know where the host keeps its files
+        where = error.where.replace(str(base / file), file)
+        raise DefinitionError(message_of(error), where=where) from None

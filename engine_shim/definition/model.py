@@ -1,19 +1,18 @@
-"""A workflow definition: JSON or YAML, checked, every fault with its path."""
+"""Definition: the keys of a workflow definition, read from JSON; every fault has its place. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine_shim.definition.errors import DefinitionErrors, Place, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
-from utools.document import read_document
 from utools.jsonvalue import NotJson, as_json
 from utools.query import QueryError, check_query
 from utools.schema.faults import hint
 
+AGENT, INVOKE = "agent_core", "invoke_workflow"
+"""The codes of the tools that are runs of their own: agents, and other workflows."""
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
 Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
 Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
@@ -100,56 +99,31 @@ class Definition(_Strict):
 
     @property
     def plain(self) -> frozenset[str]:
-        """The variables whose values stand in records."""
+        """The variables whose values are written into records."""
         return frozenset(entry.name for entry in self.env if isinstance(entry, EnvName) and entry.plain)
 
 
-@dataclass(frozen=True, slots=True)
-class Workflow:
-    """A checked definition, and the directory that its relative paths start from."""
-
-    definition: Definition
-    base: Path = field(default_factory=Path)
-
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        return {node.id: node for node in self.definition.nodes}
-
-    def as_json(self) -> dict[str, Any]:
-        """The definition as a journal keeps it."""
-        return self.definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
-
-
-def load_workflow(source: str | Path | Mapping[str, Any], *, base: Path | None = None) -> Workflow:
-    """A workflow from a JSON or YAML file, or from its parsed form. DefinitionError names each place at fault."""
-    if isinstance(source, Mapping):
-        return Workflow(_read(source, ""), base or Path())
-    path = Path(source)
-    return Workflow(_read(read_document(path, "the definition").data, str(path)), base or path.parent)
-
-
-def _read(data: Any, where: str) -> Definition:
-    if not isinstance(data, Mapping):
-        raise DefinitionError("a definition is an object with id and nodes", where=where, value=data)
+def read_definition(data: Mapping[str, Any], where: str = "") -> Definition:
+    """The definition in a JSON object. DefinitionErrors names each place at fault; `where` is the file, if any."""
     try:
         definition = Definition.model_validate(as_json(dict(data)))
     except NotJson as error:
         raise DefinitionError(f"a value is not JSON: {error}", where=where) from None
     except ValidationError as error:
         raise DefinitionErrors(problems_of(error, _keys)) from None
-    refuse(_names(definition))
+    refuse([*_name_problems(definition), *_reference_problems(definition), *_condition_problems(definition)])
     return definition
 
 
 def _keys(place: Place) -> list[str]:
-    """The keys that there are where `place` is one."""
+    """The keys of the object that `place` is a key of."""
     kinds: Mapping[Any, type[BaseModel]] = {"nodes": Node, "edges": EdgeDefinition, "env": EnvName}
     kind = kinds.get(place[0], Definition) if len(place) > 1 else Definition
     return [field.alias or name for name, field in kind.model_fields.items()]
 
 
-def _names(definition: Definition) -> Iterator[Problem]:
-    """Ids are unique, edges name nodes, and an output hides no node's."""
+def _name_problems(definition: Definition) -> Iterator[Problem]:
+    """Ids must be unique, and an output must not hide a node's."""
     known: dict[str, None] = {}
     for index, node in enumerate(definition.nodes):
         if node.id in known:
@@ -160,12 +134,10 @@ def _names(definition: Definition) -> Iterator[Problem]:
     for name in definition.outputs:
         if name in known:
             yield Problem(f"outputs/{name}", "a node has this name, and its outputs would be hidden; choose another")
-    yield from _named(definition, known)
-    yield from _conditions(definition)
 
 
-def _conditions(definition: Definition) -> Iterator[Problem]:
-    """Conditions can be read, and there is who judges them; no edge stands twice."""
+def _condition_problems(definition: Definition) -> Iterator[Problem]:
+    """Each condition must be readable, and a model must be there to judge sentences; no edge is given twice."""
     seen: set[object] = set()
     for index, edge in enumerate(definition.edges or ()):
         same = (edge.source, edge.target, edge.when if edge.ask is None else "ask", edge.on)
@@ -182,8 +154,9 @@ def _conditions(definition: Definition) -> Iterator[Problem]:
             yield Problem(f"edges/{index}/when", f"no JMESPath: {error}")
 
 
-def _named(definition: Definition, known: Mapping[str, None]) -> Iterator[Problem]:
-    """Where nodes are named, they are there."""
+def _reference_problems(definition: Definition) -> Iterator[Problem]:
+    """Edges, entry and ends must name nodes."""
+    known = dict.fromkeys(node.id for node in definition.nodes)
     edges = enumerate(definition.edges or ())
     places = [(f"edges/{i}/{key}", name) for i, e in edges for key, name in (("from", e.source), ("to", e.target))]
     for key, names in (("entry", definition.entry), ("ends", definition.ends)):

@@ -1,32 +1,44 @@
-"""The models that a definition names for sure: where, and the options that each is reached by. Pure."""
+"""The models that a definition names, as far as that is known before it runs: where, and how each is reached. Pure."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from agent_core.run.node import CODE as AGENT
-from engine_shim.definition.model import Node, Workflow
-from engine_shim.definition.validate import known_config
+from engine_shim.definition.model import AGENT, Definition, Node
+from engine_shim.definition.template import placeholders
 
-Asked = tuple[str, str, dict[str, Any]]
-"""Where a model is named, its name, and the options it is reached by."""
-
-
-def asked(workflow: Workflow) -> Iterator[Asked]:
-    """Each model that the nodes name, and the edges'."""
-    for index, node in enumerate(workflow.definition.nodes):
-        yield from asked_by(node, f"nodes/{index}/config")
-    model = workflow.definition.model
-    if model is not None and any(edge.ask for edge in workflow.definition.edges or ()):
-        yield "model", model, {}
+ModelRef = tuple[str, str, dict[str, Any]]
+"""Where a model is named, its name, and the options that it is reached by."""
+STAND_INS: dict[str, Any] = {
+    "model": "probe",
+    "max_steps": 1,
+    "allowed_tools": [],
+    "prompt": "probe",
+    "messages_json": [{"role": "user", "content": "probe"}],
+}
+"""Values in place of the ones that placeholders give only in a run."""
 
 
-def asked_by(node: Node, where: str) -> Iterator[Asked]:
-    """Each model that an agent's node names; fallbacks are not reached by what is said of the first."""
+def model_refs(definition: Definition) -> Iterator[ModelRef]:
+    """Each model that the nodes name, and the one that judges edges."""
+    for index, node in enumerate(definition.nodes):
+        yield from model_refs_of(node, f"nodes/{index}/config")
+    if definition.model is not None and any(edge.ask for edge in definition.edges or ()):
+        yield "model", definition.model, {}
+
+
+def model_refs_of(node: Node, where: str) -> Iterator[ModelRef]:
+    """Each model that an agent's node names; fallbacks are not reached by the options of the first."""
     if node.tool != AGENT:
         return
     config = known_config(node)
     if config["model"] == node.config.get("model"):
         yield f"{where}/model", config["model"], config
     fallbacks = config.get("fallback_models") or ()
-    for place, name in enumerate(fallbacks if fallbacks == node.config.get("fallback_models") else ()):
-        yield f"{where}/fallback_models/{place}", name, {}
+    for index, name in enumerate(fallbacks if fallbacks == node.config.get("fallback_models") else ()):
+        yield f"{where}/fallback_models/{index}", name, {}
+
+
+def known_config(node: Node) -> dict[str, Any]:
+    """An agent's config before it runs, with stand-ins for what placeholders give later."""
+    known = {key: value for key, value in node.config.items() if not any(True for _ in placeholders(value))}
+    return {**{key: value for key, value in STAND_INS.items() if key in node.config}, **known}

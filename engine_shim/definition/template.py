@@ -156,13 +156,13 @@ def _read(inner: str, where: str) -> Placeholder | None:
         return None
     text = inner.strip()
     if not _PATH.fullmatch(text):
-        told = "no placeholder: write {{external.NAME}}, {{env.NAME}}, {{nodes.ID.PATH}} or {{run.id}}"
-        told += ", and {{'{{'}} for braces"
-        raise DefinitionError(told, where=where, value=f"{{{{{inner}}}}}")
+        message = "no placeholder: write {{external.NAME}}, {{env.NAME}}, {{nodes.ID.PATH}} or {{run.id}}"
+        message += ", and {{'{{'}} for braces"
+        raise DefinitionError(message, where=where, value=f"{{{{{inner}}}}}")
     path = tuple(text.removesuffix("?").split("."))
     if path[0] not in ROOTS:
-        told = f"a placeholder starts with one of {', '.join(ROOTS)}"
-        raise DefinitionError(told, where=where, value=f"{{{{{text}}}}}")
+        message = f"a placeholder starts with one of {', '.join(ROOTS)}"
+        raise DefinitionError(message, where=where, value=f"{{{{{text}}}}}")
     return Placeholder(path, text.endswith("?"))
 
 

@@ -1,19 +1,18 @@
-"""What a definition may do that its author may not mean: told by `validate`, and no reason not to run. Pure."""
+"""What a definition allows that its author may not mean: shown by `validate`, and no reason not to run. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from posixpath import normpath
 from typing import Any
 
-from agent_core.run.node import CODE as AGENT
 from engine_shim.definition.errors import Problem
-from engine_shim.definition.model import Node, Workflow
-from engine_shim.definition.model_refs import asked_by
+from engine_shim.definition.model import AGENT, Definition, Node
+from engine_shim.definition.model_refs import model_refs_of
 from engine_shim.errors import DefinitionError
-from utools.sources.http_call import ORIGIN
+from utools.net.address import ORIGIN
 
-Priced = Callable[[str, Mapping[str, Any]], bool]
-"""Whether the price of a model is known, by its name and the options it is reached by."""
+IsPriced = Callable[[str, Mapping[str, Any]], bool]
+"""Whether the price of a model is known, by its name and the options that it is reached by."""
 NETWORK, HOSTS = "http_request", "allowed_domains"
 EVERY_HOST = f"{NETWORK} may reach every public host; set {HOSTS} to those that are meant"
 WRITER = "write_file"
@@ -22,41 +21,41 @@ EVERYWHERE = (
 )
 
 
-def warnings(workflow: Workflow, priced: Priced) -> Iterator[Problem]:
-    """Each tool that may do more than somebody wrote down, each budget in USD that cannot be counted."""
-    for index, node in enumerate(workflow.definition.nodes):
+def find_warnings(definition: Definition, is_priced: IsPriced) -> Iterator[Problem]:
+    """Each tool that may do more than somebody wrote down, and each budget in USD that cannot be counted."""
+    for index, node in enumerate(definition.nodes):
         where = f"nodes/{index}/config"
-        if node.tool == NETWORK and not _is_bound(node):
+        if node.tool == NETWORK and not _names_host(node):
             yield Problem(f"{where}/{HOSTS}", EVERY_HOST)
         entries = node.config.get("allowed_tools") if node.tool == AGENT else None
-        for place, entry in enumerate(entries if isinstance(entries, list) else ()):
-            for told in _open(entry):
-                yield Problem(f"{where}/allowed_tools/{place}", told)
+        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+            for message in _open_permissions(entry):
+                yield Problem(f"{where}/allowed_tools/{number}", message)
         if node.config.get("cost_budget"):
-            yield from _unpriced(node, where, priced)
+            yield from _unpriced_models(node, where, is_priced)
 
 
-def _is_bound(node: Node) -> bool:
+def _names_host(node: Node) -> bool:
     """Whether the author said which host a plain node asks: by the key that bounds it, or in its URL."""
     return HOSTS in node.config or ORIGIN.match(str(node.config.get("url"))) is not None
 
 
-def _unpriced(node: Node, where: str, priced: Priced) -> Iterator[Problem]:
+def _unpriced_models(node: Node, where: str, is_priced: IsPriced) -> Iterator[Problem]:
     """The models of a node with a budget whose replies may not count towards it."""
-    for _, model, options in asked_by(node, where):
-        if not _is_priced(model, options, priced):
-            told = f"is no limit where {model} is asked and does not say what it costs: its price is not known"
-            yield Problem(f"{where}/cost_budget", f"{told}; set total_token_budget as well")
+    for _, model, options in model_refs_of(node, where):
+        if not _has_price(model, options, is_priced):
+            message = f"is no limit where {model} is asked and does not say what it costs: its price is not known"
+            yield Problem(f"{where}/cost_budget", f"{message}; set total_token_budget as well")
 
 
-def _is_priced(model: str, options: Mapping[str, Any], priced: Priced) -> bool:
+def _has_price(model: str, options: Mapping[str, Any], is_priced: IsPriced) -> bool:
     try:
-        return priced(model, options)
-    except DefinitionError:  # that there is no such model is told as a problem
+        return is_priced(model, options)
+    except DefinitionError:  # that the model cannot be asked is reported as a problem
         return True
 
 
-def _open(entry: Any) -> Iterator[str]:
+def _open_permissions(entry: Any) -> Iterator[str]:
     """What an entry of the whitelist leaves to a model that its author may not mean."""
     pattern = entry.get("tool") if isinstance(entry, Mapping) else entry
     preset = entry.get("preset") if isinstance(entry, Mapping) else None

@@ -1,4 +1,4 @@
-"""How a workflow run came out: its result, and what its parent and its journal are told. Pure."""
+"""FlowOutcome: the result of a workflow run, as its caller, its parent and its journal get it. Pure."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -7,10 +7,10 @@ from typing import Any, get_args
 import orjson
 
 from agent_core.effects import FinishReason, Json, ToolReply
-from engine_shim.definition.errors import told
+from engine_shim.definition.errors import message_of
 from engine_shim.definition.template import render
 from engine_shim.errors import DefinitionError
-from engine_shim.flow.state import State
+from engine_shim.flow.state import State, VisitState
 
 _REASONS: dict[str, FinishReason] = {"completed": "final", "cancelled": "cancelled", "paused": "paused"}
 _KINDS = get_args(FinishReason)
@@ -18,7 +18,7 @@ _KINDS = get_args(FinishReason)
 
 @dataclass(frozen=True, slots=True)
 class FlowOutcome:
-    """How a workflow run came out. `output` is what a caller gets, all but `journal`."""
+    """How a workflow run ended. `output` is the caller's result, all but `journal`."""
 
     output: Json
     at: str
@@ -36,10 +36,12 @@ class FlowOutcome:
         return _REASONS.get(status, kind if kind in _KINDS else "tool_error")
 
     def finished(self) -> Json:
-        told = {key: self.output[key] for key in ("status", "path", "error")}
-        return {**told, "at": self.at, "output": sha256(orjson.dumps(self.output)).hexdigest()}
+        """The fields of the `run_finished` record."""
+        fields = {key: self.output[key] for key in ("status", "path", "error")}
+        return {**fields, "at": self.at, "output": sha256(orjson.dumps(self.output)).hexdigest()}
 
     def answer(self) -> ToolReply:
+        """The run as the result of the call that started it."""
         error = self.output["error"]
         success = self.output["status"] == "completed"
         message = None if success else f"the workflow ended as {self.output['status']}: {(error or {}).get('message')}"
@@ -51,11 +53,10 @@ def outcome_of(state: State) -> FlowOutcome:
     visits = sorted(state.visits.values(), key=lambda visit: (visit.rank, state.index[visit.node], visit.n))
     errors = [visit.error for visit in visits if visit.error]
     waiting = tuple(entry for visit in visits for entry in visit.waiting)
-    latest = [visit for visit in visits if state.latest[visit.node] == visit.n and visit.given]
-    outputs = {visit.node: visit.output for visit in latest}
+    outputs = {visit.node: visit.output for visit in visits if _is_latest(state, visit) and visit.has_output}
     if not (state.cancelled or errors or waiting):
         try:
-            outputs |= render(state.definition.outputs, state.names(state.latest), where="outputs")
+            outputs |= render(state.definition.outputs, state.names(state.latest_outputs()), where="outputs")
         except DefinitionError as error:
             errors = [error_of(error)]
     status = _status(state, bool(errors), waiting)
@@ -70,17 +71,21 @@ def outcome_of(state: State) -> FlowOutcome:
     state.budget.seconds = max([state.budget.seconds, *(visit.start + visit.seconds for visit in visits)])
     spent = state.budget.spent()
     usage = {**state.budget.usage(), "writes": spent["writes"]}
-    held = waiting if status in ("waiting", "paused") else ()
-    return FlowOutcome(result, state.at, state.budget.seconds, usage, spent, held)
+    open_calls = waiting if status in ("waiting", "paused") else ()
+    return FlowOutcome(result, state.at, state.budget.seconds, usage, spent, open_calls)
+
+
+def _is_latest(state: State, visit: VisitState) -> bool:
+    return state.latest[visit.node] == visit.n
 
 
 def error_of(error: DefinitionError) -> Json:
-    """A fault of the definition that only showed when the run came there."""
-    return {"kind": "definition", "message": told(error), "where": error.where}
+    """A fault of the definition that showed only during the run."""
+    return {"kind": "definition", "message": message_of(error), "where": error.where}
 
 
 def _status(state: State, failed: bool, waiting: tuple[Json, ...]) -> str:
-    """A pause comes first: what it holds back may still change how the run ends."""
+    """A pause comes first: what it delays may still change how the run ends."""
     if any(entry["reason"] == "paused" for entry in waiting):
         return "paused"
     if state.cancelled:

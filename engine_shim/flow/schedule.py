@@ -1,68 +1,167 @@
-"""schedule(): which nodes may start, from the graph and the set of finished visits, and nothing else. Pure."""
+"""Schedule: the nodes that may start, brought up to date whenever a visit begins or finishes. Pure.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+A node waits for all its live edges, and does not run when all of them are dead. What leaves a loop waits until the loop
+is over: while anything in it is undecided, it may still go round again. So which nodes may start depends on the graph
+and the set of finished visits alone, not on the order in which they finished.
+"""
 
-from engine_shim.definition.graph import Edge, Graph, Loop
+from collections.abc import Iterable, Iterator, Sequence, Set
+from heapq import heappop, heappush
 
+from engine_shim.definition.graph import Edge, Graph
 
-@dataclass(slots=True)
-class Progress:
-    """How far a run has come: what was begun, which edges the finished nodes took, and which nodes start once more,
-    each with the node whose edge leads back to it."""
-
-    graph: Graph
-    begun: set[str] = field(default_factory=set)
-    taken: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    again: dict[str, str] = field(default_factory=dict)
-
-    def finish(self, name: str, links: Sequence[Edge]) -> None:
-        """The node has finished, and these of its edges are taken. One that leads back starts its target alone, and
-        makes all between target and source undecided again."""
-        self.taken[name] = tuple(link.index for link in links)
-        for link in links:
-            if link.back:
-                loop = self.graph.loops[link.index]
-                for inner in loop.body:
-                    self.taken.pop(inner, None)
-                self.begun -= loop.body
-                self.again[loop.head] = name
+_NOBODY: frozenset[str] = frozenset()
 
 
-def schedule(progress: Progress) -> list[str]:
-    """The nodes that may start, in the definition's order.
+class Schedule:
+    """Counts, for each node, the edges and loops that it still waits for; each change touches what follows from it.
 
-    A node waits for all its live edges; it does not run when all are dead. What leaves a loop waits until the loop is
-    over: while anything in it is undecided, it may still go round again.
+    A node is decided when it has finished, or will not run. `taken` has the edges that the finished nodes take,
+    `again` the heads of loops that go round once more, each with the node whose edge leads back to it.
     """
-    graph = progress.graph
-    ready = set(progress.again)
-    decided = _decided(progress)
-    for name in graph.order:
-        links = graph.incoming[name]
-        if name in progress.begun or name in ready or not all(link.source in decided for link in links):
-            continue
-        live = any(link.index in progress.taken.get(link.source, ()) for link in links)
-        if (live or name in graph.entries) and all(loop.body <= decided for loop in _left(graph, name, links)):
-            ready.add(name)
-    return [name for name in graph.order if name in ready]
+
+    def __init__(self, graph: Graph, exclusive: Set[str] = _NOBODY) -> None:
+        """`exclusive` are the nodes that `first` can leave out."""
+        self.graph, self._exclusive = graph, exclusive
+        self.begun: set[str] = set()
+        self.taken: dict[str, tuple[Edge, ...]] = {}
+        self.again: dict[str, str] = {}
+        self._order = {name: index for index, name in enumerate(graph.order)}
+        self._level = {name: index for index, name in enumerate(graph.levels)}
+        self._decided: set[str] = set()
+        self._undecided_edges = {name: len(graph.incoming[name]) for name in graph.order}
+        self._live_edges = dict.fromkeys(graph.order, 0)
+        self._behind: dict[str, frozenset[str]] = {}
+        self._loops_of, self._left_by = _loops_by_node(graph)
+        self._undecided_nodes = {index: len(loop.body) for index, loop in graph.loops.items()}
+        self._open_loops = {name: len(loops) for name, loops in self._left_by.items()}
+        self._leaving: dict[int, list[str]] = {index: [] for index in graph.loops}
+        for name, loops in self._left_by.items():
+            for index in loops:
+                self._leaving[index].append(name)
+        self._ready: set[str] = set()
+        self._queues: tuple[list[tuple[int, str]], list[tuple[int, str]]] = ([], [])
+        self._update(graph.levels)
+
+    def ready(self) -> list[str]:
+        """The nodes that may start, in the definition's order."""
+        return sorted(self._ready, key=self._order.__getitem__)
+
+    def first(self, *, exclusive: bool = True) -> str | None:
+        """The first of them; unless `exclusive`, the first of those that are not."""
+        heads = [queue[0] for queue in self._queues[: 1 + exclusive] if self._drop_stale(queue)]
+        return min(heads)[1] if heads else None
+
+    def begin(self, name: str) -> None:
+        """A visit of the node has begun."""
+        self.begun.add(name)
+        self.again.pop(name, None)
+        self._update([name])
+
+    def finish(self, name: str, edges: Sequence[Edge]) -> None:
+        """The node has finished, and takes these of its edges.
+
+        One that leads back starts its target alone, and makes all between target and source undecided again.
+        """
+        loops = [self.graph.loops[edge.index] for edge in edges if edge.back]
+        if not loops:
+            self.taken[name], old = tuple(edges), self.taken.get(name, ())
+            self._update([name, *self._count_live(old, -1), *self._count_live(edges, 1)])
+            return
+        changed: list[str] = []
+        for loop in loops:
+            for inner in loop.body:
+                changed += [inner, *self._count_live(self.taken.pop(inner, ()), -1)]
+            self.begun -= loop.body
+            self.again[loop.head] = name
+        self._update(changed)
+
+    def finished_before(self, name: str) -> frozenset[str]:
+        """The nodes whose ends let this one start: those on its edges, and behind edges that are not taken."""
+        if (source := self.again.get(name)) is not None:
+            return frozenset((source,))
+        return self._finished_behind(name)
+
+    def _drop_stale(self, queue: list[tuple[int, str]]) -> bool:
+        """Whether anything is left in a queue without the nodes that may no longer start."""
+        while queue and queue[0][1] not in self._ready:
+            heappop(queue)
+        return bool(queue)
+
+    def _count_live(self, edges: Iterable[Edge], change: int) -> Iterator[str]:
+        """Count edges as taken, or as taken no more; gives their targets."""
+        for edge in edges:
+            self._live_edges[edge.target] += change
+            yield edge.target
+
+    def _update(self, names: Iterable[str]) -> None:
+        """Look again at these nodes, and at whatever follows from a change: each node after all that it waits for."""
+        queue = sorted({self._level[name] for name in names})
+        queued = set(queue)
+        while queue:
+            level = heappop(queue)
+            queued.discard(level)
+            name = self.graph.levels[level]
+            decided = self._is_decided(name)
+            if decided != (name in self._decided):
+                for other in {self._level[each] for each in self._set_decided(name, decided)} - queued:
+                    queued.add(other)
+                    heappush(queue, other)
+            if self._may_start(name):
+                if name not in self._ready:
+                    self._ready.add(name)
+                    heappush(self._queues[name in self._exclusive], (self._order[name], name))
+            else:
+                self._ready.discard(name)
+
+    def _is_decided(self, name: str) -> bool:
+        if name in self.taken:
+            return True
+        waits = name in self.begun or name in self.again or name in self.graph.entries
+        return not (waits or self._live_edges[name] or self._undecided_edges[name])
+
+    def _may_start(self, name: str) -> bool:
+        if name in self.again:
+            return True
+        waits = name in self.begun or self._undecided_edges[name] or self._open_loops.get(name)
+        return not waits and (self._live_edges[name] > 0 or name in self.graph.entries)
+
+    def _set_decided(self, name: str, decided: bool) -> Iterator[str]:
+        """Gives the nodes that this may change."""
+        if decided:
+            self._decided.add(name)
+        else:
+            self._decided.discard(name)
+        self._behind.pop(name, None)
+        if decided and name not in self.taken:
+            self._behind[name] = self._finished_behind(name)
+        change = -1 if decided else 1
+        for edge in self.graph.outgoing[name]:
+            if not edge.back:
+                self._undecided_edges[edge.target] += change
+                yield edge.target
+        for index in self._loops_of.get(name, ()):
+            was_over = not self._undecided_nodes[index]
+            self._undecided_nodes[index] += change
+            if was_over == bool(self._undecided_nodes[index]):
+                for other in self._leaving[index]:
+                    self._open_loops[other] += change
+                    yield other
+
+    def _finished_behind(self, name: str) -> frozenset[str]:
+        sources = dict.fromkeys(edge.source for edge in self.graph.incoming[name])
+        found = [frozenset((each,)) if each in self.taken else self._behind[each] for each in sources]
+        return found[0] if len(found) == 1 else frozenset().union(*found)
 
 
-def _decided(progress: Progress) -> set[str]:
-    """The nodes that have finished, and those that will not run."""
-    graph, decided = progress.graph, set(progress.taken)
-    for name in graph.levels:
-        links = graph.incoming[name]
-        if name in progress.begun or name in progress.again or name in graph.entries:
-            continue
-        live = any(link.index in progress.taken.get(link.source, ()) for link in links)
-        if not live and all(link.source in decided for link in links):
-            decided.add(name)
-    return decided
-
-
-def _left(graph: Graph, name: str, links: Sequence[Edge]) -> Iterator[Loop]:
-    """The loops that some of these edges to a node leave."""
-    for loop in graph.loops.values():
-        if name not in loop.body and any(link.source in loop.body for link in links):
-            yield loop
+def _loops_by_node(graph: Graph) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """The loops that each node stands in, and those that the edges to it leave."""
+    inside: dict[str, list[int]] = {}
+    left: dict[str, dict[int, None]] = {}
+    for index, loop in graph.loops.items():
+        for name in loop.body:
+            inside.setdefault(name, []).append(index)
+            for edge in graph.outgoing[name]:
+                if not edge.back and edge.target not in loop.body:
+                    left.setdefault(edge.target, {})[index] = None
+    return inside, {name: list(loops) for name, loops in left.items()}

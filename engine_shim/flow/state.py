@@ -1,149 +1,172 @@
-"""The state of a workflow run: its visits, what each could know, and what is left to spend. Pure.
+"""The state of a workflow run: its visits, what each of them has seen, and what is left to spend. Pure.
 
-What a visit sees are the outputs of the visits that it comes after, never of a branch beside it: so the order in which
+A visit sees the outputs of the visits that it comes after, never those of a parallel branch. So the order in which
 branches end changes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import Any
 
 from agent_core.effects import Json, ToolCall
 from agent_core.loop.budget import Budget, Limits
-from engine_shim.definition.graph import Edge, graph_of
+from engine_shim.definition.graph import Edge, Graph, graph_of
 from engine_shim.definition.model import Definition, Node
-from engine_shim.flow.schedule import Progress
+from engine_shim.flow.schedule import Schedule
+from engine_shim.flow.seen import Seen, merge
 from utools.schema.compiled import compile_schema
 
 Key = tuple[str, int]
-"""A visit: its node, and the how-manieth of that node it is."""
+"""A visit: its node, and which visit of that node it is, from 1."""
 
 
 @dataclass(slots=True)
-class Visited:
-    """One visit of a node. Times are active seconds since the run's start; `seen` has the latest visit of each node
-    that this one comes after. `failure` is how it failed, `error` the same when nobody handles that."""
+class VisitState:
+    """One visit of a node. Times are active seconds since the run's start. `rank` is its distance from the start.
+
+    `failure` says how the visit failed, `error` the same when no error edge handles it.
+    """
 
     node: str
     n: int
     after: tuple[Key, ...]
-    seen: dict[str, int]
+    seen: Seen
     rank: int
     start: float
     seconds: float = 0.0
     output: Any = None
-    given: bool = False
+    has_output: bool = False
     failure: Json | None = None
     error: Json | None = None
     waiting: tuple[Json, ...] = ()
-    judged: dict[int, bool] = field(default_factory=dict)
-    """What a model said of the edges that ask, by their index."""
+    judgements: dict[int, bool] = field(default_factory=dict)
+    """What a model answered about the edges that ask, by their index."""
 
-    def give(self, output: Any) -> None:
-        """What the node's `outputs` are from now on."""
-        self.output, self.given = output, True
+    @property
+    def key(self) -> Key:
+        return self.node, self.n
+
+    def set_output(self, output: Any) -> None:
+        """Set what later visits read as the node's output."""
+        self.output, self.has_output = output, True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A definition that was read, and its graph."""
+
+    definition: Definition
+    graph: Graph
+
+
+def read_plan(data: Json) -> Plan:
+    """The plan of a recorded definition."""
+    definition = Definition.model_validate(data)
+    return Plan(definition, graph_of(definition))
 
 
 class State:
-    """How far a run has come, from its `run_started` record, of which it keeps no more than it needs."""
+    """How far a run has come. It keeps no more of the `run_started` record than it needs."""
 
-    def __init__(self, started: Json) -> None:
+    def __init__(self, started: Json, plan: Plan | None = None) -> None:
         self.run, self.at = started["run"], started["at"]
         self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
         self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
-        self.definition = Definition.model_validate(started["definition"])
+        plan = plan or read_plan(started["definition"])
+        self.definition, self.graph = plan.definition, plan.graph
         self.nodes: dict[str, Node] = {node.id: node for node in self.definition.nodes}
         self.index = {name: index for index, name in enumerate(self.nodes)}
-        self.progress = Progress(graph_of(self.definition))
-        self.visits: dict[Key, Visited] = {}
+        self.schedule = Schedule(self.graph, {name for name in self.nodes if self.is_nested(name)})
+        self.visits: dict[Key, VisitState] = {}
         self.latest: dict[str, int] = {}
         self.rounds: dict[str, int] = {}
         self.under_way: set[Key] = set()
-        self.unjudged: list[tuple[Visited, Edge]] = []
-        self.judging: dict[Key, tuple[Visited, Edge]] = {}
+        self.judging: dict[Key, tuple[VisitState, Edge]] = {}
         self.cancelled = False
         limits = Limits(**started.get("limits") or {})
         self.budget = Budget(limits, **(started.get("spent") or {}))
+        self._unjudged: list[tuple[int, int, int, VisitState, Edge]] = []
+        self._bits = (len(self.nodes) - 1).bit_length()
+
+    def is_nested(self, name: str) -> bool:
+        """Whether a node's visits are runs of their own."""
+        return bool(self.tools[self.nodes[name].tool]["effect"] == "nested")
 
     @property
-    def turn_taken(self) -> bool:
-        """Whether no nested run may start now: under limits each waits for all that is under way, so that what is left
-        is spent once, and whose turn it is does not depend on which branch ends first."""
+    def nested_must_wait(self) -> bool:
+        """Whether no nested run may start now.
+
+        Under limits, each waits for all that is under way: what is left is spent once, and whose turn it is does not
+        depend on which branch ends first.
+        """
         limits = self.budget.limits
         limited = any(limit is not None for limit in (limits.tool_calls, limits.tokens, limits.cost))
         return limited and bool(self.under_way)
 
-    def next_unjudged(self) -> tuple[Visited, Edge]:
-        """The visit that is judged next, and the edge, whichever ended first."""
-        first = min(self.unjudged, key=lambda each: (each[0].rank, self.index[each[0].node]))
-        self.unjudged.remove(first)
-        return first
+    # ── visits ────────────────────────────────────────────────────────────────────────────────────
 
-    def begin(self, name: str) -> Visited:
+    def begin(self, name: str) -> VisitState:
         """The node's next visit."""
-        after = tuple(sorted(self._before(name)))
-        self.progress.begun.add(name)
-        self.progress.again.pop(name, None)
+        after = tuple(sorted((other, self.latest[other]) for other in self.schedule.finished_before(name)))
+        self.schedule.begin(name)
         self.latest[name] = n = self.latest.get(name, 0) + 1
         earlier = [self.visits[key] for key in after]
-        seen: dict[str, int] = {}
-        for visit in earlier:
-            for other, number in (*visit.seen.items(), (visit.node, visit.n)):
-                seen[other] = max(seen.get(other, 0), number)
+        seen = merge((visit.seen.add(self.index[visit.node], visit.n) for visit in earlier), self._bits)
         rank = max((visit.rank + 1 for visit in earlier), default=0)
         start = max((visit.start + visit.seconds for visit in earlier), default=self.budget.seconds)
-        self.visits[name, n] = visited = Visited(name, n, after, seen, rank, start)
-        return visited
+        self.visits[name, n] = visit = VisitState(name, n, after, seen, rank, start)
+        return visit
 
-    def _before(self, name: str) -> Iterator[Key]:
-        """The visits whose ends let the node start: those on its edges, and behind edges that are not taken."""
-        source = self.progress.again.get(name)
-        if source is not None:
-            yield source, self.latest[source]
-            return
-        queue, known = [name], set()
-        while queue:
-            for link in self.progress.graph.incoming[queue.pop()]:
-                if link.source in self.progress.taken:
-                    known.add(link.source)
-                elif link.source not in known:
-                    known.add(link.source)
-                    queue.append(link.source)
-        for other in known & self.progress.taken.keys():
-            yield other, self.latest[other]
-
-    def go_on(self, visited: Visited, links: tuple[Edge, ...]) -> None:
-        """The visit has ended, and these edges are taken. Too many rounds of a loop are the visit's failure."""
-        for link in [link for link in links if link.back]:
-            self.rounds[link.target] = rounds = self.rounds.get(link.target, 0) + 1
+    def finish(self, visit: VisitState, edges: tuple[Edge, ...]) -> None:
+        """The visit has ended, and takes these edges. Too many rounds of a loop are the visit's failure."""
+        for edge in [edge for edge in edges if edge.back]:
+            self.rounds[edge.target] = rounds = self.rounds.get(edge.target, 0) + 1
             if rounds > (most := self.definition.max_iterations):
-                told = f"the loop of {link.target!r} was to go round again {rounds} times; max_iterations allows {most}"
-                visited.error = {"kind": "max_iterations", "message": told, "where": visited.node}
+                message = (
+                    f"the loop of {edge.target!r} was to go round again {rounds} times; max_iterations allows {most}"
+                )
+                visit.error = {"kind": "max_iterations", "message": message, "where": visit.node}
                 return
-        self.progress.finish(visited.node, links)
+        self.schedule.finish(visit.node, edges)
 
-    def names(self, seen: dict[str, int]) -> Json:
-        """What placeholders are filled from, for one that has seen these visits."""
-        return {
-            "external": self.external,
-            "env": self.env,
-            "nodes": {name: self.visits[name, n].output for name, n in seen.items()},
-            "run": {"id": self.run},
-        }
+    # ── edges that a model judges ─────────────────────────────────────────────────────────────────
 
-    def left(self, visited: Visited) -> float | None:
+    @property
+    def has_unjudged(self) -> bool:
+        return bool(self._unjudged)
+
+    def add_unjudged(self, visit: VisitState, edge: Edge) -> None:
+        """Note that a model has to judge whether a visit takes an edge."""
+        heappush(self._unjudged, (visit.rank, self.index[visit.node], visit.n, visit, edge))
+
+    def next_unjudged(self) -> tuple[VisitState, Edge]:
+        """The visit that is judged next, and the edge. The order does not depend on which visit ended first."""
+        *_, visit, edge = heappop(self._unjudged)
+        return visit, edge
+
+    # ── what a visit sees ─────────────────────────────────────────────────────────────────────────
+
+    def names(self, outputs: Mapping[str, Any]) -> Json:
+        """The values of placeholders, by their roots; `outputs` are those of the nodes."""
+        return {"external": self.external, "env": self.env, "nodes": outputs, "run": {"id": self.run}}
+
+    def latest_outputs(self) -> Mapping[str, Any]:
+        """The output of each node's latest visit."""
+        return {name: self.visits[name, n].output for name, n in self.latest.items()}
+
+    # ── what is left ──────────────────────────────────────────────────────────────────────────────
+
+    def seconds_left(self, visit: VisitState) -> float | None:
         """The seconds that a visit may still take, by its node's timeout and the run's; None without either."""
-        used = visited.start + visited.seconds
-        bounds = [
-            None if not (own := self.nodes[visited.node].timeout) else own - visited.seconds,
-            None if self.budget.limits.seconds is None else self.budget.limits.seconds - used,
-        ]
-        known = [bound for bound in bounds if bound is not None]
-        return min(known) if known else None
+        used = visit.start + visit.seconds
+        own, whole = self.nodes[visit.node].timeout, self.budget.limits.seconds
+        bounds = [*([own - visit.seconds] if own else []), *([] if whole is None else [whole - used])]
+        return min(bounds, default=None)
 
-    def bound(self, call: ToolCall, left: float | None) -> ToolCall:
-        """The call with what it may take and spend."""
+    def bind(self, call: ToolCall, left: float | None) -> ToolCall:
+        """The call with the time that it may take, and for a nested run with what it may spend."""
         if call.effect != "nested":
             usual = self.tools[call.tool]["within"]
             own = self.nodes[call.id].timeout is not None
@@ -152,3 +175,38 @@ class State:
         remaining = {name: value for name, value in self.budget.remaining().items() if value is not None}
         handed = {**remaining, **self.handed, **({"fills": call.fills} if call.fills else {})}
         return replace(call, within=None, inherited={**handed, **({} if left is None else {"seconds": left})})
+
+
+class OutputsBefore(Mapping[str, Any]):
+    """The outputs that a visit has seen, by node: looked up one by one, listed only where all are asked for."""
+
+    def __init__(self, state: State, visit: VisitState) -> None:
+        self._state, self._visit = state, visit
+
+    def __getitem__(self, name: str) -> Any:
+        index = self._state.index.get(name)
+        n = None if index is None else self._visit.seen.get(index)
+        if n is None:
+            raise KeyError(name)
+        return self._state.visits[name, n].output
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(node for node, _ in self._walk()))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _walk(self) -> Iterator[Key]:
+        """Every earlier visit, each behind those that it comes after."""
+        walked: set[Key] = set()
+        path = [(self._visit.key, iter(self._visit.after))]
+        while path:
+            key, rest = path[-1]
+            earlier = next((each for each in rest if each not in walked), None)
+            if earlier is not None:
+                walked.add(earlier)
+                path.append((earlier, iter(self._state.visits[earlier].after)))
+            else:
+                path.pop()
+                if path:
+                    yield key

@@ -1,122 +1,124 @@
-"""Who drives which run, so that no two do, and what others wish of the one who does."""
+"""Leases: which driver drives which run, so that no two do, and the signals that others send it."""
 
+import os
+import socket
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from secrets import token_hex
 from threading import Lock
 from typing import Any, Literal, Protocol
 
 from engine_shim.runs.database import Database
-from engine_shim.runs.driver import TTL, lives
 
-Wish = Literal["pause", "cancel"]
+Signal = Literal["pause", "cancel"]
 Notice = Literal["pause", "cancel", "lost"]
 
+TTL = 15.0
+"""Seconds that a lease holds without being renewed."""
 _RENEW_AFTER = TTL / 3
-_TABLE = """CREATE TABLE IF NOT EXISTS run_claims (
-    run TEXT PRIMARY KEY, driver TEXT NOT NULL, until REAL NOT NULL, wish TEXT) WITHOUT ROWID"""
 _TAKE = """INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     until = excluded.until, driver = excluded.driver, wish = CASE WHEN driver = excluded.driver THEN wish END"""
 
 
 class Leases(Protocol):
-    """Claims on runs. Any number of threads and processes may share them; each verb is atomic.
+    """Leases on runs. Any number of threads and processes may share them; each verb is atomic.
 
-    A claim is given up by its driver, or goes over when that driver is dead: its process is gone, or it has not
-    renewed for TTL seconds. A claim begins without wishes; the journal stays right even if two drive one run.
+    A driver keeps its lease until it releases it or is dead: its process is gone, or it has not renewed for TTL
+    seconds. A new lease has no signal; the journal stays right even if two drive one run.
     """
 
-    def claim(self, run: str, driver: str) -> str | None:
-        """Take the run for this driver. None when it has it now, else the name of the living driver that has it."""
+    def acquire(self, run: str, driver: str) -> str | None:
+        """Lease the run to this driver. None when it holds it now, else the name of the living driver that does."""
         ...
 
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
-        """Keep the driver's claims on these runs alive. What is wished of them; "lost" for one it no longer has.
+        """Renew the driver's leases on these runs. Gives the signal to each; "lost" for one it no longer holds.
 
-        Meant to be asked several times a second: it writes every few seconds only. A wish is told again each time,
-        until the run is released.
+        Meant to be called several times a second: it writes every few seconds only. A signal is given again each
+        time, until the run is released.
         """
         ...
 
-    def wish(self, run: str, wish: Wish) -> bool:
-        """Ask the run's driver to pause or cancel it; a pause takes back no cancel.
+    def signal(self, run: str, signal: Signal) -> bool:
+        """Signal the run's driver to pause or cancel it; a pause does not undo a cancel.
 
-        False when no living driver has it; then nothing is left behind.
+        False when no living driver holds it; then nothing is stored.
         """
         ...
 
     def release(self, run: str, driver: str) -> None:
-        """Let go of the run, and of what is wished of it. Does nothing when this driver does not have it."""
+        """Give the lease up, and its signal. Does nothing when this driver does not hold it."""
         ...
 
-    def driver(self, run: str) -> str | None:
-        """The name of the living driver that has the run; None when there is none."""
+    def holder(self, run: str) -> str | None:
+        """The name of the living driver that holds the run; None when there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """That a driver has a run until then (wall-clock seconds), and what is wished of it."""
+    """That a driver holds a run `until` then (wall-clock seconds), and the signal to it."""
 
     driver: str
     until: float
-    wish: Wish | None = None
+    signal: Signal | None = None
 
 
-class MemoryClaims:
-    """Claims among the drivers of this process."""
+class MemoryLeases:
+    """Leases among the drivers of this process."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._claims: dict[str, Lease] = {}
+        self._leases: dict[str, Lease] = {}
         self._lock = Lock()
 
-    def claim(self, run: str, driver: str) -> str | None:
+    def acquire(self, run: str, driver: str) -> str | None:
         with self._lock:
-            held, now = self._claims.get(run), self._clock()
-            if rival := _rival(held, driver, now):
-                return rival
-            wish = held.wish if held and held.driver == driver else None
-            self._claims[run] = Lease(driver, now + TTL, wish)
+            lease, now = self._leases.get(run), self._clock()
+            if holder := _living_holder(lease, now, other_than=driver):
+                return holder
+            signal = lease.signal if lease and lease.driver == driver else None
+            self._leases[run] = Lease(driver, now + TTL, signal)
             return None
 
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
         with self._lock:
-            held = {run: claim for run in runs if (claim := self._claims.get(run)) and claim.driver == driver}
+            own = {run: lease for run in runs if (lease := self._leases.get(run)) and lease.driver == driver}
             until = self._clock() + TTL
-            self._claims |= {run: replace(claim, until=until) for run, claim in held.items()}
-        return _notices(runs, {run: claim.wish for run, claim in held.items()})
+            self._leases |= {run: replace(lease, until=until) for run, lease in own.items()}
+        return _notices(runs, {run: lease.signal for run, lease in own.items()})
 
-    def wish(self, run: str, wish: Wish) -> bool:
+    def signal(self, run: str, signal: Signal) -> bool:
         with self._lock:
-            held = self._claims.get(run)
-            if held is None or not lives(held.driver, held.until, self._clock()):
+            lease = self._leases.get(run)
+            if lease is None or _living_holder(lease, self._clock()) is None:
                 return False
-            self._claims[run] = replace(held, wish="cancel" if held.wish == "cancel" else wish)
+            self._leases[run] = replace(lease, signal="cancel" if lease.signal == "cancel" else signal)
             return True
 
     def release(self, run: str, driver: str) -> None:
         with self._lock:
-            if (held := self._claims.get(run)) and held.driver == driver:
-                del self._claims[run]
+            if (lease := self._leases.get(run)) and lease.driver == driver:
+                del self._leases[run]
 
-    def driver(self, run: str) -> str | None:
+    def holder(self, run: str) -> str | None:
         with self._lock:
-            return _rival(self._claims.get(run), None, self._clock())
+            return _living_holder(self._leases.get(run), self._clock())
 
 
-class SqliteClaims:
-    """Claims among all processes that share the run store's file."""
+class SqliteLeases:
+    """Leases among all processes that share the run store's file."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database, self._clock = database, clock
 
-    def claim(self, run: str, driver: str) -> str | None:
-        with self._database.writing(_TABLE) as db:
+    def acquire(self, run: str, driver: str) -> str | None:
+        with self._database.writing() as db:
             row = db.execute("SELECT driver, until FROM run_claims WHERE run = ?", (run,)).fetchone()
-            now = self._clock()  # not before the lock: a claim made while we waited would seem to be of the future
-            if rival := _rival(Lease(*row) if row else None, driver, now):
-                return rival
+            now = self._clock()  # not before the lock: a lease taken while we waited would seem to be of the future
+            if holder := _living_holder(Lease(*row) if row else None, now, other_than=driver):
+                return holder
             db.execute(_TAKE, (run, driver, now + TTL))
         return None
 
@@ -124,40 +126,69 @@ class SqliteClaims:
         asked = set(runs)
         rows = self._select("SELECT run, wish, until FROM run_claims WHERE driver = ?", driver)
         now = self._clock()
-        held: dict[str, Wish | None] = {run: wish for run, wish, _ in rows if run in asked}
+        own: dict[str, Signal | None] = {run: signal for run, signal, _ in rows if run in asked}
         if not all(now + TTL - _RENEW_AFTER < until <= now + TTL for run, _, until in rows if run in asked):
-            with self._database.writing(_TABLE) as db:
-                renewed = [(now + TTL, run, driver) for run in held]
+            with self._database.writing() as db:
+                renewed = [(now + TTL, run, driver) for run in own]
                 db.executemany("UPDATE run_claims SET until = ? WHERE run = ? AND driver = ?", renewed)
-        return _notices(runs, held)
+        return _notices(runs, own)
 
-    def wish(self, run: str, wish: Wish) -> bool:
-        asked = self.driver(run)
-        if asked is None:
+    def signal(self, run: str, signal: Signal) -> bool:
+        holder = self.holder(run)
+        if holder is None:
             return False
-        with self._database.writing(_TABLE) as db:
+        with self._database.writing() as db:
             update = "UPDATE run_claims SET wish = iif(wish = 'cancel', wish, ?) WHERE run = ? AND driver = ?"
-            return db.execute(update, (wish, run, asked)).rowcount == 1
+            return db.execute(update, (signal, run, holder)).rowcount == 1
 
     def release(self, run: str, driver: str) -> None:
-        with self._database.writing(_TABLE) as db:
+        with self._database.writing() as db:
             db.execute("DELETE FROM run_claims WHERE run = ? AND driver = ?", (run, driver))
 
-    def driver(self, run: str) -> str | None:
+    def holder(self, run: str) -> str | None:
         rows = self._select("SELECT driver, until FROM run_claims WHERE run = ?", run)
-        return _rival(Lease(*rows[0]) if rows else None, None, self._clock())
+        return _living_holder(Lease(*rows[0]) if rows else None, self._clock())
 
     def _select(self, query: str, value: str) -> list[tuple[Any, ...]]:
         return self._database.rows("run_claims", query, value)
 
 
-def _rival(held: Lease | None, driver: str | None, now: float) -> str | None:
-    """The living driver, other than this one, that has the run."""
-    if held is None or held.driver == driver or not lives(held.driver, held.until, now):
+def _living_holder(lease: Lease | None, now: float, *, other_than: str | None = None) -> str | None:
+    if lease is None or lease.driver == other_than or not is_alive(lease.driver, lease.until, now):
         return None
-    return held.driver
+    return lease.driver
 
 
-def _notices(runs: Collection[str], held: Mapping[str, Wish | None]) -> dict[str, Notice]:
-    notices: dict[str, Notice | None] = {run: held.get(run, "lost") for run in runs}
+def _notices(runs: Collection[str], own: Mapping[str, Signal | None]) -> dict[str, Notice]:
+    notices: dict[str, Notice | None] = {run: own.get(run, "lost") for run in runs}
     return {run: notice for run, notice in notices.items() if notice is not None}
+
+
+# ── drivers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def new_driver() -> str:
+    """A name for one driver in this process: host:pid:token."""
+    return f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
+
+
+def is_alive(driver: str, until: float, now: float) -> bool:
+    """Whether the driver of a lease that holds until then seems to be alive; in wall-clock seconds.
+
+    On this host a process that is gone is dead at once. An `until` beyond a whole TTL was written before the clock
+    was set back, and proves nothing.
+    """
+    match driver.rsplit(":", 2):
+        case [host, pid, _] if host == socket.gethostname() and pid.isdecimal() and not _exists(int(pid)):
+            return False
+    return now < until <= now + TTL
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,20 +1,20 @@
-"""The models of one host: who answers for a name, what is known of it, and whether a workflow's can be asked at all."""
+"""HostModels: the models of one host, what is known of them, and whether those of a workflow can be asked."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from agent_core.journal.record import Tape
-from agent_core.models.client import Known, ModelClient, Models
+from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
-from engine_shim.definition.errors import Problem, told
-from engine_shim.definition.model import Workflow
-from engine_shim.definition.model_refs import asked
+from engine_shim.definition.errors import Problem, message_of
+from engine_shim.definition.model import Definition
+from engine_shim.definition.model_refs import model_refs
 from engine_shim.errors import DefinitionError
 
 
 class HostModels:
-    """`model` answers for every name, else each provider does; paths start from the directory of the definition."""
+    """`model` answers for every name; without it the providers do. Paths start from the definition's directory."""
 
     def __init__(
         self,
@@ -28,39 +28,39 @@ class HostModels:
         self._tape_of = tape_of
         self._providers: dict[Path, Providers] = {}
 
-    def at(self, base: Path) -> Models:
-        """The clients, for a workflow that stands in this directory."""
+    def at(self, base: Path) -> ClientOf:
+        """The clients, for a workflow in this directory."""
         model = self._model
         return self._at(base) if model is None else lambda *_: model
 
-    def info(self, base: Path) -> Known:
+    def info(self, base: Path) -> ModelInfoOf:
         """What is known of a model, without a key."""
         model = self._model
         return self._at(base).info if model is None else lambda *_: model.info()
 
-    def check(self, workflow: Workflow) -> None:
+    def check(self, definition: Definition, base: Path) -> None:
         """DefinitionError for the first model that cannot be asked, for want of a key too."""
-        models = self.at(workflow.base)
-        for where, name, options in asked(workflow):
+        models = self.at(base)
+        for where, name, options in model_refs(definition):
             try:
                 models(name, options)
             except DefinitionError as error:
-                raise DefinitionError(told(error), where=where) from None
+                raise DefinitionError(message_of(error), where=where) from None
 
-    def problems(self, workflow: Workflow) -> Iterator[Problem]:
-        """What is wrong with the models that a workflow names, on a host that may lack their keys."""
-        for where, name, options in asked(workflow):
+    def problems(self, definition: Definition, base: Path) -> Iterator[Problem]:
+        """What is wrong with the models that a definition names, on a host that may lack their keys."""
+        for where, name, options in model_refs(definition):
             try:
-                self._at(workflow.base).check(name, options)
+                self._at(base).check(name, options)
             except DefinitionError as error:
-                yield Problem(where, told(error))
+                yield Problem(where, message_of(error))
 
-    def priced(self, base: Path) -> Callable[[str, Mapping[str, Any]], bool]:
+    def is_priced(self, base: Path) -> Callable[[str, Mapping[str, Any]], bool]:
         """Whether the price list has a model, by its name and the options it is reached by."""
         return self._at(base).priced
 
     async def close(self) -> None:
-        """Let go of all connections in this event loop."""
+        """Close all connections of this event loop."""
         for providers in self._providers.values():
             await providers.close()
 

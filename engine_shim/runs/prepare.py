@@ -1,83 +1,114 @@
-"""What runs start from on this host: the `run_started` bodies of workflows, those they invoke, and their agents."""
+"""Preparer: the `run_started` bodies of the runs of this host, of workflows, those they invoke, and their agents."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_core.effects import Json
+import orjson
+
+from agent_core.effects import Inherited, Json
 from agent_core.journal.record import FORMAT
-from agent_core.models.client import Known, ModelClient
-from agent_core.policy import effect_as_data
-from agent_core.run.executor import now
-from agent_core.run.node import CODE as AGENT
+from agent_core.journal.strand import Loops
+from agent_core.models.client import ModelClient, ModelInfoOf
+from agent_core.run.clock import now
 from agent_core.run.node import agent_preparer, agent_tool
-from agent_core.run.prepare import Prepare, own_version
+from agent_core.run.prepare import Prepare, installed_version
 from agent_core.run.secrets import Secrets
-from engine_shim.definition.inputs import external_of
-from engine_shim.definition.invoke import CODE as INVOKE
-from engine_shim.definition.invoke import invoke_tool, invoked
-from engine_shim.definition.model import Definition, Workflow, load_workflow
-from engine_shim.definition.validate import check
+from agent_core.run.tool_policies import effect_as_data
+from engine_shim.definition.invoke import invoke_tool, load_invoked
+from engine_shim.definition.model import AGENT, INVOKE, Definition, read_definition
+from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.errors import DefinitionError
+from engine_shim.flow.flow import flow
+from engine_shim.flow.state import Plan
+from engine_shim.runs.loops import LOOPS
 from utools.errors import ToolError
 from utools.registry import ToolRegistry
 
 ROOT = "flow"
 SINGLE_CALL_TIMEOUT = 30.0
-"""Seconds for a plain tool's node that does not say otherwise."""
+"""Seconds that the call of a plain tool may take, unless the node says otherwise."""
 
 
 class Preparer:
-    """Prepares the runs of one host. `base` is the directory that a workflow's relative paths start from."""
+    """Prepares the runs of one host. `base` is the directory that a workflow's relative paths start from.
 
-    def __init__(self, registry: ToolRegistry, secrets: Secrets, base: Path, info: Known | None = None) -> None:
-        self._registry, self._secrets, self._base, self._info = registry, secrets, base, info
+    `checked` is the workflow that is about to run: its definition is not read again, nor its graph built again.
+    """
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        secrets: Secrets,
+        base: Path,
+        info: ModelInfoOf | None = None,
+        checked: CheckedWorkflow | None = None,
+    ) -> None:
+        self.base = base
+        self._registry, self._secrets, self._info = registry, secrets, info
         self._redactor = secrets.redactor()
+        self._plans: dict[bytes, Plan] = {}
+        if checked is not None:
+            self._add_plan(checked)
 
     def by_tool(self) -> dict[str, Prepare]:
         """How each kind of run is started, by the code of its tool."""
-        return {ROOT: self.root, AGENT: self._agent, INVOKE: self._invoked}
+        return {ROOT: self._root, AGENT: self._agent, INVOKE: self._invoked}
 
-    def root(self, run: str, path: str, config: Any, inherited: Json) -> Json:
-        """The `run_started` body of the run of {definition, external}."""
-        return self._flow(run, load_workflow(config["definition"]), config["external"], inherited)
+    def loops(self) -> Loops:
+        """The loop of each kind of run; those of workflows start from what was checked here."""
+        return {**LOOPS, "flow": lambda started: flow(started, self._plans.get(orjson.dumps(started["definition"])))}
 
-    def _invoked(self, run: str, path: str, config: Any, inherited: Json) -> Json:
-        workflow = invoked(config, self._base / inherited.get("base", ""))
-        check(workflow, self._registry)
-        external = external_of(workflow.definition, config.get("inputs", {}))
-        below = os.path.relpath(workflow.base, self._base)
-        return self._flow(run, workflow, external, {**inherited, **({"base": below} if below != "." else {})})
+    def start(self, run: str, checked: CheckedWorkflow, external: Json, inherited: Inherited) -> Json:
+        """The `run_started` body of a workflow's run."""
+        return self._body(run, checked.definition, checked.data, external, inherited)
 
-    def _agent(self, run: str, path: str, config: Any, inherited: Json) -> Json:
+    def _add_plan(self, checked: CheckedWorkflow) -> None:
+        self._plans[orjson.dumps(checked.data)] = Plan(checked.definition, checked.graph)
+
+    def _root(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
+        """The body of the run of {definition, external}."""
+        definition = read_definition(config["definition"])
+        return self._body(run, definition, config["definition"], config["external"], inherited)
+
+    def _invoked(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
+        checked = check(load_invoked(config, self.base / inherited.get("base", "")), self._registry)
+        self._add_plan(checked)
+        below = os.path.relpath(checked.base, self.base)
+        handed: Inherited = {**inherited, "base": below} if below != "." else inherited
+        return self.start(run, checked, checked.external_of(config.get("inputs", {})), handed)
+
+    def _agent(self, run: str, path: str, config: Any, inherited: Inherited) -> Mapping[str, Any]:
         """An agent's run; the script of a model, too, is relative to the definition that names it."""
         below = inherited.get("base", "")
         kind, colon, file = str(config.get("model")).partition(":")
         if below and kind == "scripted" and colon:
             config = {**config, "model": f"scripted:{Path(below) / file}"}
-        prepare = agent_preparer(self._registry, self._redactor, self._base / below, self._info)
+        prepare = agent_preparer(self._registry, self._redactor, self.base / below, self._info)
         return prepare(run, path, config, inherited)
 
-    def _flow(self, run: str, workflow: Workflow, external: Json, inherited: Json) -> Json:
-        definition = workflow.definition
-        handed = {name: inherited[name] for name in ("trusted", "base") if name in inherited}
+    def _body(
+        self, run: str, definition: Definition, data: Mapping[str, Any], external: Json, inherited: Inherited
+    ) -> Json:
+        handed = {name: value for name, value in inherited.items() if name in ("trusted", "base")}
         return {
             "loop": "flow",
             "format": FORMAT,
             "run": run,
             "at": now(),
-            "definition": self._redactor.value(workflow.as_json()),
+            "definition": self._redactor.value(data),
             "external": self._redactor.value(external),
             "env": self._env(definition),
             "limits": _limits(definition, inherited),
             **({"handed": handed} if handed else {}),
             "tools": {node.tool: self._tool(node.tool) for node in definition.nodes},
             "redaction": self._redactor.rules,
-            "versions": {"agent_core": own_version()},
+            "versions": {"agent_core": installed_version()},
         }
 
     def _env(self, definition: Definition) -> Json:
-        """The values of the plain variables. DefinitionError for one that is not set, or a secret not allowed."""
+        """The values of the plain variables. DefinitionError for one that is not set, and for a forbidden secret."""
         values: Json = {}
         for index, entry in enumerate(definition.env):
             name = entry if isinstance(entry, str) else entry.name
@@ -99,10 +130,10 @@ class Preparer:
         return {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
 
 
-def _limits(definition: Definition, inherited: Json) -> Json:
+def _limits(definition: Definition, inherited: Inherited) -> Json:
     """What a workflow run may take in all, bound by what its parent has left."""
     bounds = [seconds for seconds in (definition.timeout or None, inherited.get("seconds")) if seconds is not None]
-    limits: Json = {name: inherited[name] for name in ("tool_calls", "tokens", "cost") if name in inherited}
+    limits = {name: value for name, value in inherited.items() if name in ("tool_calls", "tokens", "cost")}
     return {**limits, "seconds": min(bounds, default=None)}
 
 

@@ -1,6 +1,5 @@
-"""Where workflow runs are kept: their journal, an index of them for listing, and who drives them."""
+"""RunStore: the journal of workflow runs, an index to list them by, and the leases on them."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
@@ -11,11 +10,9 @@ from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
 from engine_shim.runs.database import Database
-from engine_shim.runs.leases import Leases, MemoryClaims, SqliteClaims
+from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
+from utools.sqlite_file import data_file
 
-_TABLE = """CREATE TABLE IF NOT EXISTS workflow_runs (
-    run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, status TEXT NOT NULL,
-    started_at TEXT NOT NULL, base TEXT NOT NULL)"""
 _COLUMNS = "run, workflow, version, status, started_at, base"
 
 
@@ -32,16 +29,16 @@ class RunEntry:
 
 
 class RunStore(Protocol):
-    """Runs by id. The journal is what counts; the entries can be lost without losing a run."""
+    """Runs by id. The journal is the truth; the entries can be lost without losing a run."""
 
     @property
     def journal(self) -> Journal: ...
 
     @property
-    def claims(self) -> Leases: ...
+    def leases(self) -> Leases: ...
 
     def save(self, entry: RunEntry) -> None:
-        """Add the entry, or put it in place of the run's older one."""
+        """Add the entry, or replace the run's older one."""
         ...
 
     def entry(self, run: str) -> RunEntry | None:
@@ -53,11 +50,11 @@ class RunStore(Protocol):
         ...
 
     def forget(self, run: str) -> bool:
-        """Delete the run for good, its journal first. False when it held neither a journal nor an entry."""
+        """Delete the run for good, its journal first. False when the store holds neither a journal nor an entry."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections; the next use opens them again."""
+        """Close files and connections; the next use opens them again."""
         ...
 
 
@@ -66,7 +63,7 @@ class MemoryRunStore:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self.journal: Journal = MemoryJournal()
-        self.claims: Leases = MemoryClaims(clock=clock)
+        self.leases: Leases = MemoryLeases(clock=clock)
         self._entries: dict[str, RunEntry] = {}
 
     def save(self, entry: RunEntry) -> None:
@@ -96,10 +93,10 @@ class SqliteRunStore:
         self.path = path
         self.journal: Journal = SqliteJournal(path)
         self._database = Database(path)
-        self.claims: Leases = SqliteClaims(self._database, clock=clock)
+        self.leases: Leases = SqliteLeases(self._database, clock=clock)
 
     def save(self, entry: RunEntry) -> None:
-        with self._database.writing(_TABLE) as db:
+        with self._database.writing() as db:
             db.execute(f"REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", astuple(entry))
 
     def entry(self, run: str) -> RunEntry | None:
@@ -113,7 +110,7 @@ class SqliteRunStore:
         journaled = self.journal.delete(run)
         if self.entry(run) is None:
             return journaled
-        with self._database.writing(_TABLE) as db:
+        with self._database.writing() as db:
             db.execute("DELETE FROM workflow_runs WHERE run = ?", (run,))
         return True
 
@@ -128,7 +125,4 @@ class SqliteRunStore:
 
 def default_store() -> Path:
     """The run store's file: AGENT_CORE_STORE, or one in the user's data directory."""
-    if given := os.environ.get("AGENT_CORE_STORE"):
-        return Path(given)
-    data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "agent-core" / "runs.db"
+    return data_file("runs.db", "AGENT_CORE_STORE")

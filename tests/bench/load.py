@@ -28,7 +28,7 @@ from agent_core import MemoryJournal, SqliteJournal, run_agent
 from agent_core.journal.store import Journal
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, SqliteRunStore, load_workflow
-from engine_shim.definition.model import Workflow
+from engine_shim.definition.load import Workflow
 from utools import Tool, ToolContext, ToolRegistry
 
 HANG_S = 20.0

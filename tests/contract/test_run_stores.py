@@ -16,9 +16,9 @@ from typing import IO
 import pytest
 
 from agent_core.errors import JournalError
-from agent_core.journal.record import chained, genesis
+from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
-from engine_shim.runs.driver import TTL, new_driver
+from engine_shim.runs.leases import TTL, new_driver
 from engine_shim.runs.store import MemoryRunStore, RunEntry, RunStore, SqliteRunStore
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +71,7 @@ def entry(run: str, started_at: str = "2025-01-01", status: str = "running") -> 
 
 
 def journaled(store: RunStore, run: str) -> None:
-    store.journal.append(run, [chained("flow", 0, genesis(run, "flow"), {"kind": "run_started"})])
+    store.journal.append(run, [chain_row("flow", 0, genesis(run, "flow"), {"kind": "run_started"})])
 
 
 # ── entries ──────────────────────────────────────────────────────────────────────────────────────
@@ -103,10 +103,10 @@ def test_a_forgotten_run_leaves_nothing_and_the_others_stay(store: RunStore, row
 
 def test_a_store_that_was_closed_opens_again_at_its_next_use(store: RunStore, driver: str) -> None:
     store.save(entry("r1"))
-    store.claims.claim("r1", driver)
+    store.leases.acquire("r1", driver)
     store.close()
     assert store.entry("r1") == entry("r1")
-    assert store.claims.driver("r1") == driver
+    assert store.leases.holder("r1") == driver
     store.close()
     store.close()
 
@@ -114,128 +114,128 @@ def test_a_store_that_was_closed_opens_again_at_its_next_use(store: RunStore, dr
 def test_threads_share_a_store(store: RunStore, driver: str) -> None:
     def use(n: int) -> str | None:
         store.save(entry(f"r{n}"))
-        return store.claims.claim("r", f"elsewhere:{n}:t")
+        return store.leases.acquire("r", f"elsewhere:{n}:t")
 
     with ThreadPoolExecutor(8) as threads:
         told = list(threads.map(use, range(40)))
     assert len(store.entries()) == 40
     assert told.count(None) == 1
-    assert {name for name in told if name} == {f"elsewhere:{told.index(None)}:t"} == {store.claims.driver("r")}
+    assert {name for name in told if name} == {f"elsewhere:{told.index(None)}:t"} == {store.leases.holder("r")}
 
 
 # ── claims ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_rival_is_refused_and_told_who_has_the_run(store: RunStore, driver: str) -> None:
-    assert store.claims.driver("r1") is None
-    assert store.claims.claim("r1", driver) is None
-    assert store.claims.claim("r1", driver) is None
-    assert store.claims.claim("r1", OTHER) == driver
-    assert store.claims.claim("r2", OTHER) is None
-    assert (store.claims.driver("r1"), store.claims.driver("r2")) == (driver, OTHER)
+    assert store.leases.holder("r1") is None
+    assert store.leases.acquire("r1", driver) is None
+    assert store.leases.acquire("r1", driver) is None
+    assert store.leases.acquire("r1", OTHER) == driver
+    assert store.leases.acquire("r2", OTHER) is None
+    assert (store.leases.holder("r1"), store.leases.holder("r2")) == (driver, OTHER)
 
 
 def test_two_drivers_of_one_process_are_rivals_too(store: RunStore) -> None:
     first, second = new_driver(), new_driver()
-    assert store.claims.claim("r1", first) is None
-    assert store.claims.claim("r1", second) == first
+    assert store.leases.acquire("r1", first) is None
+    assert store.leases.acquire("r1", second) == first
 
 
 def test_only_its_own_claim_is_released(store: RunStore, driver: str) -> None:
-    store.claims.claim("r1", driver)
-    store.claims.release("r1", OTHER)
-    assert store.claims.claim("r1", OTHER) == driver
-    store.claims.release("r1", driver)
-    assert store.claims.driver("r1") is None
-    assert store.claims.claim("r1", OTHER) is None
-    store.claims.release("r1", driver)
-    assert store.claims.driver("r1") == OTHER
+    store.leases.acquire("r1", driver)
+    store.leases.release("r1", OTHER)
+    assert store.leases.acquire("r1", OTHER) == driver
+    store.leases.release("r1", driver)
+    assert store.leases.holder("r1") is None
+    assert store.leases.acquire("r1", OTHER) is None
+    store.leases.release("r1", driver)
+    assert store.leases.holder("r1") == OTHER
 
 
 def test_a_claim_that_is_not_renewed_goes_over_after_a_while(store: RunStore, clock: Clock, driver: str) -> None:
-    store.claims.claim("r1", driver)
+    store.leases.acquire("r1", driver)
     clock.now += TTL - 0.1
-    assert store.claims.claim("r1", OTHER) == driver
+    assert store.leases.acquire("r1", OTHER) == driver
     clock.now += 0.1
-    assert store.claims.driver("r1") is None
-    assert store.claims.wish("r1", "cancel") is False
-    assert store.claims.claim("r1", OTHER) is None
-    assert store.claims.driver("r1") == OTHER
+    assert store.leases.holder("r1") is None
+    assert store.leases.signal("r1", "cancel") is False
+    assert store.leases.acquire("r1", OTHER) is None
+    assert store.leases.holder("r1") == OTHER
 
 
 def test_renewing_keeps_a_claim_for_as_long_as_it_is_done(store: RunStore, clock: Clock, driver: str) -> None:
     for run in ("kept", "left"):
-        store.claims.claim(run, driver)
+        store.leases.acquire(run, driver)
     for _ in range(200):
         clock.now += 0.25
-        assert store.claims.renew(driver, ["kept"]) == {}
-        assert store.claims.claim("kept", OTHER) == driver
-    assert store.claims.claim("left", OTHER) is None
+        assert store.leases.renew(driver, ["kept"]) == {}
+        assert store.leases.acquire("kept", OTHER) == driver
+    assert store.leases.acquire("left", OTHER) is None
 
 
 def test_claims_made_at_different_times_are_all_kept(store: RunStore, clock: Clock, driver: str) -> None:
     runs: list[str] = []
     for n in range(80):
         runs.append(f"r{n}")
-        store.claims.claim(runs[-1], driver)
+        store.leases.acquire(runs[-1], driver)
         clock.now += 0.75
-        assert store.claims.renew(driver, runs) == {}
-    assert [store.claims.driver(run) for run in runs] == [driver] * 80
+        assert store.leases.renew(driver, runs) == {}
+    assert [store.leases.holder(run) for run in runs] == [driver] * 80
 
 
 def test_a_late_driver_keeps_its_claim_when_nobody_took_it(store: RunStore, clock: Clock, driver: str) -> None:
-    store.claims.claim("r1", driver)
+    store.leases.acquire("r1", driver)
     clock.now += 100 * TTL
-    assert store.claims.renew(driver, ["r1"]) == {}
-    assert store.claims.claim("r1", OTHER) == driver
+    assert store.leases.renew(driver, ["r1"]) == {}
+    assert store.leases.acquire("r1", OTHER) == driver
 
 
 def test_a_driver_whose_claim_went_over_is_told_that_it_lost(store: RunStore, clock: Clock, driver: str) -> None:
     for run in ("r1", "r2", "r3"):
-        store.claims.claim(run, driver)
+        store.leases.acquire(run, driver)
     clock.now += TTL
-    store.claims.claim("r1", OTHER)
-    store.claims.claim("r2", OTHER)
-    store.claims.release("r2", OTHER)
-    assert store.claims.renew(driver, ["r1", "r2", "r3", "never claimed"]) == {
+    store.leases.acquire("r1", OTHER)
+    store.leases.acquire("r2", OTHER)
+    store.leases.release("r2", OTHER)
+    assert store.leases.renew(driver, ["r1", "r2", "r3", "never claimed"]) == {
         "r1": "lost", "r2": "lost", "never claimed": "lost"
     }  # fmt: skip
-    assert [store.claims.driver(run) for run in ("r1", "r2", "r3")] == [OTHER, None, driver]
-    store.claims.release("r1", driver)
-    assert store.claims.driver("r1") == OTHER
+    assert [store.leases.holder(run) for run in ("r1", "r2", "r3")] == [OTHER, None, driver]
+    store.leases.release("r1", driver)
+    assert store.leases.holder("r1") == OTHER
 
 
 def test_a_claim_from_before_the_clock_went_back_goes_over(store: RunStore, clock: Clock, driver: str) -> None:
-    store.claims.claim("r1", driver)
+    store.leases.acquire("r1", driver)
     clock.now -= 0.5
-    assert store.claims.driver("r1") is None
-    assert store.claims.claim("r1", OTHER) is None
+    assert store.leases.holder("r1") is None
+    assert store.leases.acquire("r1", OTHER) is None
 
 
 def test_a_driver_that_renews_after_the_clock_went_back_keeps_its_claim(
     store: RunStore, clock: Clock, driver: str
 ) -> None:
-    store.claims.claim("r1", driver)
+    store.leases.acquire("r1", driver)
     clock.now -= 3600
-    assert store.claims.renew(driver, ["r1"]) == {}
-    assert store.claims.claim("r1", OTHER) == driver
+    assert store.leases.renew(driver, ["r1"]) == {}
+    assert store.leases.acquire("r1", OTHER) == driver
 
 
 def test_the_claim_of_a_process_that_ended_goes_over_at_once(store: RunStore, driver: str) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     ended, namesake = f"{socket.gethostname()}:{process.pid}:aa", f"elsewhere:{process.pid}:aa"
-    assert store.claims.claim("r1", ended) is None
-    assert store.claims.claim("r2", namesake) is None
-    assert store.claims.driver("r1") is None
-    assert store.claims.claim("r1", driver) is None
-    assert store.claims.claim("r2", driver) == namesake, "a process id means something on its own host only"
+    assert store.leases.acquire("r1", ended) is None
+    assert store.leases.acquire("r2", namesake) is None
+    assert store.leases.holder("r1") is None
+    assert store.leases.acquire("r1", driver) is None
+    assert store.leases.acquire("r2", driver) == namesake, "a process id means something on its own host only"
 
 
 def test_a_process_of_another_user_is_alive(store: RunStore, driver: str) -> None:
     init = f"{socket.gethostname()}:1:aa"
-    store.claims.claim("r1", init)
-    assert store.claims.claim("r1", driver) == init
+    store.leases.acquire("r1", init)
+    assert store.leases.acquire("r1", driver) == init
 
 
 # ── wishes ───────────────────────────────────────────────────────────────────────────────────────
@@ -243,55 +243,55 @@ def test_a_process_of_another_user_is_alive(store: RunStore, driver: str) -> Non
 
 def test_a_wish_reaches_the_driver_of_its_run_alone(store: RunStore, driver: str) -> None:
     for run in ("r1", "r2", "r3"):
-        store.claims.claim(run, driver)
-    store.claims.claim("r4", OTHER)
-    assert store.claims.wish("r1", "pause") is True
-    assert store.claims.wish("r2", "cancel") is True
-    assert store.claims.renew(OTHER, ["r4"]) == {}
-    assert store.claims.renew(OTHER, ["r1", "r4"]) == {"r1": "lost"}
+        store.leases.acquire(run, driver)
+    store.leases.acquire("r4", OTHER)
+    assert store.leases.signal("r1", "pause") is True
+    assert store.leases.signal("r2", "cancel") is True
+    assert store.leases.renew(OTHER, ["r4"]) == {}
+    assert store.leases.renew(OTHER, ["r1", "r4"]) == {"r1": "lost"}
     for _ in range(2):
-        assert store.claims.renew(driver, ["r1", "r2", "r3"]) == {"r1": "pause", "r2": "cancel"}
-    assert store.claims.renew(driver, ["r3", "r2"]) == {"r2": "cancel"}
-    assert store.claims.renew(driver, []) == {}
+        assert store.leases.renew(driver, ["r1", "r2", "r3"]) == {"r1": "pause", "r2": "cancel"}
+    assert store.leases.renew(driver, ["r3", "r2"]) == {"r2": "cancel"}
+    assert store.leases.renew(driver, []) == {}
 
 
 def test_a_wish_for_a_run_that_nobody_drives_leaves_nothing(store: RunStore, driver: str) -> None:
-    assert store.claims.wish("r1", "cancel") is False
-    store.claims.claim("r1", driver)
-    assert store.claims.renew(driver, ["r1"]) == {}
+    assert store.leases.signal("r1", "cancel") is False
+    store.leases.acquire("r1", driver)
+    assert store.leases.renew(driver, ["r1"]) == {}
 
 
 def test_a_pause_takes_back_no_cancel(store: RunStore, driver: str) -> None:
-    store.claims.claim("r1", driver)
+    store.leases.acquire("r1", driver)
     for wish, told in (("pause", "pause"), ("cancel", "cancel"), ("pause", "cancel")):
-        assert store.claims.wish("r1", wish) is True  # type: ignore[arg-type]
-        assert store.claims.renew(driver, ["r1"]) == {"r1": told}
+        assert store.leases.signal("r1", wish) is True  # type: ignore[arg-type]
+        assert store.leases.renew(driver, ["r1"]) == {"r1": told}
 
 
 def test_a_wish_outlives_renewals_and_claiming_again(store: RunStore, clock: Clock, driver: str) -> None:
-    store.claims.claim("r1", driver)
-    store.claims.wish("r1", "cancel")
+    store.leases.acquire("r1", driver)
+    store.leases.signal("r1", "cancel")
     clock.now += TTL - 1
-    assert store.claims.renew(driver, ["r1"]) == {"r1": "cancel"}
+    assert store.leases.renew(driver, ["r1"]) == {"r1": "cancel"}
     clock.now += TTL - 1
-    store.claims.claim("r1", driver)
-    assert store.claims.renew(driver, ["r1"]) == {"r1": "cancel"}
+    store.leases.acquire("r1", driver)
+    assert store.leases.renew(driver, ["r1"]) == {"r1": "cancel"}
 
 
 def test_a_released_run_is_claimed_without_its_old_wish(store: RunStore, driver: str) -> None:
-    store.claims.claim("r1", driver)
-    store.claims.wish("r1", "cancel")
-    store.claims.release("r1", driver)
-    store.claims.claim("r1", driver)
-    assert store.claims.renew(driver, ["r1"]) == {}
+    store.leases.acquire("r1", driver)
+    store.leases.signal("r1", "cancel")
+    store.leases.release("r1", driver)
+    store.leases.acquire("r1", driver)
+    assert store.leases.renew(driver, ["r1"]) == {}
 
 
 def test_a_run_that_goes_over_comes_without_its_old_wish(store: RunStore, clock: Clock, driver: str) -> None:
-    store.claims.claim("r1", driver)
-    store.claims.wish("r1", "pause")
+    store.leases.acquire("r1", driver)
+    store.leases.signal("r1", "pause")
     clock.now += TTL
-    store.claims.claim("r1", OTHER)
-    assert store.claims.renew(OTHER, ["r1"]) == {}
+    store.leases.acquire("r1", OTHER)
+    assert store.leases.renew(OTHER, ["r1"]) == {}
 
 
 # ── SQLite ───────────────────────────────────────────────────────────────────────────────────────
@@ -300,28 +300,29 @@ def test_a_run_that_goes_over_comes_without_its_old_wish(store: RunStore, clock:
 def test_reading_makes_no_file(opened: Callable[[], SqliteRunStore], tmp_path: Path, driver: str) -> None:
     store = opened()
     assert (store.entries(), store.entry("r1"), store.forget("r1")) == ([], None, False)
-    assert (store.claims.driver("r1"), store.claims.wish("r1", "pause")) == (None, False)
-    assert store.claims.renew(driver, ["r1"]) == {"r1": "lost"}
+    assert (store.leases.holder("r1"), store.leases.signal("r1", "pause")) == (None, False)
+    assert store.leases.renew(driver, ["r1"]) == {"r1": "lost"}
     assert not list(tmp_path.iterdir())
 
 
 def test_a_claim_makes_the_file_and_its_folders_for_the_owner_alone(tmp_path: Path, driver: str) -> None:
     path = tmp_path / "deep" / "er" / "runs.db"
     with closing(SqliteRunStore(path)) as store:
-        store.claims.claim("r1", driver)
+        store.leases.acquire("r1", driver)
         assert [stat.S_IMODE(file.stat().st_mode) & 0o077 for file in path.parent.iterdir()] == [0] * 3
 
 
 def test_an_older_store_gets_what_it_lacks_when_it_is_first_needed(
     opened: Callable[[], SqliteRunStore], tmp_path: Path, driver: str
 ) -> None:
-    store = opened()
-    store.save(entry("r1"))
-    journaled(store, "r1")
+    with closing(SqliteRunStore(tmp_path / "runs.db")) as older:
+        older.save(entry("r1"))
+        journaled(older, "r1")
     with closing(sqlite3.connect(tmp_path / "runs.db")) as db:
-        assert db.execute("SELECT name FROM sqlite_master WHERE name = 'run_claims'").fetchall() == []
-    assert (store.claims.driver("r1"), store.claims.wish("r1", "pause")) == (None, False)
-    assert store.claims.claim("r1", driver) is None
+        db.execute("DROP TABLE run_claims")
+    store = opened()
+    assert (store.leases.holder("r1"), store.leases.signal("r1", "pause")) == (None, False)
+    assert store.leases.acquire("r1", driver) is None
     assert (store.entries(), store.journal.runs()) == ([entry("r1")], ["r1"])
 
 
@@ -329,10 +330,10 @@ def test_a_file_with_a_journal_alone_is_a_store(
     opened: Callable[[], SqliteRunStore], tmp_path: Path, driver: str
 ) -> None:
     with closing(SqliteJournal(tmp_path / "runs.db")) as journal:
-        journal.append("r1", [chained("flow", 0, genesis("r1", "flow"), {"kind": "run_started"})])
+        journal.append("r1", [chain_row("flow", 0, genesis("r1", "flow"), {"kind": "run_started"})])
     store = opened()
-    assert (store.entries(), store.claims.driver("r1")) == ([], None)
-    assert store.claims.claim("r1", driver) is None
+    assert (store.entries(), store.leases.holder("r1")) == ([], None)
+    assert store.leases.acquire("r1", driver) is None
     assert store.forget("r1") is True
 
 
@@ -341,13 +342,13 @@ def test_asking_for_wishes_writes_every_few_seconds_only(
 ) -> None:
     store, runs = opened(), [f"r{n}" for n in range(100)]
     for run in runs:
-        store.claims.claim(run, driver)
+        store.leases.acquire(run, driver)
         clock.now += 0.01
     with closing(sqlite3.connect(tmp_path / "runs.db")) as other:
         versions = []
         for _ in range(120):
             clock.now += 0.25
-            assert store.claims.renew(driver, runs) == {}
+            assert store.leases.renew(driver, runs) == {}
             versions.append(other.execute("PRAGMA data_version").fetchone())
     assert 2 <= len(set(versions)) <= 10, "30 s of renewals, with one write for all runs each time"
 
@@ -356,19 +357,19 @@ def test_a_locked_file_is_told_and_the_claim_can_be_made_later(
     opened: Callable[[], SqliteRunStore], tmp_path: Path, driver: str
 ) -> None:
     store = opened()
-    store.claims.claim("r1", driver)
+    store.leases.acquire("r1", driver)
     with closing(sqlite3.connect(tmp_path / "runs.db")) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(JournalError, match=r"runs\.db cannot be used as a run store: .*locked; choose another"):
-            store.claims.claim("r2", driver)
-        assert store.claims.driver("r1") == driver, "readers need not wait"
+            store.leases.acquire("r2", driver)
+        assert store.leases.holder("r1") == driver, "readers need not wait"
         other.rollback()
-    assert store.claims.claim("r2", driver) is None
+    assert store.leases.acquire("r2", driver) is None
 
 
 def test_a_file_of_something_else_is_refused(opened: Callable[[], SqliteRunStore], tmp_path: Path) -> None:
     (tmp_path / "runs.db").write_text("Dear diary,\n" * 200)
-    for use in (lambda: opened().entries(), lambda: opened().claims.claim("r1", OTHER)):
+    for use in (lambda: opened().entries(), lambda: opened().leases.acquire("r1", OTHER)):
         with pytest.raises(JournalError, match=r"runs\.db cannot be used as a run store: .*not a database"):
             use()
     assert (tmp_path / "runs.db").read_text() == "Dear diary,\n" * 200
@@ -377,13 +378,13 @@ def test_a_file_of_something_else_is_refused(opened: Callable[[], SqliteRunStore
 CLAIMER = f"""
 import sys
 from pathlib import Path
-from engine_shim.runs.driver import new_driver
+from engine_shim.runs.leases import new_driver
 from engine_shim.runs.store import SqliteRunStore
 
 store, driver = SqliteRunStore(Path(sys.argv[1]), clock=lambda: {NOON}), new_driver()
 print(driver, flush=True)
 for line in sys.stdin:
-    print(store.claims.claim(line.strip(), driver), flush=True)
+    print(store.leases.acquire(line.strip(), driver), flush=True)
 store.close()
 """
 
@@ -425,17 +426,17 @@ def claimer(tmp_path: Path) -> Iterator[Callable[[], Claimer]]:
 def test_the_claim_of_a_killed_process_goes_over_at_once(
     claimer: Callable[[], Claimer], opened: Callable[[], SqliteRunStore], driver: str
 ) -> None:
-    victim, claims = claimer(), opened().claims
+    victim, leases = claimer(), opened().leases
     victim.ask("r1")
     assert victim.heard() == "None"
-    assert claims.claim("r1", driver) == victim.driver
-    assert claims.wish("r1", "cancel") is True
+    assert leases.acquire("r1", driver) == victim.driver
+    assert leases.signal("r1", "cancel") is True
     os.kill(victim.process.pid, signal.SIGKILL)
     victim.process.wait()
-    assert claims.driver("r1") is None
-    assert claims.wish("r1", "cancel") is False
-    assert claims.claim("r1", driver) is None
-    assert claims.renew(driver, ["r1"]) == {}
+    assert leases.holder("r1") is None
+    assert leases.signal("r1", "cancel") is False
+    assert leases.acquire("r1", driver) is None
+    assert leases.renew(driver, ["r1"]) == {}
 
 
 def test_of_two_processes_that_race_for_a_run_one_wins(
@@ -450,5 +451,5 @@ def test_of_two_processes_that_race_for_a_run_one_wins(
         winner = racers[told.index("None")].driver
         assert winner in told, "the loser is told another name"
         wins.append(winner)
-    claims = opened().claims
-    assert [claims.driver(f"r{n}") for n in range(300)] == wins
+    leases = opened().leases
+    assert [leases.holder(f"r{n}") for n in range(300)] == wins

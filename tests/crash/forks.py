@@ -22,7 +22,7 @@ from matrix_world import Killer, Ledger
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from engine_shim import Engine, RunNotFound, RunResult
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 
 FORK = "run-2"
 At = tuple[str, int]
@@ -52,7 +52,7 @@ def forked(attempt: Attempts, at: At, home: Path, killer: Killer) -> None:
         "skipped": any(record.get("decision") == "skip" for record in records),
         "verified": verify(journal, run_id=FORK).ok,
         "replayed": replay(journal, run_id=FORK, loops=LOOPS).identical,
-        "driver": engine.store.claims.driver(FORK),
+        "driver": engine.store.leases.holder(FORK),
     }
     write(home / "told", told)
 

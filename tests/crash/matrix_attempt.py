@@ -13,12 +13,13 @@ from matrix_workflows import Case
 from matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, deed, registry_of
 
 from agent_core.audit.replay import replay
-from agent_core.audit.signature import parted
+from agent_core.audit.signature import split_own_strands
 from agent_core.audit.verify import verify
-from agent_core.effects import Decision, Json, Retry, Skip
+from agent_core.decisions import Decision, Retry, Skip
+from agent_core.effects import Json
 from agent_core.journal.record import Tape
 from engine_shim import Engine, RunNotFound, Workflow, load_workflow
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.store import RunStore
 from utools.schema.compiled import compile_schema
@@ -93,13 +94,13 @@ def report(engine: Engine) -> Json:
     journal, entry = engine.store.journal, engine.store.entry(RUN)
     tape = journal.load(RUN)
     return {
-        "strands": folded(parted(tape)[0]),
+        "strands": folded(split_own_strands(tape)[0]),
         "in_doubt": any(row.record().get("reason") == "in_doubt" for rows in tape.values() for row in rows),
         "skipped": _skipped(tape),
         "verified": verify(journal, run_id=RUN).ok,
         "replayed": replay(journal, run_id=RUN, loops=LOOPS).identical,
         "status": entry and entry.status,
-        "driver": engine.store.claims.driver(RUN),
+        "driver": engine.store.leases.holder(RUN),
     }
 
 

@@ -27,8 +27,7 @@ from agent_core.effects import Json
 from agent_core.errors import JournalError
 from engine_shim import SqliteRunStore
 from engine_shim.errors import RunBusy
-from engine_shim.runs.driver import TTL
-from engine_shim.runs.leases import MemoryClaims
+from engine_shim.runs.leases import TTL, MemoryLeases
 
 PATIENCE_S, GLANCE_S = 60.0, 0.002
 
@@ -133,7 +132,7 @@ def unclaimed(rivals: Rivals, home: Path) -> Json:
 
         gate = Gate(home / f"{other}.writes", home / f"{other}.came", leaves=home / f"{name}.writes")
         engine = rivals.attempt.engine(home, gate, pause=pause)
-        engine.store.claims = MemoryClaims()
+        engine.store.leases = MemoryLeases()
         engine = rivals.attempt.engine_with(engine.store)
         try:
             return (await engine.resume(RUN)).status

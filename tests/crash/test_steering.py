@@ -15,7 +15,7 @@ from loopback import serving, silence
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from engine_shim import Engine, SqliteRunStore
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 from utools import ToolRegistry
 
 HERE = Path(__file__).parent

@@ -69,7 +69,7 @@ class Office:
 
         async def noted() -> Any:
             result = await work
-            about["driven"], about["after"] = self.store.claims.driver(run) is not None, self.tape(run)
+            about["driven"], about["after"] = self.store.leases.holder(run) is not None, self.tape(run)
             return result
 
         about["busy"] = self.world.busy(host, run)

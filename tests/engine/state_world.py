@@ -11,9 +11,8 @@ from typing import Any
 from agent_core.journal.record import Row, Tape
 from agent_core.models.client import Completion, ModelInfo, Question
 from engine_shim import Engine
-from engine_shim.runs.driver import TTL
 from engine_shim.runs.lease_keeper import LeaseKeeper
-from engine_shim.runs.leases import Notice, Wish
+from engine_shim.runs.leases import TTL, Notice, Signal
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.store import RunEntry, RunStore
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
@@ -60,11 +59,11 @@ class Loop(asyncio.SelectorEventLoop):
 class Still(LeaseKeeper):
     """Looks after claims when it is told to, not in a thread."""
 
-    def _look_after(self) -> None:
+    def _renew_while_needed(self) -> None:
         """Nobody looks by himself."""
 
     def look(self) -> None:
-        self._pass_on(dict(self._driven))
+        self._renew(dict(self._driven))
 
 
 @dataclass(eq=False)
@@ -171,7 +170,7 @@ class Line:
     def __init__(self, host: "Host") -> None:
         self.host, self.world = host, host.world
         self.store = host.world.store
-        self.journal, self.claims = self, self
+        self.journal, self.leases = self, self
         self.dead, self.left, self.done_by_then = False, 0, False
         self.driving: set[str] = set()
 
@@ -209,21 +208,21 @@ class Line:
     def delete(self, run: str) -> bool:
         return self.store.journal.delete(run)
 
-    # ── the claims ───────────────────────────────────────────────────────────────────────────────
+    # ── the leases ───────────────────────────────────────────────────────────────────────────────
 
-    def claim(self, run: str, driver: str) -> str | None:
-        def claim() -> str | None:
-            rival = self.store.claims.claim(run, driver)
-            if rival is None:
+    def acquire(self, run: str, driver: str) -> str | None:
+        def acquire() -> str | None:
+            holder = self.store.leases.acquire(run, driver)
+            if holder is None:
                 others = [host for host in self.world.hosts if host is not self.host and run in host.line.driving]
                 (self.world.mixed.add if others else self.world.mixed.discard)(run)
                 until = self.world.time + TTL
                 self.world.claimed[run] = Claimed(self.host, until, until)
                 self.driving.add(run)
-            return rival
+            return holder
 
-        rival: str | None = self._write(claim)
-        return rival
+        holder: str | None = self._write(acquire)
+        return holder
 
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
         self._read()
@@ -232,23 +231,23 @@ class Line:
             if claim.holder is self.host:
                 fresh = until - LAG < claim.least and claim.most <= until
                 claim.least, claim.most = claim.least if fresh and claim.least > now else until, until
-        return self.store.claims.renew(driver, runs)
+        return self.store.leases.renew(driver, runs)
 
-    def wish(self, run: str, wish: Wish) -> bool:
-        return bool(self._write(lambda: self.store.claims.wish(run, wish)))
+    def signal(self, run: str, signal: Signal) -> bool:
+        return bool(self._write(lambda: self.store.leases.signal(run, signal)))
 
     def release(self, run: str, driver: str) -> None:
         def release() -> None:
-            self.store.claims.release(run, driver)
+            self.store.leases.release(run, driver)
             self.driving.discard(run)
             if run in self.world.claimed and self.world.claimed[run].holder is self.host:
                 del self.world.claimed[run]
 
         self._write(release)
 
-    def driver(self, run: str) -> str | None:
+    def holder(self, run: str) -> str | None:
         self._read()
-        return self.store.claims.driver(run)
+        return self.store.leases.holder(run)
 
     # ── the entries ──────────────────────────────────────────────────────────────────────────────
 
@@ -293,7 +292,7 @@ class Host:
         self.world, self.loop = world, Loop()
         self.line = Line(self)
         self.engine = Engine(tools(), store=self.line, model=self, max_running=places)
-        self.steering = self.engine._steering = Still(self.line)
+        self.steering = self.engine._leases = Still(self.line)
 
     async def complete(self, question: Question) -> Completion:
         said: Completion = await self.world.act(self, HERE.get()[1], question.strand, "model", None)

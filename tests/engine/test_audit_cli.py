@@ -14,12 +14,12 @@ from by_hand import action, final
 from command import Cli, Write
 
 from agent_core import JsonlJournal, SqliteJournal, run_agent_sync
-from agent_core.journal.record import FORMAT, Record, chained, genesis
+from agent_core.journal.record import FORMAT, Record, chain_row, genesis
 from agent_core.journal.sqlite import LAYOUT
 from agent_core.models import ScriptedModel
 from engine_shim import SqliteRunStore
 from engine_shim.cli.retention import STATUSES, expired
-from engine_shim.runs.driver import new_driver
+from engine_shim.runs.leases import new_driver
 from engine_shim.runs.store import RunEntry
 from utools import ToolRegistry
 
@@ -137,7 +137,7 @@ def forged(store: Path, run: str, *records: Record) -> None:
     with closing(SqliteJournal(store)) as journal:
         previous = genesis(run, "flow")
         for n, record in enumerate(records):
-            row = chained("flow", n, previous, record)
+            row = chain_row("flow", n, previous, record)
             journal.append(run, [row])
             previous = row.hash
 
@@ -210,7 +210,7 @@ def test_a_run_that_came_out_otherwise_is_told_where(cli: Cli, asked: Any, store
             for row in rows:
                 record = row.record()
                 told = record | {"final": False} if "final" in record else record
-                journal.append("forged", [row := chained(path, row.n, previous, told)])
+                journal.append("forged", [row := chain_row(path, row.n, previous, told)])
                 previous = row.hash
     assert outcomes(cli) == (5, {run: ("identical", None), "forged": ("diverged", "flow/agent_core.1:3")})
     assert outcomes(cli, "--since", "9999-01-01") == (0, {})
@@ -347,7 +347,7 @@ def test_a_run_that_somebody_drives_is_kept(cli: Cli, store_of_runs: dict[str, s
     run = store_of_runs["running"]
     runs = SqliteRunStore(store)
     with closing(runs):
-        assert runs.claims.claim(run, new_driver()) is None
+        assert runs.leases.acquire(run, new_driver()) is None
         ran = cli("retention", "--older-than", "30d", "--status", "running")
         assert ran.out.splitlines()[0].startswith(f"{run}  running")
         assert ran.out.splitlines()[1] == "deleted 0 runs"
@@ -432,8 +432,8 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(cli: Cli, asked: A
 def test_a_store_of_a_newer_layout_says_to_use_a_newer_version(cli: Cli, asked: Any, store: Path) -> None:
     run = asked(final())
     with closing(sqlite3.connect(store)) as db:
-        db.execute(f"PRAGMA user_version = {LAYOUT + 1}")
-    told = f"has layout {LAYOUT + 1}, this agent_core knows {LAYOUT}: use a newer version"
+        db.execute(f"PRAGMA user_version = {LAYOUT.version + 1}")
+    told = f"has layout {LAYOUT.version + 1}, this agent_core knows {LAYOUT.version}: use a newer version"
     refused(cli, run, 1, told, *READ, ["replay", "--all"], *DRIVE)
 
 

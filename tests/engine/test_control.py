@@ -16,11 +16,11 @@ from agent_core.audit.verify import verify
 from agent_core.errors import DecisionError
 from agent_core.journal.control import CONTROL
 from agent_core.models import ScriptedModel
-from agent_core.run.driver import note
+from agent_core.run.control import append_control
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, load_workflow
 from engine_shim.definition.validate import validate
 from engine_shim.errors import RunBusy
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 from utools import Tool, default_registry
 
 ANY = {"type": "object", "additionalProperties": True}
@@ -107,7 +107,7 @@ def test_pause_lets_what_is_under_way_answer_and_begins_nothing_more() -> None:
         host = Host()
         host.gate("a")
         run = host.start([node("a"), node("b", "a"), node("c", "b")])
-        await until(lambda: host.store.claims.driver("r"))
+        await until(lambda: host.store.leases.holder("r"))
         pausing = asyncio.create_task(host.other.pause("r", by="ann"))
         await asyncio.sleep(0.5)
         host.gates["a"].set()
@@ -198,7 +198,7 @@ def test_cancellation_that_no_driver_heard_of_still_ends_the_run() -> None:
     async def play() -> None:
         host = Host([action("pay", amount=5)])
         await host.start([agent()])
-        note(host.store.journal, "r", "cancel", by="ann", keys=None)
+        append_control(host.store.journal, "r", "cancel", by="ann", keys=None)
         assert (await host.engine.resume("r")).status == "cancelled"
         with pytest.raises(DecisionError, match="has ended as cancelled"):
             await host.engine.cancel("r")
@@ -259,7 +259,7 @@ def test_run_that_is_driven_cannot_be_driven_again() -> None:
         host = Host()
         host.gate("a")
         run = host.start([node("a")])
-        await until(lambda: host.store.claims.driver("r"))
+        await until(lambda: host.store.leases.holder("r"))
         for engine in (host.engine, host.other):
             with pytest.raises(RunBusy, match="run 'r' is being driven by process"):
                 await engine.resume("r")

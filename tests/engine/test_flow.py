@@ -19,7 +19,7 @@ from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, RunResult, load_workflow
 from engine_shim.cli.output import exit_code
 from engine_shim.flow.flow import flow
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 from utools import Tool, default_registry
 
 ANY = {"type": "object", "additionalProperties": True}

@@ -8,7 +8,7 @@ import pytest
 from record_workflows import CASES, TRANSCRIPTS, told
 
 from agent_core import replay, verify
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 
 FILES = sorted(TRANSCRIPTS.glob("*.jsonl"))
 

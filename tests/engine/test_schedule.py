@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine_shim.definition.graph import Graph, graph_of
-from engine_shim.definition.model import Definition, load_workflow
-from engine_shim.definition.reachability import certain
+from engine_shim.definition.load import load_workflow
+from engine_shim.definition.model import Definition
+from engine_shim.definition.reachability import Reachability, reachability_of
 from engine_shim.definition.validate import validate
 from engine_shim.errors import DefinitionError
-from engine_shim.flow.schedule import Progress, schedule
+from engine_shim.flow.schedule import Schedule
 from utools import ToolRegistry, default_registry
 
 Edges = list[tuple[Any, ...]]
@@ -41,15 +42,13 @@ def echo(name: str, text: str) -> dict[str, Any]:
 
 def run(g: Graph, **takes: Any) -> list[str]:
     """The nodes as they run one by one; `takes` has the targets that a node's visits choose, in order of visits."""
-    progress, ran = Progress(g), []
-    while ready := schedule(progress):
-        name = ready[0]
-        progress.begun.add(name)
-        progress.again.pop(name, None)
+    schedule, ran = Schedule(g), []
+    while name := schedule.first():
+        schedule.begin(name)
         ran.append(name)
         chosen = takes[name].pop(0) if takes.get(name) else None
         links = [link for link in g.outgoing[name] if (link.when is None if chosen is None else link.target in chosen)]
-        progress.finish(name, links)
+        schedule.finish(name, links)
     return ran
 
 
@@ -73,15 +72,16 @@ def forward(draw: st.DrawFn) -> Graph:
 
 @given(forward(), st.data())
 def test_every_node_runs_once_after_all_it_waits_for_whichever_branch_ends_first(g: Graph, data: st.DataObject) -> None:
-    progress, finished = Progress(g), []
+    schedule, finished = Schedule(g), []
     under_way: list[str] = []
-    while ready := schedule(progress) + under_way:
-        progress.begun.update(ready)
+    while ready := schedule.ready() + under_way:
+        for name in set(ready) - set(under_way):
+            schedule.begin(name)
         name = data.draw(st.sampled_from(ready))
         under_way = [other for other in ready if other != name]
         assert {link.source for link in g.incoming[name]} <= set(finished)
         finished.append(name)
-        progress.finish(name, g.outgoing[name])
+        schedule.finish(name, g.outgoing[name])
     assert sorted(finished) == sorted(g.order)
 
 
@@ -116,7 +116,7 @@ def test_circle_of_placeholders_is_named_without_those_that_only_wait_for_it() -
 
 def test_edge_that_leads_back_closes_a_loop_of_all_between_its_ends() -> None:
     (loop,) = joined(*LOOP).loops.values()
-    assert (loop.head, loop.link.source, loop.body) == ("draft", "check", {"draft", "check"})
+    assert (loop.head, loop.edge.source, loop.body) == ("draft", "check", {"draft", "check"})
 
 
 def test_edge_to_itself_is_a_loop() -> None:
@@ -258,8 +258,14 @@ SURE: dict[str, tuple[Edges, dict[str, Any], str, set[str]]] = {
 
 
 @pytest.mark.parametrize(("edges", "more", "name", "sure"), SURE.values(), ids=SURE)
-def test_nodes_that_have_run_for_certain(edges: Edges, more: Any, name: str, sure: set[str]) -> None:
-    assert certain(joined(*edges, **more)).before[name] == sure
+def test_nodes_that_have_run_for_reachability_of(edges: Edges, more: Any, name: str, sure: set[str]) -> None:
+    assert run_before(name, joined(*edges, **more)) == sure
+
+
+def run_before(name: str, g: Graph, known: Reachability | None = None) -> set[str]:
+    """The nodes that have certainly run when this one starts."""
+    known = known or reachability_of(g)
+    return {other for other in g.order if known.has_run(other, before=name)}
 
 
 ENDS: dict[str, tuple[Edges, set[str]]] = {
@@ -272,8 +278,8 @@ ENDS: dict[str, tuple[Edges, set[str]]] = {
 
 
 @pytest.mark.parametrize(("edges", "sure"), ENDS.values(), ids=ENDS)
-def test_nodes_that_have_run_at_the_end_for_certain(edges: Edges, sure: set[str]) -> None:
-    assert certain(joined(*edges)).at_the_end == sure
+def test_nodes_that_have_run_at_the_end_for_reachability_of(edges: Edges, sure: set[str]) -> None:
+    assert reachability_of(joined(*edges)).at_the_end == sure
 
 
 @st.composite
@@ -296,9 +302,9 @@ def chosen_graphs(draw: st.DrawFn) -> tuple[Graph, dict[str, Any]]:
 @given(chosen_graphs())
 def test_what_is_certain_has_run_whatever_is_chosen(drawn: tuple[Graph, dict[str, Any]]) -> None:
     g, takes = drawn
-    known, ran = certain(g), run(g, **takes)
+    known, ran = reachability_of(g), run(g, **takes)
     for index, name in enumerate(ran):
-        assert known.before[name] <= set(ran[:index])
+        assert run_before(name, g, known) <= set(ran[:index])
     assert known.at_the_end <= set(ran)
 
 
@@ -306,7 +312,7 @@ def test_choices_one_behind_the_other_are_told_at_once() -> None:
     names = [f"n{i}" for i in range(300)]
     skips = [(name, "n299", WHEN) for name in names[:-2]]
     chain = [(one, other) for one, other in pairwise(names)]
-    assert certain(graph(dict.fromkeys(names, "x"), [*skips, *chain])).at_the_end == {"n0", "n299"}
+    assert reachability_of(graph(dict.fromkeys(names, "x"), [*skips, *chain])).at_the_end == {"n0", "n299"}
 
 
 # ── placeholders ─────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from agent_core.audit.replay import replay
 from agent_core.models import ScriptedModel
 from agent_core.run.secrets import Secrets
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 from utools import Tool, default_registry
 
 VALUE = "s3cr3t-0123456789"

@@ -17,7 +17,7 @@ from agent_core.journal.control import CONTROL
 from agent_core.models.client import Completion
 from engine_shim import DefinitionError, MemoryRunStore
 from engine_shim.errors import RunBusy
-from engine_shim.runs.engine import LOOPS
+from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import RunStore
 from utools.errors import ToolError
 
@@ -52,7 +52,7 @@ class Life:
     def crash(self, host: Host) -> None:
         """The process is gone, and others see that."""
         for run in list(host.line.driving):
-            self.store.claims.release(run, host.steering.driver)
+            self.store.leases.release(run, host.steering.driver)
         self.world.hosts.remove(host)
         host.end()
 

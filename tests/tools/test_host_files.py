@@ -14,7 +14,7 @@ from utools.errors import SandboxError
 from utools.files.protected_paths import MOST_STORES, is_store, protect, protect_glob, protect_store
 from utools.files.sandbox import Sandbox
 from utools.sources.manifest import manifest_tools
-from utools.sources.python_object import loaded
+from utools.sources.python_object import load_object
 from utools.tool import ToolContext
 
 
@@ -50,7 +50,7 @@ def test_what_is_not_there_yet_is_kept_and_all_below_a_directory_and_what_fits_a
 
 async def test_journals_and_conversations_are_neither_written_nor_read(tmp_path: Path) -> None:
     SqliteJournal(tmp_path / "runs.db")
-    await SqliteContextStore(tmp_path / "talks.db").turns("s")
+    await SqliteContextStore(tmp_path / "talks.db").append("s", "t", [])
     SqliteContextStore(tmp_path / "unused" / "talks.db")
     _refused(tmp_path, "unused/talks.db", "is a store of this host")
     (tmp_path / "orders.db").write_bytes(b"of a user")
@@ -67,7 +67,7 @@ async def test_journals_and_conversations_are_neither_written_nor_read(tmp_path:
 def test_no_python_is_put_beside_python_that_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "mine.py").write_text("value = 1\n")
-    assert loaded("tools/mine.py:value", tmp_path, "here") == 1
+    assert load_object("tools/mine.py:value", tmp_path, "here") == 1
     for name in ("mine.py", "json.py", "x.so", "x.pth", "X.PY"):
         _refused(tmp_path, f"tools/{name}", "beside Python that this host loads")
     (tmp_path / "looked").mkdir()

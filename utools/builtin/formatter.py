@@ -142,10 +142,10 @@ def _cell(text: str) -> str:
 
 async def render(template: str, data: dict[str, Any]) -> str:
     """The text that a template makes of the data; ToolError for a template that is wrong or takes too much time."""
-    from utools.command import run
+    from utools.command import run_command
 
     stdin = json.dumps({"template": template, "data": data, "longest": MAX_TEXT}).encode()
-    ran = await run([sys.executable, "-I", str(PROGRAM)], cwd=Path(os.sep), stdin=stdin, largest=LARGEST)
+    ran = await run_command([sys.executable, "-I", str(PROGRAM)], cwd=Path(os.sep), stdin=stdin, largest=LARGEST)
     try:
         answer = json.loads(ran.stdout)
     except ValueError:

@@ -32,7 +32,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
     async def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         from asyncio import to_thread
 
-        from utools.command import run
+        from utools.command import run_command
 
         argv, allowed = args["argv"], args.get("allow", [])
         fitting = [words for words in map(shlex.split, allowed) if fits(argv, words)]
@@ -43,7 +43,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
         refusals = await to_thread(lambda: [path_refusal(argv, words, cwd, top) for words in fitting])
         if all(refusals):
             raise ToolError(str(refusals[0]))
-        ran = await run(argv, cwd=cwd)
+        ran = await run_command(argv, cwd=cwd)
         output: dict[str, Any] = {"exit_code": ran.exit_code, "stdout": ran.stdout, "stderr": ran.stderr}
         return {**output, "truncated": True} if ran.truncated else output
 

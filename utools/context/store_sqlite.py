@@ -3,26 +3,25 @@
 import json
 import os
 import sqlite3
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 from utools.context.turns import Turn
 from utools.files.protected_paths import protect_store
+from utools.sqlite_file import Layout, SqliteFile, data_file
 from utools.threads import DaemonThreads
 
 PATH_VARIABLE = "AGENT_CORE_CONTEXT_DB"
 BUSY_SECONDS = 30.0
 THREADS = 8
 
-TABLES = """
-CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, expires REAL);
-CREATE TABLE IF NOT EXISTS turns (
+SESSIONS = "CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, expires REAL)"
+TURNS = """CREATE TABLE IF NOT EXISTS turns (
     place INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, turn TEXT NOT NULL, messages TEXT NOT NULL,
-    UNIQUE (session, turn));
-"""
+    UNIQUE (session, turn))"""
+LAYOUT = Layout("store of conversations", 0x61434331, ((SESSIONS, TURNS),), frozenset({"sessions", "turns"}))
 
 
 class SqliteContextStore:
@@ -35,7 +34,7 @@ class SqliteContextStore:
         self._path = None if path is None else Path(path)
         self._clock = clock
         self._threads = DaemonThreads(THREADS)
-        with suppress(RuntimeError):  # without a home directory it has to be told at its first use
+        with suppress(RuntimeError):  # without a home directory the first use fails
             protect_store(self._path or default_path())
 
     async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
@@ -48,7 +47,7 @@ class SqliteContextStore:
         return await self._threads.run(self._clear, session)
 
     def _append(self, session: str, turn_id: str, text: str, ttl: float | None) -> bool:
-        with self._transaction() as database:
+        with self._file() as file, file.writing() as database:
             self._expire(database, session)
             added = database.execute(
                 "INSERT INTO turns (session, turn, messages) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -60,14 +59,14 @@ class SqliteContextStore:
             return added == 1
 
     def _turns(self, session: str) -> list[Turn]:
-        rows = "SELECT messages FROM turns WHERE session = ? AND NOT EXISTS (%s) ORDER BY place"
         expired = "SELECT 1 FROM sessions WHERE session = ? AND expires <= ?"
-        with closing(self._connected()) as database:
-            found = database.execute(rows % expired, (session, session, self._clock())).fetchall()
+        rows = f"SELECT messages FROM turns WHERE session = ? AND NOT EXISTS ({expired}) ORDER BY place"
+        with self._file() as file:
+            found = file.select("turns", rows, session, session, self._clock())
         return [json.loads(text) for (text,) in found]
 
     def _clear(self, session: str) -> bool:
-        with self._transaction() as database:
+        with self._file() as file, file.writing() as database:
             self._expire(database, session)
             return _forget(database, session) > 0
 
@@ -76,43 +75,15 @@ class SqliteContextStore:
         if database.execute(due, (session, self._clock())).fetchone():
             _forget(database, session)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """A connection that holds the write lock; commits at the end, or undoes everything."""
-        with closing(self._connected()) as database:
-            database.execute("BEGIN IMMEDIATE")
-            with database:
-                yield database
-
-    def _connected(self) -> sqlite3.Connection:
+    def _file(self) -> closing[SqliteFile]:
         path = self._path or default_path()
-        protect_store(path)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
-            with suppress(sqlite3.OperationalError):  # busy: another one switches the new file just now, and none waits
-                database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = NORMAL")
-            database.executescript(TABLES)
-        except BaseException:
-            database.close()
-            raise
-        return database
+        return closing(SqliteFile(path, LAYOUT, busy_seconds=BUSY_SECONDS))
 
 
 def default_path() -> Path:
-    """Where conversations are kept when nobody says where."""
-    if chosen := os.environ.get(PATH_VARIABLE):
-        return Path(chosen)
-    home = Path.home()
-    match sys.platform:
-        case "darwin":
-            data = home / "Library" / "Application Support"
-        case "win32":
-            data = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-        case _:
-            data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return data / "agent-core" / "context.db"
+    """The file of conversations where nobody names one."""
+    return data_file("context.db", PATH_VARIABLE)
 
 
 def _forget(database: sqlite3.Connection, session: str) -> int:

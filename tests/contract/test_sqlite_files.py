@@ -1,0 +1,231 @@
+"""SQLite files of ours: made, migrated when they are older, refused when they are newer or not ours."""
+
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent_core.errors import JournalError
+from agent_core.journal.record import chain_row, genesis
+from agent_core.journal.sqlite import LAYOUT as JOURNAL
+from agent_core.journal.sqlite import SqliteJournal
+from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
+from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
+from utools.context.store_sqlite import SqliteContextStore, default_path
+from utools.sqlite_file import Layout, LayoutError, SqliteFile
+
+ONE = Layout("box", 0x626F7831, (("CREATE TABLE things (name TEXT)",),), frozenset({"things"}))
+TWO = replace(ONE, steps=(*ONE.steps, ("ALTER TABLE things ADD size INTEGER", "UPDATE things SET size = 1")))
+TORN = replace(ONE, steps=(*ONE.steps, ("ALTER TABLE things ADD size INTEGER", "UPDATE absent SET size = 1")))
+
+
+def opened(path: Path, layout: Layout = ONE) -> closing[SqliteFile]:
+    return closing(SqliteFile(path, layout, busy_seconds=30.0))
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A file of version 1 with one thing in it."""
+    path = tmp_path / "box.db"
+    with opened(path) as file, file.writing() as db:
+        db.execute("INSERT INTO things VALUES ('cup')")
+    return path
+
+
+def dump(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as db:
+        versions = [str(db.execute(f"PRAGMA {name}").fetchone()) for name in ("user_version", "application_id")]
+        return [*versions, *db.iterdump()]
+
+
+def test_reading_makes_no_file(tmp_path: Path) -> None:
+    with opened(tmp_path / "box.db") as file:
+        assert file.select("things", "SELECT * FROM things") == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_new_file_is_the_owners_alone_and_says_what_it_is(old: Path) -> None:
+    assert stat.S_IMODE(old.stat().st_mode) == 0o600
+    assert dump(old)[:2] == ["(1,)", f"({ONE.application_id},)"]
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_older_file_is_migrated_by_its_first_use(old: Path, reads: bool) -> None:
+    with opened(old, TWO) as file:
+        if not reads:
+            with file.writing() as db:
+                db.execute("INSERT INTO things VALUES ('pot', 2)")
+        expected = [("cup", 1)] if reads else [("cup", 1), ("pot", 2)]
+        assert file.select("things", "SELECT name, size FROM things") == expected
+    assert dump(old)[0] == "(2,)"
+
+
+USES: dict[str, Callable[[SqliteFile], object]] = {
+    "read": lambda file: file.select("things", "SELECT * FROM things"),
+    "write": lambda file: file.writing().__enter__(),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_newer_file_is_refused_and_left_as_it_is(old: Path, use: Callable[[SqliteFile], object]) -> None:
+    with opened(old, TWO) as file:
+        file.select("things", "SELECT * FROM things")
+    before = dump(old)
+    with opened(old, ONE) as file, pytest.raises(LayoutError, match="has layout 2, this agent_core knows 1: use a new"):
+        use(file)
+    assert dump(old) == before
+
+
+FOREIGN = {
+    "the id of another program": ["PRAGMA application_id = 7", "CREATE TABLE things (name TEXT)"],
+    "tables of another program": ["CREATE TABLE songs (name TEXT)"],
+}
+
+
+@pytest.mark.parametrize("statements", FOREIGN.values(), ids=FOREIGN)
+def test_foreign_file_is_refused_and_left_as_it_is(tmp_path: Path, statements: list[str]) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as db:
+        for statement in statements:
+            db.execute(statement)
+    before = dump(path)
+    for use in USES.values():
+        with opened(path) as file, pytest.raises(LayoutError, match="of another kind, and no box: choose another file"):
+            use(file)
+    assert dump(path) == before
+
+
+def test_torn_migration_is_rolled_back(old: Path) -> None:
+    before = dump(old)
+    for _ in range(2):
+        with opened(old, TORN) as file, pytest.raises(sqlite3.OperationalError, match="no such table: absent"):
+            file.select("things", "SELECT * FROM things")
+        assert dump(old) == before
+    with opened(old, TWO) as file:
+        assert file.select("things", "SELECT * FROM things") == [("cup", 1)]
+
+
+def test_older_file_that_nobody_can_write_is_read_as_it_is(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("utools.sqlite_file.is_writable", lambda path: False)
+    before = dump(old)
+    with opened(old, TWO) as file:
+        assert file.select("things", "SELECT * FROM things") == [("cup",)]
+    assert dump(old) == before
+
+
+MIGRATE = """
+import sys
+from pathlib import Path
+from dataclasses import replace
+from utools.sqlite_file import Layout, SqliteFile
+steps = (("CREATE TABLE things (name TEXT)",), ("ALTER TABLE things ADD size INTEGER", "UPDATE things SET size = 1"))
+file = SqliteFile(Path(sys.argv[1]), Layout("box", 0x626F7831, steps, frozenset({"things"})), busy_seconds=30.0)
+sys.stdin.readline()
+with file.writing() as db:
+    db.execute("INSERT INTO things VALUES (?, 3)", (sys.argv[2],))
+"""
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["older", "new"])
+def test_processes_that_migrate_a_file_at_once_do_so_once(tmp_path: Path, old: Path, exists: bool) -> None:
+    path = old if exists else tmp_path / "new.db"
+    names = [f"p{n}" for n in range(4)]
+    command = [sys.executable, "-c", MIGRATE, str(path)]
+    processes = [subprocess.Popen([*command, name], stdin=subprocess.PIPE, stderr=subprocess.PIPE) for name in names]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+    assert [process.communicate(timeout=60)[1] for process in processes] == [b""] * 4
+    with opened(path, TWO) as file:
+        rows = file.select("things", "SELECT * FROM things ORDER BY name")
+    assert rows == [*([("cup", 1)] if exists else []), *((name, 3) for name in names)]
+
+
+# ── the files of before there were ids ───────────────────────────────────────────────────────────
+
+OLD_RUNS = """CREATE TABLE workflow_runs (run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL,
+    status TEXT NOT NULL, started_at TEXT NOT NULL, base TEXT NOT NULL)"""
+OLD_TURNS = """CREATE TABLE turns (place INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, turn TEXT NOT NULL,
+    messages TEXT NOT NULL, UNIQUE (session, turn))"""
+
+
+def test_journal_of_before_opens_and_does_not_change(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    row = chain_row("flow", 0, genesis("r", "flow"), {"kind": "run_started"})
+    with closing(sqlite3.connect(path)) as db, db:
+        for statement in JOURNAL.steps[0]:
+            db.execute(statement)
+        db.execute("INSERT INTO rows (run, strand, n, hash, data) VALUES ('r', 'flow', 0, ?, ?)", (row.hash, row.data))
+        db.execute("PRAGMA user_version = 1")
+    before = dump(path)
+    with closing(SqliteJournal(path)) as journal:
+        assert journal.load("r") == {"flow": [row]}
+    assert dump(path) == before
+
+
+def test_run_store_of_before_opens_with_all_that_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(OLD_RUNS)
+        db.execute("INSERT INTO workflow_runs VALUES ('r', 'w', '1', 'pending', '2026-01-01', '.')")
+    with closing(SqliteRunStore(path)) as store:
+        assert store.entries() == [RunEntry("r", "w", "1", "pending", "2026-01-01", ".")]
+        assert store.journal.runs() == []
+        assert store.leases.acquire("r", "elsewhere:1:t") is None
+
+
+async def test_conversations_of_before_open_with_all_that_is_in_them(tmp_path: Path) -> None:
+    path = tmp_path / "context.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE sessions (session TEXT PRIMARY KEY, expires REAL)")
+        db.execute(OLD_TURNS)
+        db.execute("INSERT INTO turns (session, turn, messages) VALUES ('s', 't', '[]')")
+    store = SqliteContextStore(path)
+    assert await store.turns("s") == [[]]
+    assert await store.append("s", "t2", []) is True
+    assert dump(path)[:2] == ["(1,)", f"({CONVERSATIONS.application_id},)"]
+
+
+def test_run_store_is_no_place_for_conversations(tmp_path: Path) -> None:
+    with closing(SqliteRunStore(tmp_path / "runs.db")) as store:
+        store.save(RunEntry("r", "w", "1", "pending", "2026-01-01", "."))
+    with opened(tmp_path / "runs.db", CONVERSATIONS) as file, pytest.raises(LayoutError, match="no store of convers"):
+        file.select("turns", "SELECT 1")
+
+
+def test_file_of_another_program_is_no_run_store(tmp_path: Path) -> None:
+    path = tmp_path / "songs.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE songs (name TEXT)")
+    with closing(SqliteRunStore(path)) as store:
+        for use in (store.entries, lambda: store.journal.runs()):
+            with pytest.raises(JournalError, match="is an SQLite file of another kind"):
+                use()
+
+
+# ── where they are ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where Linux keeps data")
+@pytest.mark.parametrize(
+    ("place", "name", "variable"),
+    [(default_store, "runs.db", "AGENT_CORE_STORE"), (default_path, "context.db", "AGENT_CORE_CONTEXT_DB")],
+    ids=["runs", "conversations"],
+)
+def test_files_are_in_the_users_data_directory_unless_the_environment_names_them(
+    place: Callable[[], Path], name: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for known in ("XDG_DATA_HOME", variable):
+        monkeypatch.delenv(known, raising=False)
+    assert place() == Path.home() / ".local" / "share" / "agent-core" / name
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert place() == tmp_path / "agent-core" / name
+    monkeypatch.setenv(variable, "here.db")
+    assert place() == Path("here.db")

@@ -1,0 +1,198 @@
+"""SqliteFile: one SQLite file of ours, opened, laid out, migrated when it is older, refused when it is not for us.
+
+A file has an application id, which says what kind it is, and a version, which counts the steps of its layout that were
+made. Files from before there were ids are known by their tables.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from time import monotonic, sleep
+from typing import Any, Final, Literal
+
+from utools.files.protected_paths import protect_store
+
+BUSY_RETRY_S: Final = 0.005
+Statements = tuple[str, ...]
+
+
+class LayoutError(sqlite3.DatabaseError):
+    """The file is of a newer version or of another kind; the message says which, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A kind of file. `steps` bring it from each version to the next; `tables` are all that may be in it.
+
+    `extra` are statements that this program needs on top, safe to repeat: several may share a file.
+    """
+
+    kind: str
+    application_id: int
+    steps: tuple[Statements, ...]
+    tables: frozenset[str]
+    extra: Statements = ()
+
+    @property
+    def version(self) -> int:
+        return len(self.steps)
+
+
+class SqliteFile:
+    """One connection to a file, opened at its first use and shared by threads. It must not be carried across a fork.
+
+    Any number of processes may use the file. Raises sqlite3.Error, of which LayoutError is one, and OSError.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        layout: Layout,
+        *,
+        busy_seconds: float,
+        synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
+    ) -> None:
+        self.path, self.layout = path, layout
+        self._busy_seconds, self._synchronous = busy_seconds, synchronous
+        self._db: sqlite3.Connection | None = None
+        self._is_current = False
+        self._lock = Lock()
+        protect_store(path)
+
+    def select(self, table: str, query: str, *values: Any) -> list[Any]:
+        """What `query` finds in `table`; nothing where nobody has made the file or the table."""
+        if self._db is None and not self.path.exists():
+            return []
+        with self._connection() as db:
+            if version_of(db, self.path, self.layout) < self.layout.version and is_writable(self.path):
+                if not _tables(db):
+                    return []
+                self._lay_out(db)
+            return db.execute(query, values).fetchall() if table in _tables(db) else []
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that no other writer shares. The first one makes the file, or migrates it."""
+        with self._connection() as db:
+            if not self._is_current:
+                self._lay_out(db)
+            with transaction(db):
+                yield db
+
+    def close(self) -> None:
+        """Close the connection; the next use opens it again."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db, self._is_current = None, False
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            if self._db is None:
+                self._db = self._connect()
+            yield self._db
+
+    def _connect(self) -> sqlite3.Connection:
+        new = not self.path.exists()
+        where = address(self.path, new)
+        timeout = self._busy_seconds
+        db = sqlite3.connect(where, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute(f"PRAGMA synchronous = {self._synchronous}")
+            if new:
+                self.path.chmod(0o600)
+            version_of(db, self.path, self.layout)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _lay_out(self, db: sqlite3.Connection) -> None:
+        """Bring the file to the version of the layout, all of it or nothing."""
+        layout = self.layout
+        if version_of(db, self.path, layout) < layout.version:
+            _switch_to_wal(db, monotonic() + self._busy_seconds)
+            with transaction(db):
+                for statements in layout.steps[version_of(db, self.path, layout) :]:
+                    for statement in statements:
+                        db.execute(statement)
+                db.execute(f"PRAGMA application_id = {layout.application_id}")
+                db.execute(f"PRAGMA user_version = {layout.version}")
+        if layout.extra:
+            with transaction(db):
+                for statement in layout.extra:
+                    db.execute(statement)
+        self._is_current = True
+
+
+def version_of(db: sqlite3.Connection, path: Path, layout: Layout) -> int:
+    """How many steps of the layout the file has made. LayoutError for a newer file, or one of another kind."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    (kind,) = db.execute("PRAGMA application_id").fetchone()
+    if kind not in (0, layout.application_id) or not (kind or _may_be_ours(db, layout)):
+        raise LayoutError(f"{path} is an SQLite file of another kind, and no {layout.kind}: choose another file")
+    if version > layout.version:
+        message = f"{path} has layout {version}, this agent_core knows {layout.version}"
+        raise LayoutError(f"{message}: use a newer version")
+    return int(version)
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Hold the write lock; commit at the end, or undo everything."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def address(path: Path, new: bool) -> str:
+    """The URI of the file for SQLite; a file that nobody can write, such as an archived one, needs no locks."""
+    sealed = not new and not is_writable(path) and not path.with_name(path.name + "-wal").exists()
+    return path.absolute().as_uri() + ("?immutable=1" if sealed else "")
+
+
+def is_writable(path: Path) -> bool:
+    """Whether this process can write a file and what SQLite puts next to it."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def data_file(name: str, variable: str) -> Path:
+    """The file that an environment variable names, or one in the user's data directory."""
+    if chosen := os.environ.get(variable):
+        return Path(chosen)
+    from platformdirs import user_data_path  # not needed where a file is named
+
+    Path.home()  # RuntimeError where nobody has a home
+    return user_data_path("agent-core", appauthor=False) / name
+
+
+def _may_be_ours(db: sqlite3.Connection, layout: Layout) -> bool:
+    tables = _tables(db)
+    return not tables or not tables.isdisjoint(layout.tables)
+
+
+def _tables(db: sqlite3.Connection) -> set[str]:
+    found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    return {name for (name,) in found}
+
+
+def _switch_to_wal(db: sqlite3.Connection, until: float) -> None:
+    """SQLite does not wait here by itself when several processes make the same new file."""
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > until:
+                raise
+            sleep(BUSY_RETRY_S)
