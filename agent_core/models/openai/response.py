@@ -48,7 +48,7 @@ class Refusal:
 
 
 def read(answer: Answer, now: float) -> Completion | Refusal:
-    """The completion in an answer, whatever the endpoint made of it. `now` is the time in Unix seconds, for a Retry-After that is a date."""
+    """The completion in an answer, whatever the endpoint made of it. `now`: Unix seconds, for a Retry-After date."""
     if 300 <= answer.status < 400:
         return Refusal(f"answered {answer.status}, a redirect{_target(answer)}; redirects are refused", answer.status)
     try:
