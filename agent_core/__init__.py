@@ -3,7 +3,7 @@
 from agent_core.audit.replay import Replay, replay
 from agent_core.audit.verify import Verification, verify
 from agent_core.config import AgentConfig
-from agent_core.effects import Approve, Deny, Edit, Fail, Retry, Skip
+from agent_core.decisions import Approve, Deny, Edit, Fail, Retry, Skip
 from agent_core.errors import DecisionError, DefinitionError, JournalError
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.memory import MemoryJournal

@@ -1,8 +1,8 @@
-"""What a loop asks for and what it is told: the only words between the pure loop and the world.
+"""The words between the pure loops and the world: what a loop asks for, and what it receives. Pure.
 
     effect                  reply
-    CallModel               Said | Failed | Cancelled | Suspended
-    CallTools               a tuple with a Did | Failed | Cancelled | Suspended for each call
+    CallModel               ModelReply | Failed | Cancelled | Suspended
+    CallTools               a tuple with a ToolReply | Failed | Cancelled | Suspended for each call
     Classify                the effect of one call: "read", "write" or "nested"
     Wait                    a tuple of decisions, or Suspended, or Cancelled
     Decided                 None
@@ -13,7 +13,7 @@ Replies carry time (`at`, ISO 8601 UTC; `seconds`, active) and tokens, so that n
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
 FinishReason = Literal[
     "final", "max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "cancelled",
@@ -23,12 +23,32 @@ FinishReason = Literal[
 Json = dict[str, Any]
 
 
+class Inherited(TypedDict, total=False):
+    """What a parent hands down to a run nested under it; empty for a run without a parent.
+
+    `tool_calls`, `tokens`, `cost` and `seconds` are what it may still spend, None where there is no limit. `trusted`
+    are the texts that the parent trusts, `fills` the places of secrets in the config, `base` the directory that
+    relative paths start from.
+    """
+
+    tool_calls: int | None
+    tokens: int | None
+    cost: float | None
+    seconds: float | None
+    trusted: list[str]
+    fills: Sequence[Json]
+    base: str
+
+
 # ── effects ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class CallModel:
-    """One question. `messages` are JSON texts in the shape that goes on the wire, oldest first."""
+    """One question. `messages` are JSON texts in the shape that goes on the wire, oldest first.
+
+    `within` is how many seconds it may take; `cut` says what was cut from the conversation to make it fit.
+    """
 
     step: int
     question: int
@@ -39,19 +59,13 @@ class CallModel:
     within: float | None
     cut: Json | None = None
 
-    def record(self) -> Json:
-        """What the journal says of the question: enough to prove it, not the text itself."""
-        told: Json = {"ask": "model", "step": self.step, "model": self.model, "digest": self.digest}
-        told["messages"] = len(self.messages)
-        return {**told, "cut": self.cut} if self.cut else told
-
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call that judge has let through. `args` came from the model, `config` is what the tool gets.
 
-    `inherited` is what a nested run is handed down: what is left to spend, and which texts are trusted. `fills` says
-    where the door puts secrets into the config: {at, parts}, a part being a text or {"env": NAME}.
+    `fills` says where the executor puts secrets into the config: {at, parts}, a part being a text or {"env": NAME}.
+    `inherited` is what a nested run is handed down. `within` is how many seconds the call may take.
     """
 
     id: str
@@ -61,31 +75,28 @@ class ToolCall:
     effect: str
     within: float | None
     idempotent: bool = False
-    inherited: Json = field(default_factory=dict)
+    inherited: Inherited = field(default_factory=Inherited)
     fills: Sequence[Json] = ()
     rate_limit: str | None = None
 
     @property
-    def doubtful(self) -> bool:
+    def once_only(self) -> bool:
         """Whether it must not happen twice."""
         return self.effect == "write" and not self.idempotent
-
-    def record(self) -> Json:
-        return {"ask": "tool", "id": self.id, "tool": self.tool, "args": self.args, "effect": self.effect}
 
 
 @dataclass(frozen=True, slots=True)
 class CallTools:
-    """Calls that are made side by side; what has to be in order is asked for one by one."""
+    """Calls that are made at the same time. What has to be in order is asked for one by one."""
 
     calls: tuple[ToolCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Classify:
-    """What a call would do, asked of a tool whose effect is a function that only its host has.
+    """Asks a tool whose effect is a function of its host what a call would do.
 
-    The recorder says before which record of which `strand` it is asked.
+    The recorder fills in the `strand` and the number `n` of the record that follows.
     """
 
     index: int
@@ -97,7 +108,7 @@ class Classify:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Calls that need a person's word before they may run."""
+    """Calls that need a person's decision before they may run."""
 
     calls: tuple[ToolCall, ...]
     reason: FinishReason = "awaiting_approval"
@@ -107,12 +118,12 @@ class Wait:
 class Decided:
     """What judge made of one reply."""
 
-    record: Json
+    record: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Visit `n` of a workflow's node; `attempt` counts the times that it is tried again, after `delay` seconds.
+    """Visit `n` of a workflow's node; `attempt` counts its retries, each after `delay` seconds.
 
     `spent` is what earlier attempts have used up, `after` the visits (node, n) whose ends let this one start.
     """
@@ -128,8 +139,10 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Node visits, side by side. `more` is told each that ended (visit, reply or nested outcome, journal)
-    and names those that may start now."""
+    """Node visits that run at the same time.
+
+    `more` receives each that ended (visit, reply or nested outcome, journal) and returns those that may start now.
+    """
 
     first: tuple[Visit, ...]
     more: Callable[[Visit, Any, Json | None], Sequence[Visit]]
@@ -145,8 +158,8 @@ Effect = CallModel | CallTools | Classify | Wait | Decided | Visits
 class ModelReply:
     """A model's reply. `usage` has input_tokens, output_tokens, estimated and, where known, cost.
 
-    `calls` are native function calls, {name, arguments} each; what else stands in them, and all of `echo`, goes back
-    to the vendor with the message.
+    `calls` are native function calls, {name, arguments} each; what else is in them, and all of `echo`, goes back to
+    the vendor with the message.
     """
 
     content: str
@@ -186,14 +199,14 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The run was cancelled while this was under way."""
+    """The run was cancelled during the act."""
 
     at: str
 
 
 @dataclass(frozen=True, slots=True)
 class InDoubt:
-    """A write that may or may not have happened: only a person can tell. Never reaches a loop."""
+    """A write that may or may not have happened: only a person can tell. It never reaches a loop."""
 
     message: str
     at: str
@@ -202,106 +215,29 @@ class InDoubt:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """Nothing more can be done for now; `waiting` says what a person has to decide, {strand, n, tool, args, reason},
-    or, with the reason `paused`, what would have been done next."""
+    """The run cannot go on for now.
+
+    `waiting` says what a person has to decide, {strand, n, tool, args, reason}, or, with the reason `paused`, what
+    would have been done next.
+    """
 
     reason: FinishReason
     waiting: tuple[Json, ...]
 
 
 Result = ToolReply | Failed
-"""What came of a call."""
+"""What a call gave."""
 Stop = Cancelled | Suspended
-"""What there is instead when the run goes no further, for now or for good."""
+"""The reply in place of an answer when the run goes no further, for now or for good."""
 Answer = ModelReply | Result
 CallReply = Answer | Stop
-_ANSWERS: Mapping[str, type[ModelReply] | type[ToolReply] | type[Failed]] = {
-    "said": ModelReply,
-    "did": ToolReply,
-    "failed": Failed,
-}
-_SELDOM = ("calls", "echo")
-"""What stands in the record only where there is something."""
-_NAMES = {kind: name for name, kind in _ANSWERS.items()}
-
-
-def answer_record(answer: Answer) -> Json:
-    """An answer as the journal holds it; `answer_from` is its inverse."""
-    body = {name: getattr(answer, name) for name in answer.__slots__}
-    for name in _SELDOM:
-        if not body.get(name):
-            body.pop(name, None)
-    return {"kind": "answered", "reply": _NAMES[type(answer)], **body}
-
-
-def answer_from(record: Json) -> Answer:
-    """The answer that an `answered` record holds."""
-    body = dict(record)
-    for name in ("kind", "reply", "closes"):
-        body.pop(name, None)
-    return _ANSWERS[record["reply"]](**body)
-
-
-# ── decisions of a person ────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Approve:
-    """Let the waiting call run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deny:
-    """Refuse the waiting call; the model reads `message`."""
-
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """Let the waiting call run with other arguments; they are judged again."""
-
-    args: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """The write in doubt did not happen: do it again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """The write in doubt is not repeated; the run goes on without its result."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fail:
-    """The write in doubt ends the run."""
-
-
-Decision = Approve | Deny | Edit | Retry | Skip | Fail
-DECISIONS: Mapping[str, type[Decision]] = {
-    kind.__name__.lower(): kind for kind in (Approve, Deny, Edit, Retry, Skip, Fail)
-}
-
-
-def decision_record(decision: Decision) -> Json:
-    """A decision as the journal holds it; `decision_from` is its inverse."""
-    body = {name: getattr(decision, name) for name in decision.__slots__}
-    return {"decision": type(decision).__name__.lower(), **body}
-
-
-def decision_from(record: Json) -> Decision:
-    """The decision that a `resolved` record holds."""
-    kind = DECISIONS[record["decision"]]
-    return kind(**{name: record[name] for name in kind.__slots__})
 
 
 # ── how a loop ends ──────────────────────────────────────────────────────────────────────────────
 
 
 class Outcome(Protocol):
-    """What a loop returns, as far as the recorder has to know it."""
+    """What a loop returns, as far as the recorder needs it."""
 
     @property
     def finish_reason(self) -> FinishReason: ...
@@ -312,7 +248,7 @@ class Outcome(Protocol):
 
     @property
     def spent(self) -> Json:
-        """What the run has used up, as the next attempt at it starts with. Its `writes` must not happen twice."""
+        """What the run has used up, as its next attempt starts with it. Its `writes` must not happen twice."""
         ...
 
     def finished(self) -> Json:
@@ -320,7 +256,7 @@ class Outcome(Protocol):
         ...
 
     def answer(self) -> ToolReply:
-        """The result that the asking loop gets, when this run was nested under a call."""
+        """The result for the loop that asked, when this run was nested under a call."""
         ...
 
 

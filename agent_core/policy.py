@@ -1,146 +1,133 @@
-"""A run's policy: the whitelist with everything judge has to know of each tool, fixed when the run starts."""
+"""A run's policy: the whitelist with everything that judge has to know of each tool. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from agent_core.config import AgentConfig, AllowedTool
 from agent_core.effects import Json
 from agent_core.errors import DefinitionError
-from agent_core.loop.judge import apart_from
 from utools.errors import UnknownTool
-from utools.registry import ToolRegistry
-from utools.schema.config_schema import Narrowing, author_keys, visible
-from utools.tool import Tool
 
 
-def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[Json] = ()) -> dict[str, Json]:
-    """The whitelisted tools by code, in the config's order. An exact code outweighs a glob; deny wins.
+class ToolPolicy(TypedDict):
+    """One tool of a run's whitelist, as `run_started` holds it.
 
-    `fills` says where secrets belong in the config, of which only presets may hold any.
-    A glob does not reach a tool that cannot run without what its author presets, such as `agent_core`.
-    DefinitionError for a tool that there is not, a glob that fits none, a preset that the tool refuses.
+    `schema` is the tool's own, `visible` what of it a model sees, `hidden` the names that only the author sets,
+    `preset` the author's values. `effect` is read, write or nested; {argument, read} where an argument decides; or
+    `dynamic` where only the tool itself knows. `args` narrows what a model may send, `provenance` names arguments
+    that must occur in trusted text, `fills` the places in the preset where the executor puts secrets.
     """
-    codes = [tool.code for tool in registry.all()]
-    return {
-        code: _policy(registry, code, allowed, config, where, _within(fills, where))
-        for code, (allowed, where) in whitelisted(config, codes).items()
-        if code == allowed.tool or not _unset(registry.schema(code).schema, allowed)
-    }
+
+    description: str
+    schema: Json
+    visible: Json
+    hidden: list[str]
+    preset: Json
+    fingerprint: NotRequired[str]
+    effect: Any
+    idempotent: bool
+    approval: str
+    max_calls: int | None
+    timeout: float | None
+    trusted: bool
+    args: Json | None
+    provenance: dict[str, str]
+    rate_limit: NotRequired[str]
+    fills: NotRequired[list[Json]]
 
 
-def _within(fills: Sequence[Json], where: str) -> list[Json]:
-    """The fills of the preset of the entry at `where`, as seen from that preset."""
-    index = int(where.rpartition("/")[2])
-    return [{**fill, "at": fill["at"][3:]} for fill in fills if fill["at"][:3] == ["allowed_tools", index, "preset"]]
+Policies = Mapping[str, ToolPolicy]
+"""A run's whitelist by tool code, in the config's order."""
 
 
-def whitelisted(config: AgentConfig, codes: Sequence[str]) -> dict[str, tuple[AllowedTool, str]]:
-    """Which of these codes a config allows, each with the entry that binds it and where that stands."""
+class ToolBinding(TypedDict):
+    """The part of a policy that the config alone decides."""
+
+    approval: str
+    max_calls: int | None
+    timeout: float | None
+    trusted: bool
+    args: Json | None
+    provenance: dict[str, str]
+    rate_limit: NotRequired[str]
+
+
+def arguments_of(policy: Mapping[str, Any] | None, args: Json) -> Json:
+    """What a tool gets: the author's preset and what the model sent. Judge refuses a model that sends preset keys."""
+    return dict(args) if policy is None else {**policy["preset"], **args}
+
+
+def effect_of(policy: Mapping[str, Any] | None, args: Json) -> str | None:
+    """What a call would do, as far as the policy can tell; None when only the tool itself knows."""
+    if policy is None:
+        return "write"
+    effect = policy["effect"]
+    if isinstance(effect, str):
+        return None if effect == "dynamic" else effect
+    chosen = arguments_of(policy, args).get(effect["argument"])
+    return "read" if isinstance(chosen, str) and chosen in effect["read"] else "write"
+
+
+def select_tools(config: AgentConfig, codes: Sequence[str]) -> dict[str, tuple[AllowedTool, str]]:
+    """The codes that a config allows, each with the entry that binds it and that entry's place in the config.
+
+    An exact code outweighs a glob; deny wins. DefinitionError for an unknown code, a glob without a tool, a code
+    that is listed twice, and two globs that bind one tool differently.
+    """
     chosen: dict[str, tuple[AllowedTool, str]] = {}
     exact: set[str] = set()
     for index, entry in enumerate(config.allowed_tools):
         where = f"allowed_tools/{index}"
         allowed = AllowedTool(tool=entry) if isinstance(entry, str) else entry
-        is_glob = any(char in allowed.tool for char in "*?[")
-        fitting = [code for code in codes if fnmatchcase(code, allowed.tool)] if is_glob else [allowed.tool]
-        _check_known(fitting, allowed.tool, codes, where)
-        for code in fitting:
+        is_glob = has_wildcard(allowed.tool)
+        matching = [code for code in codes if fnmatchcase(code, allowed.tool)] if is_glob else [allowed.tool]
+        _check_known(matching, allowed.tool, codes, where)
+        for code in matching:
             if not is_glob and code in exact:
                 raise DefinitionError("this tool is listed twice", where=where, value=code)
             if is_glob and code in chosen and code not in exact:
-                _check_alike(chosen[code][0], allowed, code, where)
+                _check_same_binding(chosen[code][0], allowed, code, where)
             if not is_glob or code not in exact:
                 chosen[code] = (allowed, where)
-        exact.update(() if is_glob else fitting)
-    return {code: bound for code, bound in chosen.items() if not _denied(code, config)}
+        exact.update(() if is_glob else matching)
+    return {code: bound for code, bound in chosen.items() if not _is_denied(code, config)}
 
 
-def _check_alike(one: AllowedTool, other: AllowedTool, code: str, where: str) -> None:
-    """Two patterns may fit one tool only when neither binds it: else the one would loosen what the other holds."""
+def has_wildcard(name: str) -> bool:
+    """Whether an entry of `allowed_tools` is a glob."""
+    return any(char in name for char in "*?[")
+
+
+def _check_same_binding(one: AllowedTool, other: AllowedTool, code: str, where: str) -> None:
+    """Two globs may match one tool only when neither binds it, else one would loosen what the other tightens."""
     if one.model_copy(update={"tool": ""}) != other.model_copy(update={"tool": ""}):
-        told = f"the pattern {one.tool!r} fits this tool too, and binds it otherwise; list the tool by its own code"
-        raise DefinitionError(told, where=where, value=code)
+        message = f"the pattern {one.tool!r} fits this tool too, and binds it otherwise; list the tool by its own code"
+        raise DefinitionError(message, where=where, value=code)
 
 
-def _denied(code: str, config: AgentConfig) -> bool:
+def _is_denied(code: str, config: AgentConfig) -> bool:
     return any(fnmatchcase(code, glob) for glob in config.deny_tools)
 
 
-def _check_known(fitting: Sequence[str], name: str, codes: Sequence[str], where: str) -> None:
-    if not fitting:
+def _check_known(matching: Sequence[str], name: str, codes: Sequence[str], where: str) -> None:
+    if not matching:
         raise DefinitionError("no tool fits this pattern", where=where, value=name)
-    for code in fitting:
+    for code in matching:
         if code not in codes:
             raise DefinitionError(str(UnknownTool(code, codes)), where=where)
 
 
-def bound_by(allowed: AllowedTool, config: AgentConfig) -> Json:
-    """What a whitelist's entry, and the node's default, say of a tool, beside what the tool is by itself."""
-    return {
+def binding_of(allowed: AllowedTool, config: AgentConfig) -> ToolBinding:
+    """How a whitelist's entry and the node's defaults bind a tool."""
+    binding: ToolBinding = {
         "approval": allowed.approval or config.approval,
         "max_calls": allowed.max_calls,
         "timeout": allowed.timeout or None,
         "trusted": allowed.trusted,
         "args": allowed.args,
-        "provenance": allowed.provenance,
-        **({"rate_limit": allowed.rate_limit} if allowed.rate_limit else {}),
+        "provenance": dict(allowed.provenance),
     }
-
-
-def _policy(
-    registry: ToolRegistry, code: str, allowed: AllowedTool, config: AgentConfig, where: str, fills: Sequence[Json]
-) -> Json:
-    tool, schema = registry.get(code), registry.schema(code).schema
-    hidden = sorted(author_keys(schema) | set(allowed.preset))
-    _check_preset(registry, code, allowed, where, fills)
-    if missing := _unset(schema, allowed):
-        told = f"the author must set {', '.join(missing)}: no model can"
-        raise DefinitionError(told, where=f"{where}/preset", value=allowed.preset)
-    _check_narrowing(schema, allowed, where)
-    if allowed.rate_limit and tool.effect == "nested":
-        told = "a nested run is no single call: limit the tools that it uses"
-        raise DefinitionError(told, where=f"{where}/rate_limit", value=allowed.rate_limit)
-    return {
-        "description": tool.description,
-        "schema": schema,
-        "visible": visible(schema, hidden),
-        "hidden": hidden,
-        "preset": allowed.preset,
-        **({"fingerprint": tool.fingerprint} if tool.fingerprint else {}),
-        "effect": effect_as_data(tool),
-        "idempotent": tool.idempotent,
-        **bound_by(allowed, config),
-        **({"fills": list(fills)} if fills else {}),
-    }
-
-
-def effect_as_data(tool: Tool) -> Any:
-    """A tool's effect as a journal can hold it; `dynamic` when only its own function can tell."""
-    if isinstance(tool.effect, str):
-        return tool.effect
-    return "dynamic" if callable(tool.effect) else {key: tool.effect[key] for key in ("argument", "read")}
-
-
-def _check_preset(registry: ToolRegistry, code: str, allowed: AllowedTool, where: str, fills: Sequence[Json]) -> None:
-    """What the author sets must fit the tool's schema; what is missing may still come from the model."""
-    if not allowed.preset:
-        return
-    for fault in apart_from(fills, registry.validate(code, allowed.preset)):
-        if fault.pointer.split("/")[1:2] and fault.pointer.split("/")[1] in allowed.preset:
-            raise DefinitionError(fault.message, where=f"{where}/preset{fault.pointer}")
-
-
-def _unset(schema: Json, allowed: AllowedTool) -> list[str]:
-    """What only the author can set, and must, and has not."""
-    authored = author_keys(schema)
-    return [name for name in schema.get("required", ()) if name in authored and name not in allowed.preset]
-
-
-def _check_narrowing(schema: Json, allowed: AllowedTool, where: str) -> None:
-    if allowed.args is not None:
-        Narrowing(allowed.args, where=f"{where}/args")
-    known = schema.get("properties", {})
-    for name in allowed.provenance:
-        if known and name not in known:
-            raise DefinitionError(f"the tool {allowed.tool} has no such argument", where=f"{where}/provenance/{name}")
+    if allowed.rate_limit:
+        binding["rate_limit"] = allowed.rate_limit
+    return binding

@@ -1,4 +1,4 @@
-"""A command of this machine, run without a shell: in its own directory, environment and process group, with an end."""
+"""A command of this machine, run without a shell: in its own directory, environment and process group, to its end."""
 
 import asyncio
 import os
@@ -11,17 +11,18 @@ from pathlib import Path
 from utools.errors import ToolError
 
 LARGEST = 65_536
-"""Bytes of each output that are kept, by default."""
-LEFT_SECONDS = 1.0
-KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
-"""What a command needs of the environment to be found and to speak; nothing else of it is handed on."""
-CAUTION = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.bareRepository", "GIT_CONFIG_VALUE_0": "explicit"}
+"""Bytes of each output that are stored, by default."""
+CLOSING = 1.0
+"""Seconds in which the pipes of a command that has ended are closed."""
+INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
+"""The variables that a command inherits: it needs them to be found, and for its language."""
+GIT_GUARD = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.bareRepository", "GIT_CONFIG_VALUE_0": "explicit"}
 """So that git takes no directory that a tool may have filled for a repository, and does what its `config` says."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """How a command ended: its exit code (negative: the signal that killed it), and what it wrote."""
+class CommandResult:
+    """How a command ended: its exit code (negative: the signal that killed it), and its output."""
 
     exit_code: int
     stdout: str
@@ -29,63 +30,63 @@ class Ran:
     truncated: bool
 
 
-async def run(
+async def run_command(
     argv: Sequence[str],
     *,
     cwd: Path,
     environment: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     largest: int = LARGEST,
-) -> Ran:
+) -> CommandResult:
     """Run a command to its end. ToolError when it cannot be started.
 
-    `largest` bytes of each output are kept; the rest is read and dropped, so that the command does not hang on it.
-    Whoever cancels this ends the command, and all that it has started in its process group.
+    `largest` bytes of each output are stored; the rest is read and dropped, so that the command does not hang on it.
+    A cancelled call ends the command, and all that it has started in its process group.
     """
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    own = {**kept, **CAUTION, "HOME": str(cwd), **(environment or {})}
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    variables = {**inherited, **GIT_GUARD, "HOME": str(cwd), **(environment or {})}
     loop = asyncio.get_running_loop()
     try:
-        transport, heard = await loop.subprocess_exec(
-            lambda: _Heard(largest), *argv, cwd=cwd, env=own, start_new_session=True
+        transport, output = await loop.subprocess_exec(
+            lambda: _Output(largest), *argv, cwd=cwd, env=variables, start_new_session=True
         )
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ToolError(f"the command {argv[0]!r} cannot be started: {why}") from None
     try:
-        _tell(transport, stdin)
-        await heard.exited.wait()
+        _write_stdin(transport, stdin)
+        await output.exited.wait()
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(transport.get_pid(), signal.SIGKILL)  # what it left behind, or all of it when it was cancelled
-        with suppress(TimeoutError):  # what has fled its group may hold the pipes open for ever
-            async with asyncio.timeout(LEFT_SECONDS):
-                await heard.exited.wait()
-                await heard.closed.wait()
+        with suppress(TimeoutError):  # a process that left the group may hold the pipes open for ever
+            async with asyncio.timeout(CLOSING):
+                await output.exited.wait()
+                await output.closed.wait()
         transport.close()
-    told = {fd: written.decode("utf-8", "replace") for fd, written in heard.written.items()}
-    return Ran(transport.get_returncode() or 0, told[1], told[2], heard.truncated)
+    stdout, stderr = (output.data[fd].decode("utf-8", "replace") for fd in (1, 2))
+    return CommandResult(transport.get_returncode() or 0, stdout, stderr, output.truncated)
 
 
-def _tell(transport: asyncio.SubprocessTransport, data: bytes) -> None:
+def _write_stdin(transport: asyncio.SubprocessTransport, data: bytes) -> None:
     pipe = transport.get_pipe_transport(0)
     if isinstance(pipe, asyncio.WriteTransport):
         pipe.write(data)
         pipe.close()
 
 
-class _Heard(asyncio.SubprocessProtocol):
-    """What a command writes, as far as it is kept, and when it ends: asyncio's own streams wait for its pipes too."""
+class _Output(asyncio.SubprocessProtocol):
+    """The output of a command up to a size, and its end: asyncio's own streams would wait for its pipes too."""
 
     def __init__(self, largest: int) -> None:
         self._largest = largest
-        self.written, self.truncated = {1: bytearray(), 2: bytearray()}, False
+        self.data, self.truncated = {1: bytearray(), 2: bytearray()}, False
         self.exited, self.closed = asyncio.Event(), asyncio.Event()
         self._open = {1, 2}
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        room = self._largest - len(self.written[fd])
-        self.written[fd] += data[:room]
+        room = self._largest - len(self.data[fd])
+        self.data[fd] += data[:room]
         self.truncated = self.truncated or len(data) > room
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:

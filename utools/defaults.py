@@ -1,4 +1,4 @@
-"""The registries that most hosts start with: all built-in tools, rooted at one directory."""
+"""The registries that most hosts start with: all built-in tools below one directory."""
 
 import os
 from typing import TYPE_CHECKING
@@ -20,18 +20,21 @@ def default_registry(
 ) -> ToolRegistry:
     """A new registry with the built-in tools; file tools see nothing outside `root`.
 
-    Without `context_store`, conversations are kept in SQLite, at `AGENT_CORE_CONTEXT_DB` or in the user's
-    data directory; the file is opened at first use. Without `calls`, kept answers and rate limits are this process's.
-    `summarise` tells what falls out of a conversation's window.
+    Without `context_store`, conversations are stored in SQLite, at `AGENT_CORE_CONTEXT_DB` or in the user's
+    data directory; the file is opened at first use. Without `calls`, cached answers and rate limits are this process's.
+    `summarise` makes a summary of the messages that fall out of a conversation's window.
     """
     from utools.builtin import builtin_tools
 
-    return ToolRegistry(builtin_tools(root, context_store=context_store, summarise=summarise), calls=calls)
+    tools = builtin_tools(root, context_store=context_store, summarise=summarise)
+    return ToolRegistry(tools, calls=calls, known_good=True)
 
 
 def host_registry(root: str | os.PathLike[str] = ".", *, summarise: "Summarise | None" = None) -> ToolRegistry:
-    """The default registry as the environment says: with REDIS_URL, all processes that name the same server share
-    conversations, kept answers and rate limits. DefinitionError for a URL that is none.
+    """The default registry as the environment configures it.
+
+    With REDIS_URL, all processes on the same server share conversations, cached answers and rate limits.
+    DefinitionError for a URL that cannot be used.
     """
     from utools.redis_server import redis_of_host
 

@@ -1,4 +1,4 @@
-"""Tools that installed packages offer through the entry-point group `utools.tools`."""
+"""Discovery: the tools that installed packages offer through the entry-point group `utools.tools`."""
 
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
@@ -8,24 +8,24 @@ from utools.errors import DefinitionError
 from utools.tool import Tool
 
 
-def installed(group: str) -> list[EntryPoint]:
+def installed_entries(group: str) -> list[EntryPoint]:
     """The entries of all installed packages, in a stable order."""
     return sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value))
 
 
-def place_of(entry: EntryPoint) -> str:
-    """The entry and the package that it belongs to, for an error."""
+def origin_of(entry: EntryPoint) -> str:
+    """The entry and its package, for an error message."""
     return f"entry point {entry.name} of {entry.dist.name if entry.dist else entry.value}"
 
 
 def tools_of(entry: EntryPoint) -> list[Tool]:
-    """The tools that one entry stands for; DefinitionError, naming its package, if it cannot be loaded."""
-    where = place_of(entry)
+    """The tools of one entry; DefinitionError, which names its package, if it cannot be loaded."""
+    where = origin_of(entry)
     try:
         offered: Any = entry.load()
         if not isinstance(offered, Tool | list | tuple) and callable(offered):
             offered = offered()
-    except Exception as error:  # another package's code: any of its mistakes must name that package
+    except Exception as error:  # another package's code: the error must name that package
         raise DefinitionError(f"cannot be loaded: {type(error).__name__}: {error}", where=where) from error
     tools = [offered] if isinstance(offered, Tool) else offered
     if not isinstance(tools, Iterable) or isinstance(tools, str):

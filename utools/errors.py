@@ -1,11 +1,11 @@
-"""What goes wrong in utools, and who is to blame.
+"""The errors of utools, and who is to blame. Pure.
 
 UtoolsError
-├── DefinitionError    whoever wrote the definition: a bad schema, a bad or doubled code, a bad config
-├── UnknownTool        whoever asked: no tool has this code (also a KeyError)
+├── DefinitionError    the author of a definition: a bad schema, a bad or doubled code, a bad config
+├── UnknownTool        the caller: no tool has this code (also a KeyError)
 └── ToolError          the tool: it could not do what it was asked; the message is for the model
-    ├── SandboxError   the arguments: a path that does not lie inside the tool's root
-    └── NetworkError   the arguments: a host that the tool may not reach, or that is none
+    ├── SandboxError   the arguments: a path that is not inside the tool's root
+    └── NetworkError   the arguments: a URL that cannot be read, or a host that the tool may not reach
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ class DefinitionError(UtoolsError):
 
 
 class UnknownTool(UtoolsError, KeyError):
-    """No tool has this code; the message lists the codes that come near."""
+    """No tool has this code; the message names the codes that come near."""
 
     def __init__(self, code: str, known: Iterable[str] = ()) -> None:
         from difflib import get_close_matches
@@ -47,7 +47,7 @@ class UnknownTool(UtoolsError, KeyError):
 
 
 class ToolError(UtoolsError):
-    """Raised by a tool to say that it failed; `transient` means that trying again may help."""
+    """Raised by a tool to say that it failed; `transient` means that another try may help."""
 
     def __init__(self, message: str, *, transient: bool = False) -> None:
         self.transient = transient
@@ -55,11 +55,11 @@ class ToolError(UtoolsError):
 
 
 class SandboxError(ToolError):
-    """A path that does not lie inside the tool's root, named as the caller gave it."""
+    """A path that is not inside the tool's root, named as the caller gave it."""
 
 
 class NetworkError(ToolError):
-    """A URL that is none, or a host that may not be reached."""
+    """A URL that cannot be read, or a host that may not be reached."""
 
 
 def _shortened(text: str, limit: int = 120) -> str:

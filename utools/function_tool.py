@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
 from utools.errors import DefinitionError, ToolError
-from utools.schema.shape import escaped, walk
+from utools.schema.pointer import pointer_of
+from utools.schema.shape import walk
 from utools.tool import Args, Tool, ToolContext
 
 ARGS_SECTION = re.compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
@@ -23,67 +24,67 @@ def from_function(
     """The Tool that calls `function`; DefinitionError for a signature that cannot be described."""
     code = str(code or getattr(function, "__name__", ""))
     where = f"tools.{code}"
-    text, told = described(inspect.getdoc(function) or "")
-    parameters, hosted = _parameters(function, where)
-    model = _model(parameters, told, where)
+    text, about = read_docstring(inspect.getdoc(function) or "")
+    parameters, context_names = _parameters(function, where)
+    model = _model(parameters, about, where)
     return Tool(
         code=code,
         description=description or text or code.replace("_", " "),
         config_schema=_schema(model, where),
-        execute=_execute(function, model, list(parameters), hosted),
+        execute=_execute(function, model, list(parameters), context_names),
         **options,
     )
 
 
-def described(docstring: str) -> tuple[str, dict[str, str]]:
-    """A Google-style docstring as its text without `Args:`, and what that section says of each parameter."""
+def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
+    """The text of a Google-style docstring without `Args:`, and the descriptions of the parameters in it."""
     section = ARGS_SECTION.search(docstring)
     if section is None:
         return docstring.strip(), {}
     text = docstring[: section.start()].rstrip() + "\n\n" + docstring[section.end() :].lstrip("\n")
-    told: dict[str, str] = {}
+    about: dict[str, str] = {}
     name = ""
     for line in inspect.cleandoc(section[1]).splitlines():
         found = PARAMETER.match(line)
         if found:
             name = found[1]
-            told[name] = found[2].strip()
+            about[name] = found[2].strip()
         elif name and line.strip():
-            told[name] = f"{told[name]} {line.strip()}".strip()
-    return text.strip(), told
+            about[name] = f"{about[name]} {line.strip()}".strip()
+    return text.strip(), about
 
 
 def _parameters(function: Callable[..., Any], where: str) -> tuple[dict[str, tuple[Any, Any]], list[str]]:
-    """Annotation and default of each argument, and the names of those that the host gives."""
+    """Annotation and default of each argument, and the names of the parameters that take the context."""
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
         raise DefinitionError(f"an annotation cannot be read: {error}", where=where) from None
     parameters: dict[str, tuple[Any, Any]] = {}
-    hosted: list[str] = []
+    context_names: list[str] = []
     for name, each in inspect.signature(function).parameters.items():
         if each.kind in UNNAMED:
             raise DefinitionError("every parameter of a tool needs a name", where=where, value=str(each))
         if _is_context(hints.get(name)):
-            hosted.append(name)
+            context_names.append(name)
         elif name not in hints:
             raise DefinitionError("every parameter of a tool needs a type", where=f"{where}.{name}")
         else:
             default = ... if each.default is inspect.Parameter.empty else each.default
             parameters[name] = (hints[name], default)
-    return parameters, hosted
+    return parameters, context_names
 
 
 def _is_context(hint: Any) -> bool:
     return hint is ToolContext or (get_origin(hint) is not None and ToolContext in get_args(hint))
 
 
-def _model(parameters: dict[str, tuple[Any, Any]], told: dict[str, str], where: str) -> type[BaseModel]:
-    """A model with the names as aliases: they could collide with pydantic's own (`json`, `copy`)."""
+def _model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str], where: str) -> type[BaseModel]:
+    """A model that has the names as aliases: as fields they could collide with pydantic's own (`json`, `copy`)."""
     fields: dict[str, Any] = {}
     for index, (name, (hint, default)) in enumerate(parameters.items()):
-        about = Field(description=told[name]) if name in told else Field()
-        fields[f"p{index}"] = (Annotated[hint, about], Field(default, alias=name))
+        description = Field(description=about[name]) if name in about else Field()
+        fields[f"p{index}"] = (Annotated[hint, description], Field(default, alias=name))
     config = ConfigDict(extra="forbid", protected_namespaces=())
     try:
         return create_model("Args", __config__=config, **fields)
@@ -103,7 +104,7 @@ def _schema(model: type[BaseModel], where: str) -> dict[str, Any]:
 
 
 def _execute(
-    function: Callable[..., Any], model: type[BaseModel], names: list[str], hosted: list[str]
+    function: Callable[..., Any], model: type[BaseModel], names: list[str], context_names: list[str]
 ) -> Callable[[Args, ToolContext], Any]:
     """`execute(args, context)`, async if the function is."""
 
@@ -111,9 +112,9 @@ def _execute(
         try:
             typed = model.model_validate(args)
         except ValidationError as error:
-            raise ToolError(f"Invalid arguments: {_told(error)}") from None
-        given = {name: getattr(typed, f"p{index}") for index, name in enumerate(names)}
-        return given | dict.fromkeys(hosted, context)
+            raise ToolError(f"Invalid arguments: {_listed(error)}") from None
+        values = {name: getattr(typed, f"p{index}") for index, name in enumerate(names)}
+        return values | dict.fromkeys(context_names, context)
 
     if inspect.iscoroutinefunction(function):
 
@@ -132,6 +133,6 @@ def _plain(value: Any) -> Any:
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
-def _told(error: ValidationError) -> str:
+def _listed(error: ValidationError) -> str:
     faults = error.errors(include_url=False, include_context=False)
-    return "; ".join(f"{''.join(f'/{escaped(part)}' for part in each['loc'])}: {each['msg']}" for each in faults)
+    return "; ".join(f"{pointer_of(each['loc'])}: {each['msg']}" for each in faults)

@@ -1,6 +1,5 @@
-"""JMESPath that cannot run away: each step is charged with the size of what it yields. Pure but for its clock."""
+"""JMESPath in bounded work and time: each step is charged with the size of its result. Pure."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,15 +16,15 @@ class QueryError(ValueError):
     """An expression that cannot be read or evaluated, or that costs too much; the message says which."""
 
 
-def query(expression: str, data: Any, *, clock: Callable[[], float] = time.monotonic) -> Any:
-    """What `expression` finds in `data`; QueryError if it is wrong, or takes more than 5 s or 5 million units.
+def query(expression: str, data: Any, *, clock: Callable[[], float]) -> Any:
+    """What `expression` finds in `data`; QueryError if it is wrong or takes more than 5 s or 5 million units.
 
-    A unit is a value, or 16 characters of text, that a step yields: a short expression can double its result at each
-    step, and a thread that runs it cannot be stopped from outside.
+    A unit is a value, or 16 characters of text, in the result of a step. A short expression can double its result at
+    each step, and nobody can stop the thread that runs it. `clock` gives seconds.
     """
-    meter = _Metered(clock)
+    interpreter = _Metered(clock)
     try:
-        return meter.visit(_parsed(expression), data)
+        return interpreter.visit(_parse(expression), data)
     except JMESPathError as error:
         raise QueryError(f"{type(error).__name__}: {error}") from None
     except RecursionError:
@@ -35,7 +34,7 @@ def query(expression: str, data: Any, *, clock: Callable[[], float] = time.monot
 def check_query(expression: str) -> None:
     """QueryError for an expression that cannot be read."""
     try:
-        _parsed(expression)
+        _parse(expression)
     except JMESPathError as error:
         raise QueryError(f"{type(error).__name__}: {error}") from None
     except RecursionError:
@@ -47,19 +46,19 @@ def holds(found: Any) -> bool:
     return not (found is None or found is False or found in ("", [], {}))
 
 
-def _parsed(expression: str) -> Any:
+def _parse(expression: str) -> Any:
     return Parser().parse(expression).parsed
 
 
 class _Metered(TreeInterpreter):
-    """Counts what each step yields. A value that is reached twice counts twice, whoever else holds it."""
+    """Charges each step. A value that is reached twice is charged twice, even if it is the same object."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
         self._until = clock() + MAX_SECONDS
         self._left = MAX_WORK
-        self._sizes: dict[int, tuple[int, Any]] = {}  # holds the value too, so that no other gets its id
+        self._sizes: dict[int, tuple[int, Any]] = {}  # holds the value too, so that no other value gets its id
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
         result = super().visit(node, *args, **kwargs)
@@ -77,6 +76,6 @@ class _Metered(TreeInterpreter):
             return 1
         known = self._sizes.get(id(value))
         if known is None:
-            within = list(value.values()) + list(value) if isinstance(value, dict) else value
-            known = self._sizes[id(value)] = (1 + sum(map(self._size, within)), value)
+            parts = [*value.values(), *value] if isinstance(value, dict) else value
+            known = self._sizes[id(value)] = (1 + sum(map(self._size, parts)), value)
         return known[0]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from utools.error_text import reason_of
 from utools.errors import DefinitionError, ToolError
 
 if TYPE_CHECKING:
@@ -185,8 +186,4 @@ def _why(error: BaseException) -> str:
     told = str(error)
     if number := ERROR.match(told):
         return os.strerror(int(number[1]))
-    chain = [error]
-    while cause := chain[-1].__cause__ or chain[-1].__context__:
-        chain.append(cause)
-    words = (each.strerror for each in reversed(chain) if isinstance(each, OSError) and each.strerror)
-    return next(words, told or type(error).__name__)
+    return reason_of(error)

@@ -18,32 +18,41 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "utools.tools"
-FAULTS_TOLD = 20
+FAULTS_LISTED = 20
 
 
 class ToolRegistry:
     """The tools of one host, and what their calls share. Tools are added at start; then threads and event loops may
-    share it."""
+    share the registry. `known_good` says that a test has checked the tools' schemas, as it has the built-in ones'."""
 
-    def __init__(self, tools: Iterable[Tool] = (), *, threads: int = 32, calls: SharedCalls | None = None) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool] = (),
+        *,
+        threads: int = 32,
+        calls: SharedCalls | None = None,
+        known_good: bool = False,
+    ) -> None:
         self.calls = calls or SharedCalls()
         self._tools: dict[str, Tool] = {}
         self._schemas: dict[str, ConfigSchema] = {}
         self._outputs: dict[str, ConfigSchema] = {}
         self._threads = DaemonThreads(threads)
         for each in tools:
-            self.register(each)
+            self.register(each, known_good=known_good)
 
-    def register(self, tool: Tool) -> None:
-        """Add a tool; DefinitionError for a code that is taken or a schema that is not sound."""
+    def register(self, tool: Tool, *, known_good: bool = False) -> None:
+        """Add a tool; DefinitionError for a code that is taken or a schema that is not valid."""
         if not isinstance(tool, Tool):
             raise DefinitionError("not a Tool", where="tools", value=tool)
         where = f"tools.{tool.code}"
         if tool.code in self._tools:
             raise DefinitionError("another tool already has this code", where=where)
-        schema = ConfigSchema(tool.config_schema, foreign=tool.foreign, where=f"{where}.config_schema")
+        schema = ConfigSchema(
+            tool.config_schema, foreign=tool.foreign, where=f"{where}.config_schema", known_good=known_good
+        )
         if tool.output_schema is not None:
-            # an output may carry more than its schema names: only what is said is checked
+            # foreign: an output may have more properties than its schema names
             output = ConfigSchema(tool.output_schema, foreign=True, where=f"{where}.output_schema")
             self._outputs[tool.code] = output
         self._tools[tool.code] = tool
@@ -85,31 +94,31 @@ class ToolRegistry:
         return {"type": "function", "function": function}
 
     def validate(self, code: str, args: Any) -> list[Fault]:
-        """Every fault of `args`; empty when they are valid."""
+        """The faults of `args`; empty when they are valid."""
         return self.schema(code).faults(args)
 
     async def execute(
         self, code: str, args: Args, context: ToolContext | None = None, *, validated: bool = False
     ) -> ToolResult:
-        """Validate and run; whatever goes wrong is a failed result, only cancellation and Ctrl-C pass through.
+        """Validate and run. Every error becomes a failed result; only cancellation and Ctrl-C pass through.
 
-        `validated` says that the caller has checked these args against the tool's schema already.
+        `validated` says that the caller has checked these args against the tool's schema.
         """
         from asyncio import CancelledError
 
         tool = self.get(code)
         if not validated and (faults := self.validate(code, args)):
-            return _failed(f"Invalid arguments: {_told(faults)}")
+            return _failed(f"Invalid arguments: {_listed(faults)}")
         try:
             value = await self._call(tool, args, context or ToolContext())
         except ToolError as error:
             return _failed(_for_the_model(error), transient=error.transient)
-        except DefinitionError as error:  # of what an author set, found where it is used
+        except DefinitionError as error:  # in what an author set
             return _failed(_for_the_model(error))
         except (CancelledError, KeyboardInterrupt):  # the host wants the call to end, the operator the process
             raise
         except BaseException as error:  # the edge to foreign code: no mistake in a tool may end the run
-            from utools.failed_at import failed_at
+            from utools.error_text import failed_at
             from utools.secrets.scrub import scrubbed
 
             transient = isinstance(error, TimeoutError | ConnectionError)
@@ -118,7 +127,7 @@ class ToolRegistry:
             cut_off = isinstance(error, EOFError) or (transient and not isinstance(error, ConnectionRefusedError))
             text = scrubbed(f"{type(error).__name__}: {error}", os.environ)
             return _failed(text, transient=transient, cut_off=cut_off)
-        return self._judged(tool, value if isinstance(value, ToolResult) else ToolResult(output=value))
+        return self._checked(tool, value if isinstance(value, ToolResult) else ToolResult(output=value))
 
     async def _call(self, tool: Tool, args: Args, context: ToolContext) -> Any:
         if is_async(tool.execute):
@@ -126,55 +135,55 @@ class ToolRegistry:
         value = await self._threads.run(tool.execute, args, context)
         return await value if inspect.isawaitable(value) else value
 
-    def _judged(self, tool: Tool, result: ToolResult) -> ToolResult:
-        """The result made of plain JSON, or a failed one that says what is wrong with it."""
+    def _checked(self, tool: Tool, result: ToolResult) -> ToolResult:
+        """The result as plain JSON, or a failed result that says what is wrong with it."""
         try:
             output, metadata = as_json(result.output), as_json(result.metadata)
         except NotJson as error:
             return _failed(f"The tool {tool.code} gave something that is not JSON: {error}.")
         schema = self._outputs.get(tool.code)
         if result.success and schema and (faults := schema.faults(output)):
-            return _failed(f"The output of the tool {tool.code} breaks its output_schema: {_told(faults)}")
+            return _failed(f"The output of the tool {tool.code} breaks its output_schema: {_listed(faults)}")
         error_text = None if result.error is None else _clean(_for_the_model(result.error))
         if not result.success and not error_text:
             error_text = f"The tool {tool.code} failed without saying why."
         return ToolResult(result.success, output, error_text, metadata)
 
     def discover(self, entry_points: "Iterable[EntryPoint] | None" = None) -> list[str]:
-        """Register what installed packages offer (entry points `utools.tools`); returns the new codes.
+        """Register the tools of installed packages (entry points `utools.tools`); returns the new codes.
 
-        An entry is a Tool, a list of Tools, or a function that returns either. What cannot be loaded or registered is
-        a DefinitionError that names its package; if loading fails, nothing is registered.
+        An entry is a Tool, a list of Tools, or a function that returns either. An entry that cannot be loaded or
+        registered is a DefinitionError that names its package; if loading fails, nothing is registered.
         """
-        from utools.discovery import installed, place_of, tools_of
+        from utools.discovery import installed_entries, origin_of, tools_of
 
-        entries = installed(ENTRY_POINTS) if entry_points is None else entry_points
+        entries = installed_entries(ENTRY_POINTS) if entry_points is None else entry_points
         found = [(entry, each) for entry in entries for each in tools_of(entry)]
         for entry, each in found:
             try:
                 self.register(each)
             except DefinitionError as error:
-                raise DefinitionError(error.message, where=f"{place_of(entry)}: {error.where}") from None
+                raise DefinitionError(error.message, where=f"{origin_of(entry)}: {error.where}") from None
         return [each.code for _, each in found]
 
 
-def _told(faults: list[Fault]) -> str:
-    more = len(faults) - FAULTS_TOLD
-    told = " ".join(each.message for each in faults[:FAULTS_TOLD])
-    return f"{told} And {more} more." if more > 0 else told
+def _listed(faults: list[Fault]) -> str:
+    more = len(faults) - FAULTS_LISTED
+    listed = " ".join(each.message for each in faults[:FAULTS_LISTED])
+    return f"{listed} And {more} more." if more > 0 else listed
 
 
-def _for_the_model(words: object) -> str:
-    """What a tool says of its failure, without what a host keeps to itself."""
+def _for_the_model(message: object) -> str:
+    """A tool's message about its failure, without paths and environment values of the host."""
     from utools.secrets.scrub import scrubbed_words
 
-    return scrubbed_words(str(words), os.environ)
+    return scrubbed_words(str(message), os.environ)
 
 
 def _failed(error: str, *, transient: bool = False, cut_off: bool = False) -> ToolResult:
-    """`transient`: trying again may help; `cut_off`: the call was sent, and no answer came back."""
-    told = {"transient": transient, "cut_off": cut_off}
-    return ToolResult(success=False, error=_clean(error), metadata={name: True for name, held in told.items() if held})
+    """`transient`: another try may help; `cut_off`: the call was sent and no answer came back."""
+    marks = {"transient": transient, "cut_off": cut_off}
+    return ToolResult(success=False, error=_clean(error), metadata={name: True for name in marks if marks[name]})
 
 
 def _clean(text: str) -> str:

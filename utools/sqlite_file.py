@@ -14,7 +14,7 @@ from threading import Lock
 from time import monotonic, sleep
 from typing import Any, Final, Literal
 
-from utools.files.protected_paths import keep_store
+from utools.files.protected_paths import protect_store
 
 BUSY_RETRY_S: Final = 0.005
 Statements = tuple[str, ...]
@@ -61,7 +61,7 @@ class SqliteFile:
         self._db: sqlite3.Connection | None = None
         self._is_current = False
         self._lock = Lock()
-        keep_store(path)
+        protect_store(path)
 
     def select(self, table: str, query: str, *values: Any) -> list[Any]:
         """What `query` finds in `table`; nothing where nobody has made the file or the table."""

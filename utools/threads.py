@@ -1,105 +1,50 @@
-"""Daemon threads for sync tools, under a fixed limit; an abandoned one holds its slot, never the process."""
+"""DaemonThreads: runs sync tools under a fixed limit. An abandoned call keeps its slot, but never the process alive."""
 
 import contextvars
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from utools.limiter import Limiter, settle
+
 if TYPE_CHECKING:
-    import asyncio  # where it runs it is there already; importing it takes longer than all of utools
+    import asyncio
 
 T = TypeVar("T")
 
 
 class DaemonThreads:
-    """At most `limit` calls at a time, each in a daemon thread; may be shared by several event loops."""
+    """At most `limit` calls at a time, each in a daemon thread; several event loops may share it."""
 
     def __init__(self, limit: int = 32) -> None:
-        self._lock = threading.Lock()
-        self._free = limit
-        self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._limiter = Limiter(limit)
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """`function(*args)` in a thread. Waits for a slot first; when cancelled, the thread goes on alone."""
+        """`function(*args)` in a thread, after waiting for a slot. When the caller is cancelled, the thread goes on."""
         from asyncio import get_running_loop
 
-        await self._slot()
+        slot = await self._limiter.acquire()
         answer: asyncio.Future[T] = get_running_loop().create_future()
-        context = contextvars.copy_context()
-        work = threading.Thread(target=self._work, args=(context, function, args, answer), daemon=True)
+        call = contextvars.copy_context().run
+        thread = threading.Thread(target=self._work, args=(slot, answer, call, function, *args), daemon=True)
         try:
-            work.start()
+            thread.start()
         except RuntimeError:
-            self._release()
+            self._limiter.release(slot)
             raise
         return await answer
 
-    async def _slot(self) -> None:
-        from asyncio import CancelledError, get_running_loop
-
-        with self._lock:
-            if self._free > 0:
-                self._free -= 1
-                return
-            turn: asyncio.Future[Any] = get_running_loop().create_future()
-            self._waiting.append(turn)
-        try:
-            await turn
-        except CancelledError:
-            self._give_up(turn)
-            raise
-
-    def _give_up(self, turn: "asyncio.Future[Any]") -> None:
-        """Leave the queue; a slot that was granted in the same moment goes to the next."""
-        with self._lock:
-            queued = turn in self._waiting
-            if queued:
-                self._waiting.remove(turn)
-        if not queued:
-            self._release()
-
-    def _release(self) -> None:
-        with self._lock:
-            while self._waiting:
-                if _tell(self._waiting.popleft(), None, None):
-                    return
-            self._free += 1
-
-    def _work(
-        self,
-        context: contextvars.Context,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        answer: "asyncio.Future[Any]",
-    ) -> None:
+    def _work(self, slot: int, answer: "asyncio.Future[Any]", call: Callable[..., Any], *args: Any) -> None:
         result: Any = None
         error: BaseException | None = None
         try:
-            result = context.run(function, *args)
-        except Exception as raised:  # the caller's to judge, in its own loop
-            # a future refuses StopIteration
-            error = RuntimeError(f"StopIteration: {raised}") if isinstance(raised, StopIteration) else raised
+            result = call(*args)
+        except StopIteration as raised:  # a future refuses it
+            error = RuntimeError(f"StopIteration: {raised}")
+        except Exception as raised:  # for the caller to handle, in its own loop
+            error = raised
         except BaseException as raised:
             error = RuntimeError(f"the tool ended its thread with {type(raised).__name__}")
         finally:
-            self._release()
-        _tell(answer, result, error)
-
-
-def _tell(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> bool:
-    """Settle `future` from another thread; false if its loop is gone."""
-
-    def settle() -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
-
-    try:
-        future.get_loop().call_soon_threadsafe(settle)
-    except RuntimeError:
-        return False
-    return True
+            self._limiter.release(slot)
+        settle(answer, result, error)

@@ -1,10 +1,10 @@
-"""What a tool is: a code, a description, a schema for its arguments, an effect, and something to execute."""
+"""Tool: a code, a description, a schema of the arguments, an effect, and something to execute."""
 
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from utools.errors import DefinitionError, ToolError
 
@@ -20,7 +20,7 @@ EFFECTS: tuple[Effect, ...] = ("read", "write", "nested")
 
 
 class Progress(Protocol):
-    """Tells the host how far a tool has come; `fraction` is 0 to 1."""
+    """Reports to the host how far a tool has come; `fraction` is 0 to 1."""
 
     def __call__(self, text: str, fraction: float | None = None) -> None: ...
 
@@ -32,13 +32,13 @@ def _not_allowed(name: str) -> str:
     )
 
 
-def _as_it_is(text: str) -> str:
-    """The text of a run that has no secrets."""
+def _unchanged(text: str) -> str:
+    """The `clean` of a run that has no secrets."""
     return text
 
 
-def _unheard(text: str, fraction: float | None = None) -> None:
-    """Progress that nobody listens to."""
+def _ignore_progress(text: str, fraction: float | None = None) -> None:
+    """The `progress` of a run that nobody watches."""
 
 
 def _logger() -> "logging.Logger":
@@ -49,11 +49,11 @@ def _logger() -> "logging.Logger":
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a call knows of its surroundings: its run and strand, its deadline, its host's services.
+    """The surroundings of a call: its run and strand, its deadline, the services of its host.
 
-    `secret(name)` gives a secret's value or raises ToolError; `deadline_s` is how many seconds the call may
-    take; `idempotency_key` is the same for every attempt of one call. `clean(text)` gives a text as the run may show
-    it, without secrets: who cuts a text, or searches in one, cleans it before, since half a secret looks like none.
+    `secret(name)` returns a secret's value or raises ToolError. `deadline_s` is how many seconds the call may take.
+    `idempotency_key` is the same for every attempt of one call. `clean(text)` returns the text without secrets: a tool
+    that cuts a text, or searches in it, cleans it first, because half a secret is not recognised later.
     """
 
     run_id: str = ""
@@ -62,14 +62,14 @@ class ToolContext:
     deadline_s: float | None = None
     idempotency_key: str = ""
     secret: Callable[[str], str] = field(default=_not_allowed, repr=False)
-    progress: Progress = field(default=_unheard, repr=False)
-    clean: Callable[[str], str] = field(default=_as_it_is, repr=False)
+    progress: Progress = field(default=_ignore_progress, repr=False)
+    clean: Callable[[str], str] = field(default=_unchanged, repr=False)
     log: "logging.Logger | logging.LoggerAdapter[Any]" = field(default_factory=_logger, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came of a call: a JSON `output`, or an `error` text for the model; `metadata` is for the host."""
+    """The result of a call: a JSON `output`, or an `error` text for the model; `metadata` is for the host."""
 
     success: bool = True
     output: Any = None
@@ -81,13 +81,12 @@ class ToolResult:
 class Tool:
     """Something a model may call.
 
-    `config_schema` is a JSON Schema (2020-12) of the arguments, checked when the tool is registered;
-    `foreign` says that it was written elsewhere and is to be taken as it stands. `execute(args, context)`,
-    sync or async, returns a ToolResult or any JSON value; a sync one runs in a thread. `effect` is "read",
-    "write" or "nested", a pure function of the args that says which, or that function as data:
-    `{"argument": "op", "read": ["load"]}` reads when `op` is one of those and writes otherwise. `cache`
-    (`{"ttl": seconds}`) lets the host keep answers of reads. `fingerprint` tells one version of a definition that
-    was written elsewhere from another.
+    `config_schema` is a JSON Schema (2020-12) of the arguments, checked when the tool is registered; with `foreign`
+    it is taken as it is written. `execute(args, context)`, sync or async, returns a ToolResult or any JSON value; a
+    sync one runs in a thread. `effect` is "read", "write" or "nested", a pure function of the args that returns one
+    of these, or that function as data: `{"argument": "op", "read": ["load"]}` reads when `op` is one of those and
+    writes otherwise. `cache` (`{"ttl": seconds}`) lets the host cache the answers of reads. `fingerprint` tells
+    versions of a definition apart that was written elsewhere.
     """
 
     code: str
@@ -118,7 +117,7 @@ class Tool:
             raise DefinitionError("must be {'ttl': seconds}", where=f"{where}.cache", value=self.cache)
 
     def effect_of(self, args: Args) -> Effect:
-        """What a call with these args does; whatever cannot be told counts as a write."""
+        """The effect of a call with these args; an effect that cannot be determined counts as a write."""
         effect: Any = self.effect
         if isinstance(effect, Mapping):
             chosen = args.get(effect["argument"]) if isinstance(args, dict) else None
@@ -126,7 +125,7 @@ class Tool:
         if not isinstance(effect, str):
             try:
                 effect = effect(args)
-            except Exception:  # the tool author's code; a mistake in it must not make a write look harmless
+            except Exception:  # the tool author's code; a mistake in it must not make a write look like a read
                 return "write"
         return next((each for each in EFFECTS if each == effect), "write")
 
@@ -142,42 +141,6 @@ def _check_effect(effect: Any, *, where: str) -> None:
 
 
 def is_async(execute: Execute) -> bool:
-    """Whether calling `execute` gives something to await rather than the result."""
-    called = getattr(type(execute), "__call__", None)  # noqa: B004 - an object may be async to call
-    return inspect.iscoroutinefunction(execute) or inspect.iscoroutinefunction(called)
-
-
-@overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
-@overload
-def tool(
-    *,
-    code: str | None = None,
-    description: str | None = None,
-    effect: Effect | Callable[[Args], Effect] | Mapping[str, Any] = "write",
-    idempotent: bool = False,
-    output_schema: dict[str, Any] | None = None,
-    cache: Mapping[str, Any] | None = None,
-) -> Callable[[Callable[..., Any]], Tool]: ...
-def tool(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    code: str | None = None,
-    description: str | None = None,
-    **options: Any,
-) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Make a Tool of a typed function, sync or async: `@tool`, or `@tool(code=…, effect="read", …)`.
-
-    The schema comes from the signature, the description from the docstring, whose Google-style `Args:`
-    describe the parameters. A parameter annotated `ToolContext` is given by the host and not part of the
-    schema. The function gets values of its annotated types. Raises DefinitionError for a signature that
-    cannot be described.
-    """
-
-    def made(function: Callable[..., Any]) -> Tool:
-        from utools.function_tool import from_function  # brings pydantic, which a hand-written Tool does without
-
-        return from_function(function, code=code, description=description, **options)
-
-    return made if function is None else made(function)
+    """Whether calling `execute` returns something to await rather than the result."""
+    call = getattr(type(execute), "__call__", None)  # noqa: B004 - an object may have an async __call__
+    return inspect.iscoroutinefunction(execute) or inspect.iscoroutinefunction(call)

@@ -1,21 +1,21 @@
-"""Two recorded runs side by side, and where they part. Pure; times, and what stems from them, are set aside."""
+"""Two recorded runs side by side, and where they part. Times, and what follows from them, are ignored. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent_core.audit.normalize import Names, changes, essence, names_of
+from agent_core.audit.normalize import RunNames, find_changes, normalize, run_names
 from agent_core.audit.order import Order
-from agent_core.audit.signature import parted
-from agent_core.audit.stats import Tally, tally
+from agent_core.audit.signature import split_own_strands
+from agent_core.audit.stats import RunStats, count_run
 from agent_core.effects import Json
 from agent_core.journal.record import Record, Row, Tape
 
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """Where a strand parts: record `n`, as it stands in each run, None where a run has no such record.
+    """Where a strand parts: record `n` in each run, None where a run has no such record.
 
-    `changes` are {at, a, b} of each JSON pointer at which two records differ; a run that has nothing there has no key.
+    `changes` are {at, a, b} of each JSON pointer at which the two records differ; a value that is absent has no key.
     """
 
     strand: str
@@ -34,15 +34,15 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What `diff` found: `partings` in the order of the runs, the `same` strands, and what each run came to.
+    """The result of `diff`: `partings` in the order of the runs, the `same` strands, and the figures of each run.
 
-    A strand parts once, but twice when it began otherwise: there, and where that first told.
+    A strand parts once; a strand that began differently parts there and at the first record that follows from it.
     """
 
     partings: tuple[Parting, ...]
     same: tuple[str, ...]
-    a: Tally
-    b: Tally
+    a: RunStats
+    b: RunStats
 
     @property
     def equal(self) -> bool:
@@ -50,22 +50,22 @@ class Diff:
 
 
 def diff(a: tuple[str, Tape], b: tuple[str, Tape]) -> Diff:
-    """Compare two runs, each by its id and its rows, strand by strand; seals are left out.
+    """Compare two runs, each by its id and its rows, strand by strand, without their signatures.
 
-    Set aside are times, durations, hashes, the ids of the runs and those of the calls, which derive from them.
+    Times, durations, hashes, and the ids of runs and calls are ignored.
     """
-    (first, own_a), (second, own_b) = [(run, parted(tape)[0]) for run, tape in (a, b)]
-    names = names_of(first, own_a), names_of(second, own_b)
+    (first, own_a), (second, own_b) = [(run, split_own_strands(tape)[0]) for run, tape in (a, b)]
+    names = run_names(first, own_a), run_names(second, own_b)
     paths = list(dict.fromkeys([*own_a, *own_b]))
-    found = {path: list(_partings(path, own_a.get(path, []), own_b.get(path, []), names)) for path in paths}
-    place = Order(own_a, own_b).place
-    partings = sorted((each for some in found.values() for each in some), key=lambda each: place(each.strand, each.n))
-    same = sorted((path for path in paths if not found[path]), key=lambda path: place(path, 0))
-    return Diff(tuple(partings), tuple(same), tally(first, own_a), tally(second, own_b))
+    found = {path: list(_find_partings(path, own_a.get(path, []), own_b.get(path, []), names)) for path in paths}
+    key = Order(own_a, own_b).key
+    partings = sorted((each for some in found.values() for each in some), key=lambda each: key(each.strand, each.n))
+    same = sorted((path for path in paths if not found[path]), key=lambda path: key(path, 0))
+    return Diff(tuple(partings), tuple(same), count_run(first, own_a), count_run(second, own_b))
 
 
-def _partings(path: str, a: list[Row], b: list[Row], names: tuple[Names, Names]) -> Iterator[Parting]:
-    otherwise = False
+def _find_partings(path: str, a: list[Row], b: list[Row], names: tuple[RunNames, RunNames]) -> Iterator[Parting]:
+    began_differently = False
     for n in range(max(len(a), len(b))):
         if n < min(len(a), len(b)) and a[n].data == b[n].data:
             continue
@@ -73,15 +73,19 @@ def _partings(path: str, a: list[Row], b: list[Row], names: tuple[Names, Names])
         if here is None or there is None:
             yield Parting(path, n, here, there, ())
             return
-        found = [each for each in changes(essence(here), essence(there), names) if not (otherwise and _follows(each))]
+        found = [
+            each
+            for each in find_changes(normalize(here), normalize(there), names)
+            if not (began_differently and _is_consequence(each))
+        ]
         if found:
             yield Parting(path, n, here, there, tuple(found))
-            otherwise = here["kind"] == there["kind"] == "run_started"
-            if not otherwise:
+            began_differently = here["kind"] == there["kind"] == "run_started"
+            if not began_differently:
                 return
 
 
-def _follows(change: Json) -> bool:
-    """What other words or another model bring with them, whatever is said then: not where it told."""
+def _is_consequence(change: Json) -> bool:
+    """Whether a change follows from another prompt or model alone, whatever the reply is."""
     at: str = change["at"]
     return at == "/model" or at.startswith("/usage/")

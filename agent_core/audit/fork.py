@@ -1,160 +1,164 @@
 """Fork: a new run that has a recorded run's past up to one of its records, and a future of its own. Pure.
 
-The past is walked again under the new run's id: each question that was asked in the same words has the answer that it
-had then. What came after the record, and whatever followed from that, is left out; branches beside it are kept.
+The past is walked again under the new run's id: each question in the same words gets the answer that it had. What
+came after the record, and whatever followed from that, is left out; branches next to it stay.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.audit.signature import parted
-from agent_core.effects import Classify, InDoubt, Json, Suspended, answer_from
+from agent_core.audit.signature import split_own_strands
+from agent_core.effects import Classify, InDoubt, Json, Suspended
 from agent_core.errors import DefinitionError, Divergence
-from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, walked
-from agent_core.journal.record import Row, Tape, by_path, within
-from agent_core.journal.recorder import recorded
+from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, walk
+from agent_core.journal.path import is_below, is_within, parent_of, parse_segment, root_of, segments
+from agent_core.journal.record import Row, Tape, by_path
+from agent_core.journal.recorder import record_run
 from agent_core.journal.strand import Loops, Run
+from agent_core.records import RunOrigin, decode_answer, encode_asked
 
 
-def forked(run: str, tape: Tape, at: tuple[str, int], new: str, *, loops: Loops) -> list[Row]:
-    """The rows of run `new`, which goes on from before record n of a strand of `run`, as if it had not been written.
+def fork_rows(run: str, tape: Tape, at: tuple[str, int], new: str, *, loops: Loops) -> list[Row]:
+    """The rows of run `new`, which goes on from before record n of a strand of `run`.
 
     DefinitionError when there is no such record, or when the past cannot be walked under another run's id.
     """
     strand, n = at
-    root = strand.partition("/")[0]
-    if not 0 <= n < len(parted(tape)[0].get(strand, ())) or (strand == root and n == 0):
+    root = root_of(strand)
+    if not 0 <= n < len(split_own_strands(tape)[0].get(strand, ())) or (strand == root and n == 0):
         raise DefinitionError("no run can be forked here; `show` lists its records", where=f"{strand}:{n}")
-    source = {"run": run, "strand": strand, "n": n}
+    origin: RunOrigin = {"run": run, "strand": strand, "n": n}
     try:
-        causes = _Past(run, tape, loops, source).walked(root).causes
-        past = _Past(new, dict(_kept(tape, causes, strand, n)), loops, source)
-        past.walked(root)
+        causes = _Past(run, tape, loops, origin).walk(root).causes
+        past = _Past(new, dict(_rows_before(tape, causes, strand, n)), loops, origin)
+        past.walk(root)
     except Divergence as changed:
-        told = f"the run cannot be forked: at {changed.strand}:{changed.n} it would now ask something else"
-        raise DefinitionError(f"{told}; does it use its own run id?", where=f"{strand}:{n}") from None
+        message = f"the run cannot be forked: at {changed.strand}:{changed.n} it would now ask something else"
+        raise DefinitionError(f"{message}; does it use its own run id?", where=f"{strand}:{n}") from None
     return [row for rows in past.tape.values() for row in rows]
 
 
 @dataclass(slots=True)
 class _Past:
-    """A walk through what is kept of a recorded run, which writes it anew for the run `new`."""
+    """A walk through the `source` rows of a recorded run that writes them again, to `tape`, for the run `new`."""
 
     new: str
-    kept: Tape
+    source: Tape
     loops: Loops
-    source: Json
+    origin: RunOrigin
     tape: Tape = field(default_factory=dict)
 
-    def walked(self, root: str) -> Run:
-        """Walk as far as it goes; each time a person's word is all that is missing, it is taken from what is kept."""
+    def walk(self, root: str) -> Run:
+        """Walk as far as possible; where only a person's decision is missing, take it from the source."""
         while True:
-            walk = Run(self.new, self.tape, self.loops)
-            walked(recorded(walk, root, Spec("", {})), self._perform)
-            words = list(self._words())
-            if not words:
-                return walk
-            for row in words:
-                self._say(row, walk.causes)
+            run = Run(self.new, self.tape, self.loops)
+            walk(record_run(run, root, Spec("", {})), self._perform)
+            decisions = list(self._missing_decisions())
+            if not decisions:
+                return run
+            for row in decisions:
+                self._add_decision(row, run.causes)
 
-    def _say(self, word: Row, causes: Mapping[str, tuple[str, ...]]) -> None:
-        """Put a word where it is waited for; what had ended over that is walked again."""
-        if word.n == len(self.tape.get(word.path, ())):
-            self.tape = dict(_kept(self.tape, causes, word.path, word.n))
-            self.tape[word.path].append(word)
+    def _add_decision(self, row: Row, causes: Mapping[str, tuple[str, ...]]) -> None:
+        """Add a decision where it is waited for; what had ended over the waiting is walked again."""
+        if row.n == len(self.tape.get(row.path, ())):
+            self.tape = dict(_rows_before(self.tape, causes, row.path, row.n))
+            self.tape[row.path].append(row)
 
-    def _words(self) -> Iterator[Row]:
+    def _missing_decisions(self) -> Iterator[Row]:
         for path, rows in self.tape.items():
-            last, kept = rows[-1], self.kept.get(path, ())
-            if last.record()["kind"] == "waiting" and len(kept) > len(rows):
-                word = kept[len(rows)].record()
-                if word["kind"] in ("resolved", "cancelled") and "closes" not in word:
-                    yield Slot(path, len(rows), last.hash).row(word)
+            last, source = rows[-1], self.source.get(path, ())
+            if last.record()["kind"] == "waiting" and len(source) > len(rows):
+                record = source[len(rows)].record()
+                if record["kind"] in ("resolved", "cancelled") and "closes" not in record:
+                    yield Slot(path, len(rows), last.hash).row(record)
 
     def _perform(self, operation: Operation) -> Any:
         match operation:
             case Append(rows):
-                self._write(rows)
+                self._append(rows)
             case Begin():
-                return self._begun(operation)
+                return self._begin(operation)
             case Act():
-                return self._answered(operation)
+                return self._answer(operation)
             case Classify(index, strand=strand, n=n):
-                decided = self._record(strand, n)
+                decided = self._source_record(strand, n)
                 return decided["calls"][index]["effect"] if decided else "write"
             case Sleep():
                 pass
         return None
 
-    def _write(self, rows: tuple[Row, ...]) -> None:
+    def _append(self, rows: tuple[Row, ...]) -> None:
         for path, added in by_path(rows).items():
             self.tape.setdefault(path, []).extend(added)
 
-    def _begun(self, begin: Begin) -> Any:
-        record = self._record(begin.path, 0)
+    def _begin(self, begin: Begin) -> Any:
+        record = self._source_record(begin.path, 0)
         if record is None or record["kind"] == "cancelled":
-            return _held(begin.path)
+            return _pause(begin.path)
         if record["kind"] == "answered":
-            return answer_from(record)
+            return decode_answer(record)
         body = {key: value for key, value in record.items() if key not in ("kind", "spent")}
-        return {**body, "run": self.new, **({} if "/" in begin.path else {"forked": self.source})}
+        return {**body, "run": self.new, **({} if "/" in begin.path else {"forked": self.origin})}
 
-    def _answered(self, act: Act) -> Any:
+    def _answer(self, act: Act) -> Any:
         path, n = act.slot.path, act.slot.n
-        asked, record = self._record(path, n - 1), self._record(path, n)
-        now = {"kind": "asked", **act.effect.record()}
+        asked, record = self._source_record(path, n - 1), self._source_record(path, n)
+        now = encode_asked(act.effect)
         if asked is not None and asked != now:
             raise Divergence(path, n - 1, asked, now)
         if record is None or record["kind"] not in ("answered", "waiting"):
-            self._write(act.rows[:-1])
-            return _held(path)
-        self._write(act.rows)
+            self._append(act.rows[:-1])
+            return _pause(path)
+        self._append(act.rows)
         if record["kind"] == "waiting":
             return InDoubt(record["message"], "", record["seconds"])
-        return answer_from(record)
+        return decode_answer(record)
 
-    def _record(self, path: str, n: int) -> Json | None:
-        rows = self.kept.get(path, ())
+    def _source_record(self, path: str, n: int) -> Json | None:
+        rows = self.source.get(path, ())
         return rows[n].record() if n < len(rows) else None
 
 
-def _held(path: str) -> Suspended:
+def _pause(path: str) -> Suspended:
     return Suspended("paused", ({"strand": path, "n": 0, "tool": "", "args": {}, "reason": "paused"},))
 
 
-def _kept(tape: Tape, causes: Mapping[str, tuple[str, ...]], strand: str, n: int) -> Iterator[tuple[str, list[Row]]]:
-    """What of a tape does not come after record n of a strand."""
-    ends, gone = _cut(tape, causes, strand, n)
-    calls = {path: end for path, end in ends.items() if not _is_flow(tape, path)}
+def _rows_before(
+    tape: Tape, causes: Mapping[str, tuple[str, ...]], strand: str, n: int
+) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of a tape that do not come after record n of a strand."""
+    ends, dropped = _cut(tape, causes, strand, n)
+    askers = {path: end for path, end in ends.items() if not _is_flow(tape, path)}
     for path, rows in tape.items():
-        asked = [(_asking(path[len(up) + 1 :].split("/")[0]), calls[up]) for up in calls if path.startswith(f"{up}/")]
-        if not any(within(path, other) for other in gone) and all(number < end for number, end in asked):
+        asked = [(parse_segment(segments(path, up)[0]).number, askers[up]) for up in askers if is_below(path, up)]
+        if not any(is_within(path, other) for other in dropped) and all(number < end for number, end in asked):
             yield path, rows[: ends.get(path, len(rows))]
 
 
 def _cut(tape: Tape, causes: Mapping[str, tuple[str, ...]], strand: str, n: int) -> tuple[dict[str, int], set[str]]:
-    """How many rows are kept of the strand and of each that it stands below; and the visits that followed from it."""
-    ends, gone = {strand: n}, set[str]()
+    """How many rows of the strand and of each above it stay, and the visits that followed from it."""
+    ends, dropped = {strand: n}, set[str]()
     while "/" in strand:
-        above, _, segment = strand.rpartition("/")
+        above = parent_of(strand)
         while above and above not in tape:
-            above, _, segment = above.rpartition("/")
+            above = parent_of(above)
         if _is_flow(tape, above):
             ends[above] = 1
-            gone |= _after(causes, strand)
+            dropped |= _visits_after(causes, strand)
         else:
-            ends[above] = _asking(segment) + 1
+            ends[above] = parse_segment(segments(strand, above)[0]).number + 1
         strand = above
-    return ends, gone
+    return ends, dropped
 
 
 def _is_flow(tape: Tape, path: str) -> bool:
-    """Whether what stands below a strand are visits, not what its records asked for."""
+    """Whether the strands below are visits, not what the strand's records asked for."""
     return tape[path][0].record().get("loop") == "flow"
 
 
-def _after(causes: Mapping[str, tuple[str, ...]], visit: str) -> set[str]:
+def _visits_after(causes: Mapping[str, tuple[str, ...]], visit: str) -> set[str]:
     found, queue = set[str](), [visit]
     while queue:
         earlier = queue.pop()
@@ -163,9 +167,3 @@ def _after(causes: Mapping[str, tuple[str, ...]], visit: str) -> set[str]:
                 found.add(later)
                 queue.append(later)
     return found
-
-
-def _asking(segment: str) -> int:
-    """The number of the record that asked for a nested run, NAME.N, or for an item of a batch, N.I."""
-    first, _, last = segment.partition(".")
-    return int(first) if first.isdigit() else int(last.partition("~")[0])

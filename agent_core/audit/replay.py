@@ -4,29 +4,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.audit.whatif import WhatIf, outlived
+from agent_core.audit.whatif import WhatIf, has_outlived
 from agent_core.effects import Classify, Json
 from agent_core.errors import Divergence, JournalError
-from agent_core.journal.chain import checked
-from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Spec, walked
+from agent_core.journal.chain import check_chains
+from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Spec, walk
+from agent_core.journal.path import is_below
 from agent_core.journal.record import Tape
-from agent_core.journal.recorder import Ended, recorded
-from agent_core.journal.source import Source, load
+from agent_core.journal.recorder import Ended, record_run
+from agent_core.journal.source import Source, load_run
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.react import react
 
 AGENT_LOOPS: Loops = {"agent": react}
+_MODEL_ANSWERED = b'{"kind":"answered","reply":"said"'
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What came of a replay.
+    """The result of a replay.
 
-    `identical` when every decision, the finish reason and the output came out byte for byte; under another policy,
-    when no decision changed. `divergence` is {strand, n, recorded, now} of the first difference; `tape_ended` names
-    the strand whose tape ends before the run does; `outputs` are the replayed outcomes by strand; `steps` counts
-    model replies. `decisions`, under another policy, are {strand, n, tool, recorded, now, counterfactual} of each
-    call: counterfactual are those after the first that changed, since the run would not have come there.
+    `identical` when every decision, the finish reason and the output were the same byte for byte; under another
+    policy, when no decision changed. `divergence` is {strand, n, recorded, now} of the first difference;
+    `tape_ended` names the strand whose tape ends before the run does; `outputs` are the replayed outcomes by strand;
+    `steps` counts model replies. `decisions`, under another policy, are {strand, n, tool, recorded, now,
+    counterfactual} of each call: those after the first change are counterfactual, since the run would not have come
+    there.
     """
 
     identical: bool
@@ -51,62 +54,66 @@ def replay(
 ) -> Replay:
     """Replay a recorded run: a path, a journal, or rows. Needs no registry: the schemas are in the journal.
 
-    With a `policy` the run is judged as if it had been in force, up to the first decision that comes out otherwise.
-    `loops` says which kinds of run can be replayed; of a workflow, the agents in it. Raises JournalError for a
-    source that cannot be read, or that is damaged, and DefinitionError for a policy that no run can have.
+    With a `policy` the run is judged as if it had been in force, up to the first decision that changes. `loops` says
+    which kinds of run can be replayed; of a workflow, the agents in it. Raises JournalError for a source that cannot
+    be read, or that is damaged, and DefinitionError for a policy that no run can have.
     """
-    run, tape = load(source, run_id)
-    checked(run, tape)
+    run, tape = load_run(source, run_id)
+    check_chains(run, tape)
     whatif = None if policy is None else WhatIf(policy)
     outputs: dict[str, Any] = {}
 
-    def ended(identical: bool, divergence: Divergence | None = None, tape_ended: str | None = None) -> Replay:
+    def result(identical: bool, divergence: Divergence | None = None, tape_ended: str | None = None) -> Replay:
         decisions = tuple(whatif.decisions) if whatif else ()
-        told = None if divergence is None else _told(divergence)
-        return Replay(identical, told, tape_ended, outputs, _steps(tape), decisions)
+        described = None if divergence is None else _describe(divergence)
+        return Replay(identical, described, tape_ended, outputs, _count_steps(tape), decisions)
 
     try:
-        for path in _roots(tape, loops):
-            outputs[path] = _replayed(Run(run, tape, loops, whatif), path)
-    except Divergence as found:
-        if whatif is not None and outlived(found):
-            return ended(False, tape_ended=found.strand)
+        for path in _outermost_runs(tape, loops):
+            outputs[path] = _replay_run(Run(run, tape, loops, whatif), path)
+    except Divergence as divergence:
+        if whatif is not None and has_outlived(divergence):
+            return result(False, tape_ended=divergence.strand)
         if whatif is not None:
-            whatif.go_on(tape, found)
-        return ended(False, found)
+            whatif.judge_rest(tape, divergence)
+        return result(False, divergence)
     except _TapeEnded as unfinished:
-        return ended(False, tape_ended=unfinished.path)
-    return ended(True)
+        return result(False, tape_ended=unfinished.path)
+    return result(True)
 
 
-def _told(found: Divergence) -> Json:
-    return {"strand": found.strand, "n": found.n, "recorded": found.recorded, "now": found.now}
+def _describe(divergence: Divergence) -> Json:
+    return {
+        "strand": divergence.strand,
+        "n": divergence.n,
+        "recorded": divergence.recorded,
+        "now": divergence.now,
+    }
 
 
-def _roots(tape: Tape, loops: Loops) -> list[str]:
-    """The outermost runs of a kind that can be replayed."""
-    roots: list[str] = []
+def _outermost_runs(tape: Tape, loops: Loops) -> list[str]:
+    """The strands of the outermost runs that can be replayed."""
+    runs: list[str] = []
     for path in sorted(tape):
-        below = any(path.startswith(f"{root}/") for root in roots)
-        if not below and tape[path][0].record().get("loop") in loops:
-            roots.append(path)
-    if not roots:
+        if not any(is_below(path, run) for run in runs) and tape[path][0].record().get("loop") in loops:
+            runs.append(path)
+    if not runs:
         raise JournalError("there is no run here that can be replayed")
-    return roots
+    return runs
 
 
-def _replayed(walk: Run, path: str) -> Any:
-    ended = walked(recorded(walk, path, Spec("", {})), _refuse)
+def _replay_run(run: Run, path: str) -> Any:
+    ended = walk(record_run(run, path, Spec("", {})), _refuse)
     if not isinstance(ended, Ended):
         raise _TapeEnded(path)
-    for strand in walk.strands.values():
+    for strand in run.strands.values():
         if strand.n < len(strand.rows):
             raise Divergence(strand.path, strand.n, strand.rows[strand.n].record(), "nothing more")
     return ended.outcome
 
 
 def _refuse(operation: Operation) -> Any:
-    """What a replay does of what the recorder needs done: nothing. It does not append, act or ask."""
+    """The replay driver: it does not append, act or ask."""
     match operation:
         case Append(rows):
             raise _TapeEnded(rows[0].path)
@@ -118,6 +125,5 @@ def _refuse(operation: Operation) -> Any:
             raise AssertionError(operation)
 
 
-def _steps(tape: Tape) -> int:
-    said = b'{"kind":"answered","reply":"said"'
-    return sum([row.data.startswith(said) for rows in tape.values() for row in rows])
+def _count_steps(tape: Tape) -> int:
+    return sum([row.data.startswith(_MODEL_ANSWERED) for rows in tape.values() for row in rows])

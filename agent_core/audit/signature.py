@@ -1,10 +1,9 @@
-"""Seals: a run's head, count and id under a key, so that not even a full rewrite of its journal goes unnoticed.
+"""Signatures: a run's head, count and id under a key, so that even a full rewrite of its journal is found. Pure.
 
-A seal stands in a strand of its own, beside the run's, each time a run ends or waits.
+A signature is a `sign` record in the strand `seal`, next to the run's strands, written each time a run ends or waits.
 """
 
 import hmac
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,9 +11,9 @@ from typing import Final
 
 from agent_core.errors import DefinitionError
 from agent_core.journal.control import CONTROL
-from agent_core.journal.record import Record, Row, Tape, chained, genesis, run_head
+from agent_core.journal.record import Record, Row, Tape, chain_row, genesis, run_head
 
-STRAND: Final = "seal"
+SEAL: Final = "seal"
 VARIABLE: Final = "AGENT_CORE_JOURNAL_KEYS"
 
 
@@ -36,36 +35,31 @@ class Keys:
         return cls({kid: key for kid, _, key in entries}) if entries else None
 
     def mac(self, kid: str, run: str, head: str, count: int) -> str:
-        told = f"{run}\0{head}\0{count}".encode()
-        return hmac.new(self.keys[kid].encode(), told, sha256).hexdigest()
+        message = f"{run}\0{head}\0{count}".encode()
+        return hmac.new(self.keys[kid].encode(), message, sha256).hexdigest()
 
 
-def keys_of_host() -> Keys | None:
-    """The keys that the environment of this process holds."""
-    return Keys.read(os.environ.get(VARIABLE, ""))
+def split_own_strands(tape: Tape) -> tuple[Tape, Tape]:
+    """The run's own strands, and the others: its signatures, and who stopped it and let it go on."""
+    own = {path: rows for path, rows in tape.items() if path not in (SEAL, CONTROL)}
+    return own, {path: rows for path, rows in tape.items() if path in (SEAL, CONTROL)}
 
 
-def parted(tape: Tape) -> tuple[Tape, Tape]:
-    """The run's own strands, and those beside them: its seals, and who stopped it and let it go on."""
-    own = {path: rows for path, rows in tape.items() if path not in (STRAND, CONTROL)}
-    return own, {path: rows for path, rows in tape.items() if path in (STRAND, CONTROL)}
+def signed_strands(tape: Tape) -> Tape:
+    """All strands that a signature covers."""
+    return {path: rows for path, rows in tape.items() if path != SEAL}
 
 
-def under_seal(tape: Tape) -> Tape:
-    """All that a seal stands for."""
-    return {path: rows for path, rows in tape.items() if path != STRAND}
-
-
-def end_of(tape: Tape) -> tuple[str, int]:
+def head_and_count(tape: Tape) -> tuple[str, int]:
     """Head and count of all rows of a tape."""
     strands = [(path, rows[-1].hash, len(rows)) for path, rows in tape.items() if rows]
     return run_head(strands), sum(count for _, _, count in strands)
 
 
-def sealed(run: str, tape: Tape, keys: Keys) -> Row | None:
-    """The seal on a run as it stands now; None when it is sealed like that already."""
-    seals = tape.get(STRAND, [])
-    head, count = end_of(under_seal(tape))
+def sign(run: str, tape: Tape, keys: Keys) -> Row | None:
+    """The signature of a run as it is now; None when its last signature says the same."""
+    seals = tape.get(SEAL, [])
+    head, count = head_and_count(signed_strands(tape))
     kid = next(iter(keys.keys))
     record: Record = {
         "kind": "sealed",
@@ -76,12 +70,12 @@ def sealed(run: str, tape: Tape, keys: Keys) -> Row | None:
     }
     if seals and seals[-1].record() == record:
         return None
-    return chained(STRAND, len(seals), seals[-1].hash if seals else genesis(run, STRAND), record)
+    return chain_row(SEAL, len(seals), seals[-1].hash if seals else genesis(run, SEAL), record)
 
 
-def unsealed(run: str, tape: Tape, keys: Keys) -> str | None:
-    """What is wrong with a run's last seal, in a sentence; None when it proves the run as it stands."""
-    seals = tape.get(STRAND, [])
+def signature_fault(run: str, tape: Tape, keys: Keys) -> str | None:
+    """What is wrong with a run's last signature, in a sentence; None when it proves the run as it is."""
+    seals = tape.get(SEAL, [])
     if not seals:
         return "it is not sealed, though a key is given"
     match seals[-1].record():
@@ -93,6 +87,6 @@ def unsealed(run: str, tape: Tape, keys: Keys) -> str | None:
         return f"it is sealed with the key {kid!r}, which is not given"
     if not hmac.compare_digest(mac.encode(), keys.mac(kid, run, head, count).encode()):
         return f"its seal was not made with the key {kid!r}"
-    if (head, count) != end_of(under_seal(tape)):
+    if (head, count) != head_and_count(signed_strands(tape)):
         return "it goes on, or ends, elsewhere than where it was sealed"
     return None

@@ -1,13 +1,14 @@
-"""What a recorded run came to, in a few numbers. Pure."""
+"""A recorded run in a few numbers. Pure."""
 
 from dataclasses import dataclass
 from typing import Any
 
+from agent_core.journal.path import is_below, parent_of
 from agent_core.journal.record import Record, Tape
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class RunStats:
     """`finish_reason` is a workflow's status where there is one, and waiting or unfinished before the end.
 
     `steps` are model replies, `tool_calls` those of agents, `answers` the final answers by strand, of the outermost
@@ -22,13 +23,13 @@ class Tally:
     answers: dict[str, Any]
 
 
-def tally(run: str, tape: Tape) -> Tally:
+def count_run(run: str, tape: Tape) -> RunStats:
     """Count a run's own strands."""
     strands = {path: [row.record() for row in rows] for path, rows in tape.items()}
     usages = [record["usage"] for records in strands.values() for record in records if record.get("reply") == "said"]
     calls = sum(_calls(records) for path, records in strands.items() if not _is_visit(strands, path))
     tokens = sum(usage["input_tokens"] + usage["output_tokens"] for usage in usages)
-    return Tally(run, _finish(strands), len(usages), calls, tokens, _answers(strands))
+    return RunStats(run, _finish(strands), len(usages), calls, tokens, _answers(strands))
 
 
 def _finish(strands: dict[str, list[Record]]) -> str:
@@ -40,7 +41,7 @@ def _finish(strands: dict[str, list[Record]]) -> str:
 
 
 def _calls(records: list[Record]) -> int:
-    """The tool calls of a strand; one that a person had repeated counts once."""
+    """The tool calls of a strand; a call that was repeated by a person's decision counts once."""
     before = [{}, *records]
     return sum(
         record["kind"] == "asked" and record["ask"] == "tool" and last.get("decision") != "retry"
@@ -49,13 +50,13 @@ def _calls(records: list[Record]) -> int:
 
 
 def _is_visit(strands: dict[str, list[Record]], path: str) -> bool:
-    """Whether a strand is a plain tool's node of a workflow."""
-    above = strands.get(path.rpartition("/")[0])
+    """Whether a strand is a visit of a workflow's plain tool."""
+    above = strands.get(parent_of(path))
     return above is not None and above[0].get("loop") == "flow" and strands[path][0]["kind"] != "run_started"
 
 
 def _answers(strands: dict[str, list[Record]]) -> dict[str, Any]:
     agents = sorted(path for path, records in strands.items() if records[0].get("loop") == "agent")
-    outer = [path for path in agents if not any(path.startswith(f"{other}/") for other in agents)]
+    outer = [path for path in agents if not any(is_below(path, other) for other in agents)]
     ends = {path: strands[path][-1] for path in outer}
     return {path: end["final_answer"] for path, end in ends.items() if end.get("final_answer") is not None}

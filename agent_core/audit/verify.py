@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.audit.signature import Keys, end_of, parted, unsealed
-from agent_core.journal.chain import complete, flaws
-from agent_core.journal.record import Tape, within
+from agent_core.audit.signature import Keys, head_and_count, signature_fault, split_own_strands
+from agent_core.journal.chain import find_flaws, is_finished
+from agent_core.journal.path import is_within
+from agent_core.journal.record import Tape
 from agent_core.journal.source import Contents, Fault, Source, open_source
 
 End = tuple[str, int]
@@ -14,11 +15,11 @@ End = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found.
+    """The result of `verify`.
 
     `first_bad` is {"strand", "n", "line"} of the first damage, each None where unknown (only JSONL has lines).
-    `head` (hex) and `count` (rows) stand for the run, or for one strand as its node emits them: without its
-    `run_finished`. `why` says in a sentence what keeps the run from being ok.
+    `head` (hex) and `count` (rows) are those of the run, or of one strand as its node emits them: without its
+    `run_finished`. `why` says in a sentence why the run is not ok.
     """
 
     ok: bool
@@ -41,21 +42,21 @@ def verify(
 ) -> Verification:
     """Whether a run is intact, and finished or at the `head` that a node or a workflow emitted.
 
-    `strand` narrows it to that strand and those below. With `keys` the whole run must be sealed by one of them,
-    as it stands. Damage is told, never raised; `JournalError` is raised
-    when there is no such source or run, or when `run_id` must say which of several runs is meant.
+    `strand` limits it to that strand and those below. With `keys` the whole run must be signed by one of them, as it
+    is. Damage is reported, never raised. Raises `JournalError` when there is no such source or run, or when several
+    runs are there and `run_id` names none.
     """
     contents = open_source(source, run_id)
-    own, beside = parted(contents.tape)
+    own, others = split_own_strands(contents.tape)
     root = strand if strand is not None else next((path for path in own if "/" not in path), "")
-    tape = {path: rows for path, rows in own.items() if strand is None or within(path, root)}
-    finished = complete(tape, root)
+    tape = {path: rows for path, rows in own.items() if strand is None or is_within(path, root)}
+    finished = is_finished(tape, root)
     ends = _ends(tape, root, finished)[:: 1 if strand is None else -1]
     matching = [end for end in ends if head in (None, end[0]) and count in (None, end[1])]
-    first = _first_fault(contents, tape, root, beside)
+    first = _first_fault(contents, tape, root, others)
     why = first.why if first else _shortfall(contents, tape, finished, head, matching)
     if why is None and keys is not None:
-        why = unsealed(contents.run, contents.tape, keys)
+        why = signature_fault(contents.run, contents.tape, keys)
     return Verification(
         ok=why is None,
         complete=finished,
@@ -67,18 +68,18 @@ def verify(
     )
 
 
-def _first_fault(contents: Contents, tape: Tape, root: str, beside: Tape) -> Fault | None:
-    """The first damage by line, or, where there are no lines, as it was found."""
+def _first_fault(contents: Contents, tape: Tape, root: str, others: Tape) -> Fault | None:
+    """The first damage by line; where there are no lines, the first found."""
     faults = list(contents.faults)
-    others = [flaw for path, rows in beside.items() for flaw in flaws(contents.run, {path: rows}, path)]
-    for flaw in [*flaws(contents.run, tape, root), *others]:
+    other_flaws = [flaw for path, rows in others.items() for flaw in find_flaws(contents.run, {path: rows}, path)]
+    for flaw in [*find_flaws(contents.run, tape, root), *other_flaws]:
         numbers = contents.lines.get(flaw.strand)
         faults.append(Fault(flaw.why, flaw.strand, flaw.n, numbers[flaw.n] if numbers else None))
     return min(faults, key=lambda fault: fault.line or 0, default=None)
 
 
 def _shortfall(contents: Contents, tape: Tape, finished: bool, head: str | None, matching: list[End]) -> str | None:
-    """What is amiss with a run in which no record is damaged."""
+    """What is missing from a run in which no record is damaged."""
     if contents.torn:
         return "the last line has no newline: its writer died, and resuming the run drops it"
     if not tape:
@@ -93,4 +94,4 @@ def _shortfall(contents: Contents, tape: Tape, finished: bool, head: str | None,
 def _ends(tape: Tape, root: str, finished: bool) -> list[End]:
     """Head and count of all rows and, when the root has its `run_finished`, of those before it."""
     before = {**tape, root: tape[root][:-1]} if finished else tape
-    return [end_of(tape), end_of(before)]
+    return [head_and_count(tape), head_and_count(before)]

@@ -1,19 +1,20 @@
-"""What-if: a recorded run under another policy. The recorded prompt stands; decisions are compared, not questions."""
+"""What-if: a recorded run under another policy. The prompt stays; decisions are compared, not questions. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.config import AgentConfig, read_config
-from agent_core.effects import Json
+from agent_core.config import AgentConfig, AllowedTool, read_config
+from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError, Divergence
-from agent_core.journal.record import Record, Tape, within
+from agent_core.journal.path import is_within, parse_segment, segments
+from agent_core.journal.record import Record, Tape
 from agent_core.loop.budget import limits_of
 from agent_core.loop.judge import judge
 from agent_core.loop.provenance import texts_in
-from agent_core.policy import bound_by, whitelisted
+from agent_core.policy import binding_of, has_wildcard, select_tools
 
-VARIABLE = frozenset(
+VARIABLE_KEYS = frozenset(
     {
         "allowed_tools",
         "deny_tools",
@@ -33,69 +34,79 @@ VARIABLE = frozenset(
 class WhatIf:
     """The `decisions` of one replay under `policy`: {strand, n, tool, recorded, now, counterfactual} of each call.
 
-    Handed to the recorder in place of its exact comparison. Raises DefinitionError for a policy that no run has.
+    The recorder uses it in place of its exact comparison. Raises DefinitionError for a policy that no run can have.
     """
 
     policy: Mapping[str, Any]
     decisions: list[Json] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if unknown := sorted(set(self.policy) - VARIABLE):
-            told = f"a policy may vary {', '.join(sorted(VARIABLE))}"
-            raise DefinitionError(told, where=f"policy/{unknown[0]}", value=self.policy[unknown[0]])
+        if unknown := sorted(set(self.policy) - VARIABLE_KEYS):
+            message = f"a policy may vary {', '.join(sorted(VARIABLE_KEYS))}"
+            raise DefinitionError(message, where=f"policy/{unknown[0]}", value=self.policy[unknown[0]])
 
-    def vary(self, started: Record, inherited: Json) -> Record:
-        """A `run_started` record as it would have been; the tools and the prompt are the recorded ones."""
+    def vary(self, started: Record, inherited: Inherited) -> Record:
+        """A `run_started` record as it would be under the policy; its tools and its prompt are the recorded ones."""
         if started["loop"] != "agent":
             return started
         config = read_config({**started["config"], **self.policy}, where="policy")
         tools = started["tools"]
-        known = whitelisted(config, list(tools)) if "allowed_tools" in self.policy else _kept(config, tools)
-        bound = {code: {**tools[code], **bound_by(allowed, config)} for code, (allowed, _) in known.items()}
+        if "allowed_tools" in self.policy:
+            selected = select_tools(config, list(tools))
+        else:
+            selected = _select_recorded(config, tools)
+        bound = {code: {**tools[code], **binding_of(allowed, config)} for code, (allowed, _) in selected.items()}
         limits = limits_of(config, inherited)
         return {**started, "config": config.model_dump(mode="json"), "tools": bound, "limits": limits}
 
-    def compare(self, strand: str, n: int, recorded: Record, now: Record) -> None:
-        """Nothing when the same was decided; Divergence at the first decision that comes out otherwise."""
+    def compare(self, strand: str, n: int, recorded: Record, now: Mapping[str, Any]) -> None:
+        """Raise Divergence at the first decision that changes."""
         if recorded["kind"] == now["kind"] == "decided":
-            self._note(strand, n, recorded, now)
-        same = recorded["kind"] == now["kind"] and _essence(recorded) == _essence(now)
-        if not same:
+            self._note_calls(strand, n, recorded, now)
+        if recorded["kind"] != now["kind"] or _decision_in(recorded) != _decision_in(now):
             raise Divergence(strand, n, recorded, now)
 
-    def _note(self, strand: str, n: int, recorded: Record, now: Record) -> None:
+    def _note_calls(self, strand: str, n: int, recorded: Record, now: Mapping[str, Any]) -> None:
         for before, after in zip(recorded.get("calls", ()), now.get("calls", ()), strict=False):
-            told = {"recorded": _verdict(recorded, before), "now": _verdict(now, after), "counterfactual": False}
-            self.decisions.append({"strand": strand, "n": n, "tool": before["tool"], **told})
+            self.decisions.append(
+                {
+                    "strand": strand,
+                    "n": n,
+                    "tool": before["tool"],
+                    "recorded": _verdict(recorded, before),
+                    "now": _verdict(now, after),
+                    "counterfactual": False,
+                }
+            )
 
-    def go_on(self, tape: Tape, changed: Divergence) -> None:
-        """Judge the later recorded calls one by one: what would be said of each, had the run come that far."""
+    def judge_rest(self, tape: Tape, changed: Divergence) -> None:
+        """Judge the later recorded calls one by one, as if the run had come that far."""
         for path, rows in sorted(tape.items()):
             first = rows[0].record()
-            if first.get("loop") == "agent" and _comes_later(path, changed.strand, rows[0].n, changed.n):
+            if first.get("loop") == "agent" and _comes_later(path, changed.strand, changed.n):
                 after = changed.n if path == changed.strand else -1
-                self.decisions.extend(_judged(path, self.vary(first, {}), tape, after))
+                self.decisions.extend(_judge_strand(path, self.vary(first, Inherited()), tape, after))
 
 
-def outlived(found: Divergence) -> bool:
-    """Whether the run would have gone on where the recorded one had ended."""
-    recorded, now = found.recorded, found.now
+def has_outlived(divergence: Divergence) -> bool:
+    """Whether the run would go on where the recorded one had ended."""
+    recorded, now = divergence.recorded, divergence.now
     return isinstance(now, dict) and recorded["kind"] == "run_finished" and now["kind"] != "run_finished"
 
 
-def _kept(config: AgentConfig, tools: Json) -> dict[str, Any]:
-    """The recorded whitelist, under what the policy denies."""
-    own = {**config.model_dump(), "allowed_tools": [entry for entry in config.allowed_tools if _names(entry, tools)]}
-    return whitelisted(read_config(own), list(tools))
+def _select_recorded(config: AgentConfig, tools: Json) -> dict[str, tuple[AllowedTool, str]]:
+    """The recorded whitelist, without what the policy denies."""
+    entries = [entry for entry in config.allowed_tools if _names_recorded_tool(entry, tools)]
+    return select_tools(read_config({**config.model_dump(), "allowed_tools": entries}), list(tools))
 
 
-def _names(entry: Any, tools: Json) -> bool:
+def _names_recorded_tool(entry: str | AllowedTool, tools: Json) -> bool:
     code = entry if isinstance(entry, str) else entry.tool
-    return code in tools or any(char in code for char in "*?[")
+    return code in tools or has_wildcard(code)
 
 
-def _essence(record: Record) -> Any:
-    """What of a record is a decision, or the act that it led to."""
+def _decision_in(record: Mapping[str, Any]) -> Any:
+    """The part of a record that is a decision, or the act that it led to."""
     match record:
         case {"kind": "decided"}:
             calls = [(call["tool"], call["args"], call["verdict"]) for call in record.get("calls", ())]
@@ -110,23 +121,19 @@ def _essence(record: Record) -> Any:
             return {key: value for key, value in record.items() if key not in ("closes", "message")}
 
 
-def _verdict(record: Record, call: Json) -> str:
+def _verdict(record: Mapping[str, Any], call: Json) -> str:
     limited = record.get("limit") and call["verdict"] != "refuse"
     return f"not run: {record['limit']}" if limited else str(call["verdict"])
 
 
-def _comes_later(path: str, changed: str, first: int, n: int) -> bool:
-    """Whether a strand is the changed one, or was begun below it after the change."""
+def _comes_later(path: str, changed: str, n: int) -> bool:
+    """Whether a strand is the changed one, or began below it after the change."""
     if path == changed:
         return True
-    if not within(path, changed):
-        return False
-    segment = path[len(changed) + 1 :].split("/")[0]
-    number = segment.rpartition(".")[2] if not segment[0].isdigit() else segment.partition(".")[0]
-    return number.isdigit() and int(number) > n
+    return is_within(path, changed) and parse_segment(segments(path, changed)[0]).number > n
 
 
-def _judged(path: str, started: Record, tape: Tape, after: int) -> Iterator[Json]:
+def _judge_strand(path: str, started: Record, tape: Tape, after: int) -> Iterator[Json]:
     made: dict[str, int] = {}
     trusted = list(started["trusted"])
     tool = ""
@@ -148,5 +155,11 @@ def _judged(path: str, started: Record, tape: Tape, after: int) -> Iterator[Json
                         made=made.get(call["tool"], 0),
                         trusted=trusted,
                     )
-                    told = {"recorded": _verdict(record, call), "now": verdict.verdict, "counterfactual": True}
-                    yield {"strand": path, "n": row.n, "tool": call["tool"], **told}
+                    yield {
+                        "strand": path,
+                        "n": row.n,
+                        "tool": call["tool"],
+                        "recorded": _verdict(record, call),
+                        "now": verdict.verdict,
+                        "counterfactual": True,
+                    }

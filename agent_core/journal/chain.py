@@ -1,4 +1,4 @@
-"""What makes a tape whole: each strand's chain, the strands that records close, and where each must end."""
+"""What makes a tape whole: each strand's chain, the strands that records close, and where each must end. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,107 +7,114 @@ from typing import Final, get_args
 import orjson
 
 from agent_core.errors import Damaged, JournalError
-from agent_core.journal.record import FORMAT, Kind, Record, Row, Tape, genesis, link, within
+from agent_core.journal.path import is_within
+from agent_core.journal.record import FORMAT, Record, Row, Tape, genesis, link
+from agent_core.records import Kind
+from agent_core.rules import unknown_rule
 
 _KINDS: Final = get_args(Kind)
-_KNOWN: Final = b'{"kind":"run_started","loop":"agent","format":%d,' % FORMAT
-"""How nearly every run begins; what begins so need not be decoded to know that it can be read."""
+_STARTED: Final = b'{"kind":"run_started"'
+"""The usual beginning of an agent's run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """A record that cannot stand where it stands, and why."""
+    """A record that is wrong in its position, and why."""
 
     strand: str
     n: int
     why: str
 
 
-def checked(run: str, tape: Tape) -> Tape:
-    """The same tape, now that every chain of it holds: what a driver asks for before it goes on from it.
+def check_chains(run: str, tape: Tape) -> Tape:
+    """The same tape, once every chain of it holds and its format is known: a driver checks before it goes on.
 
-    Raises `Damaged` at the first broken link, and `JournalError` when a newer format was written there.
+    Raises `Damaged` at the first broken link, and `JournalError` for a newer format or newer rules.
     """
     for path, rows in tape.items():
-        _unbroken(run, path, rows)
-        first = None if rows[0].data.startswith(_KNOWN) else _record(rows[0])
-        if first is not None and (why := _newer(first)):
+        _check_links(run, path, rows)
+        first = _decode(rows[0]) if rows[0].data.startswith(_STARTED) else None
+        if first is not None and (why := _explain_newer(first)):
             raise JournalError(f"run {run!r} cannot be read: {why}")
     return tape
 
 
-def _unbroken(run: str, path: str, rows: list[Row]) -> None:
+def _check_links(run: str, path: str, rows: list[Row]) -> None:
     previous = genesis(run, path)
     for n, row in enumerate(rows):
         if row.hash != link(previous, row.data) or row.n != n or row.path != path:
-            raise Damaged(path, n, _broken(row, path, n, previous))
+            raise Damaged(path, n, _explain_broken(row, path, n, previous))
         previous = row.hash
 
 
-def complete(tape: Tape, strand: str) -> bool:
+def is_finished(tape: Tape, strand: str) -> bool:
     """Whether a strand ends in `run_finished`."""
-    last = _record(tape[strand][-1]) if strand in tape else None
+    last = _decode(tape[strand][-1]) if strand in tape else None
     return last is not None and last["kind"] == "run_finished"
 
 
-def flaws(run: str, tape: Tape, root: str) -> Iterator[Flaw]:
+def find_flaws(run: str, tape: Tape, root: str) -> Iterator[Flaw]:
     """Everything that is wrong with a root strand and those below it, the chains first.
 
-    In a strand, what stands behind its first flaw is not looked at.
+    What follows a strand's first flaw is not checked.
     """
     records: dict[str, list[Record]] = {}
     for path, rows in tape.items():
-        if not within(path, root):
+        if not is_within(path, root):
             yield Flaw(path, 0, f"strand {path!r} does not belong to the run of strand {root!r}")
-        records[path], flaw = _sound(run, path, rows)
+        records[path], flaw = _decode_until_flaw(run, path, rows)
         if flaw:
             yield flaw
     closed: set[str] = set()
     for path, n, below, end in _closings(records):
         closed.add(below)
-        if why := _misclosed(tape, path, below, end):
+        if why := _explain_closing(tape, path, below, end):
             yield Flaw(path, n, why)
-    if complete(tape, root):
+    if is_finished(tape, root):
         for path in tape:
             if path != root and path not in closed:
                 yield Flaw(path, 0, f"no record of the finished run closes strand {path!r}")
 
 
-def _sound(run: str, path: str, rows: list[Row]) -> tuple[list[Record], Flaw | None]:
-    """The records of a strand up to its first flaw."""
+def _decode_until_flaw(run: str, path: str, rows: list[Row]) -> tuple[list[Record], Flaw | None]:
+    """The records of a strand up to its first flaw, and the flaw."""
     records: list[Record] = []
     previous = genesis(run, path)
     for n, row in enumerate(rows):
-        record = _record(row)
-        why = _broken(row, path, n, previous)
+        record = _decode(row)
+        why = _explain_broken(row, path, n, previous)
         if record is None:
             return records, Flaw(path, n, why or "it is no record")
         if records and records[-1]["kind"] == "run_finished":
-            why = why or "it stands behind the end of its run"
-        if why := why or _newer(record):
+            why = why or "it follows the end of its run"
+        if why := why or _explain_newer(record):
             return records, Flaw(path, n, why)
         records.append(record)
         previous = row.hash
     return records, None
 
 
-def _broken(row: Row, path: str, n: int, previous: bytes) -> str:
+def _explain_broken(row: Row, path: str, n: int, previous: bytes) -> str:
     if row.n != n or row.path != path:
-        return f"record {row.n} of strand {row.path!r} stands where record {n} of {path!r} belongs"
+        return f"record {row.n} of strand {row.path!r} is in the position of record {n} of {path!r}"
     if row.hash != link(previous, row.data):
         return "its hash does not follow from its bytes and the record before it"
     return ""
 
 
-def _newer(record: Record) -> str:
+def _explain_newer(record: Record) -> str:
+    """Why a run can only be read by a newer version; empty when this one will do."""
+    if record["kind"] != "run_started":
+        return ""
     written = record.get("format")
-    if record["kind"] == "run_started" and isinstance(written, int) and written > FORMAT:
+    if isinstance(written, int) and written > FORMAT:
         return f"it has format {written}, this agent_core knows {FORMAT}: use a newer version"
-    return ""
+    unknown = unknown_rule(record)
+    return f"{unknown}: use a newer version" if unknown else ""
 
 
-def _record(row: Row) -> Record | None:
-    """What a row holds, or None when that is no record."""
+def _decode(row: Row) -> Record | None:
+    """The record of a row, or None when it is no record."""
     try:
         record = orjson.loads(row.data)
     except orjson.JSONDecodeError:
@@ -116,9 +123,9 @@ def _record(row: Row) -> Record | None:
 
 
 def _closings(records: dict[str, list[Record]]) -> Iterator[tuple[str, int, str, tuple[str, int]]]:
-    """Each closing entry: the strand and n where it stands, the strand that it closes, that one's head and count."""
-    for path, told in records.items():
-        for n, record in enumerate(told):
+    """Each closing entry: strand and n of its record, the strand that it closes, and that one's head and count."""
+    for path, strand_records in records.items():
+        for n, record in enumerate(strand_records):
             closes = record.get("closes", [])
             for entry in closes if isinstance(closes, list) else [closes]:
                 match entry:
@@ -128,12 +135,12 @@ def _closings(records: dict[str, list[Record]]) -> Iterator[tuple[str, int, str,
                         yield path, n, "", ("", 0)
 
 
-def _misclosed(tape: Tape, path: str, below: str, end: tuple[str, int]) -> str:
-    """What is wrong with a record of strand `path` that closes another at `end`."""
-    if below == path or not within(below, path):
-        return f"it closes strand {below!r}, which does not stand below its own"
+def _explain_closing(tape: Tape, path: str, below: str, end: tuple[str, int]) -> str:
+    """What is wrong with a record of strand `path` that closes strand `below` at `end`; empty when nothing is."""
+    if below == path or not is_within(below, path):
+        return f"it closes strand {below!r}, which is not below its own"
     if below not in tape:
         return f"it closes strand {below!r}, which is missing"
     if end != (tape[below][-1].hash.hex(), len(tape[below])):
-        return f"it closes strand {below!r} at another end than the one that stands there"
+        return f"it closes strand {below!r} at another head and count than it has"
     return ""

@@ -13,9 +13,9 @@ from typing import Final
 from agent_core.errors import JournalError
 from agent_core.journal import jsonl_format as lines
 from agent_core.journal.record import Row, Tape, by_path
-from agent_core.journal.rows_to_append import End, claims, fresh
-from agent_core.journal.storage_errors import PATIENCE_S, why
-from utools.files.protected_paths import keep_store
+from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
+from agent_core.journal.storage_errors import PATIENCE_S, explain
+from utools.files.protected_paths import protect_store
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 PAUSE_S: Final = 0.001
@@ -31,7 +31,7 @@ class JsonlJournal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        keep_store(self.path)
+        protect_store(self.path)
         self._seen = _Seen(self.path)
         self._lock = Lock()
 
@@ -47,14 +47,14 @@ class JsonlJournal:
             seen = seen.caught_up(fd)
             if seen.run not in (None, run):
                 raise JournalError(f"{self.path} holds run {seen.run!r}: give run {run!r} a file of its own")
-            new = fresh(run, rows, seen.last, seen.holds)
+            new = rows_to_append(run, rows, seen.last, seen.holds)
             if new:
                 data = b"".join(lines.write(run, row) for row in new)
                 _write(fd, data, seen.size)
                 seen.add(run, new)
                 seen.passed(data)
             self._seen = seen
-        return claims(rows, new)
+        return is_last_new(rows, new)
 
     def runs(self) -> list[str]:
         return list(dict.fromkeys(run for run, _ in self._rows()))
@@ -162,7 +162,7 @@ def _opened(path: Path, flags: int, lock: int) -> Iterator[int]:
             os.close(fd)
     except OSError as error:
         doing = "write to" if flags & os.O_RDWR else "read"
-        raise JournalError(f"cannot {doing} journal {path}: {why(path, error)}") from error
+        raise JournalError(f"cannot {doing} journal {path}: {explain(path, error)}") from error
 
 
 def _locked(fd: int, lock: int) -> None:

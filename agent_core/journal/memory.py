@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from threading import Lock
 
 from agent_core.journal.record import Row, Tape
-from agent_core.journal.rows_to_append import End, claims, fresh
+from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 
 
 class MemoryJournal:
@@ -21,10 +21,10 @@ class MemoryJournal:
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         with self._lock:
             tape = self._runs.get(run, {})
-            new = fresh(run, rows, lambda path: _last(tape, path), lambda row: _holds(tape, row))
+            new = rows_to_append(run, rows, lambda path: _last(tape, path), lambda row: _holds(tape, row))
             for row in new:
                 self._runs.setdefault(run, tape).setdefault(row.path, []).append(row)
-        return claims(rows, new)
+        return is_last_new(rows, new)
 
     def runs(self) -> list[str]:
         with self._lock:

@@ -1,12 +1,12 @@
 """The recorder: turns what a loop asks into operations on the tape. Pure; a driver performs them.
 
-What the tape holds is served from it and compared; where it ends, the run goes on live. Rows wait in
-`pending` until the next operation that needs them on disk, so every prefix of a journal is a legal one.
+What is on the tape is served from it and compared; where it ends, the run goes on live. Rows wait in `pending` until
+the next operation that needs them on disk, so every prefix of a journal is a legal one.
 """
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from agent_core.effects import (
     CallModel,
@@ -16,7 +16,6 @@ from agent_core.effects import (
     Classify,
     Decided,
     Failed,
-    InDoubt,
     Json,
     Loop,
     ModelReply,
@@ -27,69 +26,82 @@ from agent_core.effects import (
     Visit,
     Visits,
     Wait,
-    answer_from,
-    answer_record,
 )
 from agent_core.errors import Divergence
-from agent_core.journal.approvals import DIED, doubt, resolved, settled, shown, wait
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
-from agent_core.journal.record import Record, Row, attempt, child, item, within
+from agent_core.journal.acts import append_pending, record_act, reply_of
+from agent_core.journal.approvals import wait_for_person
+from agent_core.journal.operations import Begin, Fork, Operation, Operations, Sleep, Spec
+from agent_core.journal.path import attempt, child, is_below, item
+from agent_core.journal.record import Record, Row
 from agent_core.journal.strand import Run, Strand
+from agent_core.records import (
+    Answered,
+    FailureAnswered,
+    Finished,
+    Started,
+    ToolAnswered,
+    decode_answer,
+    encode_answer,
+    encode_asked,
+)
+from agent_core.records import Cancelled as CancelledRecord
+from agent_core.records import Decided as DecidedRecord
 
 # ── whole runs ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run came out, and what its journal said just before `run_finished`."""
+    """The outcome of a run, and what its journal said just before `run_finished`."""
 
     outcome: Outcome
     journal: Json
 
 
-NotBegun = Failed | Cancelled | Suspended
+NotStarted = Failed | Cancelled | Suspended
+RunEnd = Generator[Operation, Any, Ended | NotStarted]
 
 
-def recorded(run: Run, path: str, spec: Spec) -> Generator[Operation, Any, Ended | NotBegun]:
-    """A whole run from its root strand; what is left to append is appended at its end."""
+def record_run(run: Run, path: str, spec: Spec) -> RunEnd:
+    """A whole run from its root strand; the rows that are left are appended at its end."""
     pending: list[Row] = []
-    ended = yield from _run(run, path, spec, pending)
-    yield from _flush(pending)
+    ended = yield from _record_run(run, path, spec, pending)
+    yield from append_pending(pending)
     return ended
 
 
-def _run(run: Run, path: str, spec: Spec, pending: list[Row]) -> Generator[Operation, Any, Ended | NotBegun]:
+def _record_run(run: Run, path: str, spec: Spec, pending: list[Row]) -> RunEnd:
     strand = run.open(path, pending)
     started = strand.take("run_started", "cancelled", "answered")
     if started is None:
         body = yield Begin(path, spec)
         if isinstance(body, Cancelled):
             strand.write({"kind": "cancelled", "at": body.at})
-        if isinstance(body, NotBegun):
+        if isinstance(body, NotStarted):
             return body
         started = {"kind": "run_started", **body, **({} if spec.spent is None else {"spent": spec.spent})}
-        strand.write(started)
+        strand.write(cast(Started, started))
     elif started["kind"] == "cancelled":
         return Cancelled(started["at"])
     elif started["kind"] == "answered":
-        return _refusal(started)
+        return _read_refusal(started)
     elif run.variation is not None:
         started = run.variation.vary(started, spec.inherited)
     loop = run.loops[started["loop"]](started)
     del started  # it may be large, and the loop keeps what it needs
     outcome = yield from _pump(strand, loop)
-    journal = run.journal(path)
+    journal = run.journal_of(path)
     if not outcome.waiting:
-        closes = {"closes": run.closes(strand.visited)} if strand.visited else {}
-        strand.write({"kind": "run_finished", **outcome.finished(), **closes})
+        closes = {"closes": run.close(strand.visited)} if strand.visited else {}
+        strand.write(cast(Finished, {"kind": "run_finished", **outcome.finished(), **closes}))
     return Ended(outcome, journal)
 
 
-def _refusal(record: Record) -> Failed:
-    """Why a run could not be started, as its strand says where there is no call to answer."""
-    refused = answer_from(record)
-    assert isinstance(refused, Failed)
-    return refused
+def _read_refusal(record: Record) -> Failed:
+    """Why a run could not be started: its strand says so where there is no call to answer."""
+    refusal = decode_answer(record)
+    assert isinstance(refusal, Failed)
+    return refusal
 
 
 def _pump(strand: Strand, loop: Loop) -> Generator[Operation, Any, Outcome]:
@@ -102,25 +114,18 @@ def _pump(strand: Strand, loop: Loop) -> Generator[Operation, Any, Outcome]:
             return outcome
         match effect:
             case CallModel():
-                reply = yield from _once(strand, effect, doubtful=False)
+                reply = yield from record_act(strand, effect, once_only=False)
             case CallTools():
-                reply = yield from _batch(strand, effect)
+                reply = yield from _record_calls(strand, effect)
             case Wait():
-                reply = wait(strand, effect)
+                reply = wait_for_person(strand, effect)
             case Visits():
-                reply = yield from _visits(strand, effect)
+                reply = yield from _record_visits(strand, effect)
             case Classify():
                 reply = yield from _classify(strand, effect)
             case Decided(record):
-                strand.write({"kind": "decided", **record})
+                strand.write(cast(DecidedRecord, {"kind": "decided", **record}))
                 reply = None
-
-
-def _flush(pending: list[Row]) -> Operations:
-    if pending:
-        rows = tuple(pending)
-        pending.clear()
-        yield Append(rows)
 
 
 def _classify(strand: Strand, effect: Classify) -> Operations:
@@ -134,102 +139,41 @@ def _classify(strand: Strand, effect: Classify) -> Operations:
         raise Divergence(strand.path, strand.n, record, effect) from None
 
 
-# ── one act ──────────────────────────────────────────────────────────────────────────────────────
+# ── calls ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _once(
-    strand: Strand, effect: CallModel | ToolCall, *, doubtful: bool
-) -> Generator[Operation, Any, CallReply | ModelReply]:
-    """Act once: what is answered is served, what is not is done again, or, if doubtful, put to a person."""
-    first, lost = strand.n, 0.0
-    while True:
-        n, head = strand.n, strand.head
-        entered_again = strand.write({"kind": "asked", **effect.record()})
-        record = strand.take("answered", "cancelled", "waiting")
-        if record is not None:
-            if record["kind"] != "waiting":
-                return _later(_reply(record), lost)
-            lost += record["seconds"]
-        elif not (entered_again and doubtful):
-            key = f"{strand.run.id}/{strand.path}/{first}"
-            reply = yield Act(strand.flush(), effect, strand.slot(), key, doubtful)
-            if isinstance(reply, Suspended):
-                return _put_off(strand, effect, None if entered_again else Slot(strand.path, n, head))
-            if not isinstance(reply, InDoubt):
-                return _later((yield from _answered(strand, reply, doubtful)), lost)
-            doubt(strand, effect, reply.message, reply.seconds)
-            lost += reply.seconds
-        else:
-            doubt(strand, effect, DIED)
-        word = resolved(strand, effect, "in_doubt")
-        if not isinstance(word, dict):
-            return word
-        if word["decision"] != "retry":
-            return _later(settled(word), lost)
-
-
-def _put_off(strand: Strand, effect: CallModel | ToolCall, before: Slot | None) -> Suspended:
-    """The run was paused before the act, which stays unasked, unless it was asked before the process died."""
-    if before is not None:
-        strand.back(before)
-    return Suspended("paused", ({"strand": strand.path, "n": strand.n, **shown(effect), "reason": "paused"},))
-
-
-def _later(reply: CallReply | ModelReply, lost: float) -> CallReply | ModelReply:
-    """The reply with the time that went by while it was in doubt whether there was one."""
-    return replace(reply, seconds=reply.seconds + lost) if lost and isinstance(reply, Result) else reply
-
-
-def _answered(strand: Strand, reply: Any, doubtful: bool) -> Generator[Operation, Any, CallReply | ModelReply]:
-    if isinstance(reply, Cancelled):
-        strand.write({"kind": "cancelled", "at": reply.at})
-        return reply
-    strand.write(answer_record(reply))
-    if doubtful:
-        yield from _flush(strand.pending)
-    answer: ModelReply | Result = reply
-    return answer
-
-
-def _reply(record: Record) -> CallReply | ModelReply:
-    return Cancelled(record["at"]) if record["kind"] == "cancelled" else answer_from(record)
-
-
-# ── several acts ─────────────────────────────────────────────────────────────────────────────────
-
-
-def _item(strand: Strand, call: ToolCall) -> Generator[Operation, Any, Any]:
-    if call.effect == "nested":
-        return _nested(strand, call)
-    return _once(strand, call, doubtful=call.doubtful)
-
-
-def _batch(strand: Strand, effect: CallTools) -> Generator[Operation, Any, tuple[CallReply, ...]]:
-    """One call stands in this strand; several have a strand each, and are made side by side."""
+def _record_calls(strand: Strand, effect: CallTools) -> Generator[Operation, Any, tuple[CallReply, ...]]:
+    """One call is recorded in this strand; several have a strand each, and are made at the same time."""
     if len(effect.calls) == 1:
-        return ((yield from _item(strand, effect.calls[0])),)
+        return ((yield from _record_call(strand, effect.calls[0])),)
     run, paths = strand.run, [item(strand.path, strand.n, i) for i in range(len(effect.calls))]
     strand.write({"kind": "asked", "ask": "batch", "tools": [call.tool for call in effect.calls]})
-    yield from _flush(strand.pending)
-    branches = [_branch(run, path, call) for path, call in zip(paths, effect.calls, strict=True)]
+    yield from append_pending(strand.pending)
+    branches = [_record_item(run, path, call) for path, call in zip(paths, effect.calls, strict=True)]
     replies = tuple((yield Fork(branches)))
     _close_batch(strand, paths, replies)
     return replies
 
 
-def _branch(run: Run, path: str, call: ToolCall) -> Operations:
-    """An item on a line of its own: its rows are on disk before its siblings can see that it is done."""
+def _record_call(strand: Strand, call: ToolCall) -> Generator[Operation, Any, Any]:
+    if call.effect == "nested":
+        return _record_nested(strand, call)
+    return record_act(strand, call, once_only=call.once_only)
+
+
+def _record_item(run: Run, path: str, call: ToolCall) -> Operations:
+    """An item of a batch in its own strand: its rows are on disk before the other items can see that it is done."""
     pending: list[Row] = []
-    reply = yield from _item(run.open(path, pending), call)
-    yield from _flush(pending)
+    reply = yield from _record_call(run.open(path, pending), call)
+    yield from append_pending(pending)
     return reply
 
 
 def _close_batch(strand: Strand, paths: Sequence[str], replies: Sequence[CallReply]) -> None:
-    """Say that all items are done, unless one of them waits. A batch takes as long as its longest item."""
+    """Write that all items are done, unless one of them waits. A batch takes as long as its longest item."""
     if any(isinstance(reply, Suspended) for reply in replies):
         return
-    closes = strand.run.closes(paths)
+    closes = strand.run.close(paths)
     at = max(reply.at for reply in replies if not isinstance(reply, Suspended))
     if any(isinstance(reply, Cancelled) for reply in replies):
         strand.write({"kind": "cancelled", "at": at, "closes": closes})
@@ -238,30 +182,31 @@ def _close_batch(strand: Strand, paths: Sequence[str], replies: Sequence[CallRep
     strand.write({"kind": "answered", "reply": "batch", "at": at, "seconds": seconds, "closes": closes})
 
 
-def _nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, CallReply]:
+def _record_nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, CallReply]:
     """A run in a child strand, under this call; it waits when the child waits."""
     run, path = strand.run, child(strand.path, call.tool, strand.n)
-    strand.write({"kind": "asked", **call.record()})
+    strand.write(encode_asked(call))
     if path not in run.tape:
         refused = strand.take("answered", "cancelled")
         if refused is not None:
-            return _tool_reply(refused)
-    ended = yield from _run(run, path, Spec(call.tool, call.config, call.inherited), strand.pending)
-    reply = _came_out(ended)
+            return reply_of(refused)
+    ended = yield from _record_run(run, path, Spec(call.tool, call.config, call.inherited), strand.pending)
+    reply = _reply_of_nested(ended)
     if isinstance(reply, Suspended):
         return reply
-    record = {"kind": "cancelled", "at": reply.at} if isinstance(reply, Cancelled) else answer_record(reply)
-    strand.write({**record, "closes": run.closes([path])})
+    record: CancelledRecord | Answered
+    if isinstance(reply, Cancelled):
+        record = {"kind": "cancelled", "at": reply.at, "closes": run.close([path])}
+    else:
+        assert not isinstance(reply, ModelReply)
+        answered = cast(ToolAnswered | FailureAnswered, encode_answer(reply))
+        answered["closes"] = run.close([path])
+        record = answered
+    strand.write(record)
     return reply
 
 
-def _tool_reply(record: Record) -> CallReply:
-    reply = _reply(record)
-    assert not isinstance(reply, ModelReply)
-    return reply
-
-
-def _came_out(ended: Ended | NotBegun) -> CallReply:
+def _reply_of_nested(ended: Ended | NotStarted) -> CallReply:
     if not isinstance(ended, Ended):
         return ended
     outcome = ended.outcome
@@ -274,22 +219,55 @@ def _came_out(ended: Ended | NotBegun) -> CallReply:
 # ── the visits of a workflow ─────────────────────────────────────────────────────────────────────
 
 
-def _visits(strand: Strand, effect: Visits) -> Operations:
-    """Drives node visits side by side; each that ends may let others start."""
+def _record_visits(strand: Strand, effect: Visits) -> Operations:
+    """Node visits at the same time; each that ends may let others start."""
 
     def start(visits: Sequence[Visit]) -> list[Operations]:
-        return [_visit(strand, visit) for visit in visits]
+        return [_record_visit(strand, visit) for visit in visits]
 
-    yield from _flush(strand.pending)
-    return (yield Fork(start(effect.first), lambda done: start(effect.more(*done))))
+    yield from append_pending(strand.pending)
+    return (yield Fork(start(effect.first), lambda ended: start(effect.more(*ended))))
 
 
-def _causes(strand: Strand, visit: Visit) -> tuple[str, ...]:
+def _record_visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tuple[Visit, Any, Json | None]]:
+    """One visit in its own strand: (the visit, its reply or nested outcome, a nested run's journal)."""
+    run, path = strand.run, attempt(child(strand.path, visit.node, visit.n), visit.attempt)
+    strand.visited.append(path)
+    run.causes[path] = _causes_of(strand, visit)
+    if visit.delay and path not in run.tape:
+        stopped = yield Sleep(path, visit.delay)
+        if isinstance(stopped, Suspended):
+            return visit, stopped, None
+    pending: list[Row] = []
+    if visit.call.effect == "nested":
+        reply, journal = yield from _record_nested_visit(strand, path, visit, pending)
+    else:
+        reply, journal = (yield from _record_call(run.open(path, pending), visit.call)), None
+    yield from append_pending(pending)
+    return visit, reply, journal
+
+
+def _record_nested_visit(
+    strand: Strand, path: str, visit: Visit, pending: list[Row]
+) -> Generator[Operation, Any, tuple[Any, Json | None]]:
+    run, call = strand.run, visit.call
+    ended = yield from _record_run(run, path, Spec(call.tool, call.config, call.inherited, visit.spent), pending)
+    if isinstance(ended, Ended):
+        if ended.outcome.waiting:  # none of its own records closes what is below it
+            strand.visited += [below for below in run.strands if is_below(below, path)]
+        return ended.outcome, ended.journal
+    if isinstance(ended, Failed) and not run.strands[path].n:
+        run.strands[path].write(encode_answer(ended))
+    return ended, None
+
+
+def _causes_of(strand: Strand, visit: Visit) -> tuple[str, ...]:
+    """The strands whose ends let this visit begin."""
     own = child(strand.path, visit.node, visit.n)
     if visit.attempt:
         return (attempt(own, visit.attempt - 1),)
-    before = [child(strand.path, node, n) for node, n in visit.after]
-    return tuple(_last_attempt(strand, path) for path in before)
+    earlier = [child(strand.path, node, n) for node, n in visit.after]
+    return tuple(_last_attempt(strand, path) for path in earlier)
 
 
 def _last_attempt(strand: Strand, path: str) -> str:
@@ -297,27 +275,3 @@ def _last_attempt(strand: Strand, path: str) -> str:
     while attempt(path, k + 1) in strand.run.strands:
         k += 1
     return attempt(path, k)
-
-
-def _visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tuple[Visit, Any, Json | None]]:
-    """One visit on a line of its own: (the visit, its reply or nested outcome, a nested run's journal)."""
-    run, path = strand.run, attempt(child(strand.path, visit.node, visit.n), visit.attempt)
-    strand.visited.append(path)
-    run.causes[path] = _causes(strand, visit)
-    if visit.delay and path not in run.tape:
-        kept_from = yield Sleep(path, visit.delay)
-        if isinstance(kept_from, Suspended):
-            return visit, kept_from, None
-    pending: list[Row] = []
-    if visit.call.effect == "nested":
-        call = visit.call
-        ended = yield from _run(run, path, Spec(call.tool, call.config, call.inherited, visit.spent), pending)
-        reply, journal = (ended.outcome, ended.journal) if isinstance(ended, Ended) else (ended, None)
-        if isinstance(ended, Ended) and ended.outcome.waiting:  # none of its own records closes what is below it
-            strand.visited += [below for below in run.strands if below != path and within(below, path)]
-        if isinstance(ended, Failed) and not run.strands[path].n:
-            run.strands[path].write(answer_record(ended))
-    else:
-        reply, journal = (yield from _item(run.open(path, pending), visit.call)), None
-    yield from _flush(pending)
-    return visit, reply, journal

@@ -9,7 +9,9 @@ End = tuple[int, bytes]
 """Where a strand ends: how many rows it has, and the hash that the next one is chained to."""
 
 
-def fresh(run: str, rows: Sequence[Row], last: Callable[[str], End | None], holds: Callable[[Row], bool]) -> list[Row]:
+def rows_to_append(
+    run: str, rows: Sequence[Row], last: Callable[[str], End | None], holds: Callable[[Row], bool]
+) -> list[Row]:
     """The rows still to be written; those that stand in their place already are left out.
 
     `last` tells where a strand ends, None when it has no row; `holds` whether the very row stands in its place.
@@ -28,6 +30,6 @@ def fresh(run: str, rows: Sequence[Row], last: Callable[[str], End | None], hold
     return new
 
 
-def claims(rows: Sequence[Row], new: Sequence[Row]) -> bool:
+def is_last_new(rows: Sequence[Row], new: Sequence[Row]) -> bool:
     """Whether the last of these rows is a new one."""
     return bool(new) and new[-1] is rows[-1]

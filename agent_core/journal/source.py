@@ -1,4 +1,4 @@
-"""Where a recorded run is read from: a file, a journal or rows at hand, opened alike for verify and replay."""
+"""Where a recorded run is read from: a file, a journal or rows."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ Source = str | os.PathLike[str] | Journal | Iterable[Row]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that no journal wrote, and where it stands as far as that is known."""
+    """Something that no journal wrote, and its position as far as that is known."""
 
     why: str
     strand: str | None = None
@@ -29,7 +29,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """One run as a source holds it. `lines` has the line numbers of a JSONL file, row for row like `tape`."""
+    """One run of a source. `lines` has the line numbers of a JSONL file, row for row like `tape`."""
 
     run: str
     tape: Tape
@@ -38,7 +38,7 @@ class Contents:
     torn: bool = False
 
 
-def load(source: Source, run_id: str | None = None) -> tuple[str, Tape]:
+def load_run(source: Source, run_id: str | None = None) -> tuple[str, Tape]:
     """The id and the rows of a run, not yet checked against their chains; a torn tail is left out.
 
     `run_id` is needed for rows, and where a source holds several runs. Raises `JournalError` when there is
@@ -51,46 +51,46 @@ def load(source: Source, run_id: str | None = None) -> tuple[str, Tape]:
 
 
 def open_source(source: Source, run_id: str | None = None) -> Contents:
-    """What `load` gives, with the damage told rather than raised."""
+    """What `load_run` gives, with the damage told rather than raised."""
     match source:
         case str() | os.PathLike():
-            return _from_file(Path(source), run_id)
+            return _read_file_run(Path(source), run_id)
         case JsonlJournal():
-            return _from_file(source.path, run_id)
+            return _read_file_run(source.path, run_id)
         case Iterable():
             if run_id is None:
                 raise JournalError("rows do not tell which run they belong to: give run_id")
             return Contents(run_id, by_path(source))
         case _:
-            return _from_journal(source, "the journal", run_id)
+            return _read_journal(source, "the journal", run_id)
 
 
-def _from_file(path: Path, run_id: str | None) -> Contents:
+def _read_file_run(path: Path, run_id: str | None) -> Contents:
     if not os.path.exists(path):
         raise JournalError(f"there is no journal {path}")
     if not is_database(path):
-        return _from_lines(path, run_id)
+        return _read_lines(path, run_id)
     with closing(SqliteJournal(path)) as journal:
-        return _from_journal(journal, str(path), run_id)
+        return _read_journal(journal, str(path), run_id)
 
 
-def _from_journal(journal: Journal, name: str, run_id: str | None) -> Contents:
+def _read_journal(journal: Journal, name: str, run_id: str | None) -> Contents:
     try:
         runs = journal.runs() if run_id is None else [run_id]
         tape = journal.load(runs[0]) if len(runs) == 1 else {}
     except JournalError as error:
         return Contents(run_id or "", {}, faults=(Fault(str(error)),))
     if not tape:
-        raise JournalError(_no_such(name, run_id, journal.runs()))
+        raise JournalError(_explain_missing(name, run_id, journal.runs()))
     return Contents(runs[0], tape)
 
 
-def _from_lines(path: Path, run_id: str | None) -> Contents:
+def _read_lines(path: Path, run_id: str | None) -> Contents:
     data = read_file(path)
     found = list(lines.read(data))
     runs = list(dict.fromkeys(line.run for line in found if line.row))
     if run_id is not None and runs and run_id not in runs:
-        raise JournalError(_no_such(str(path), run_id, runs))
+        raise JournalError(_explain_missing(str(path), run_id, runs))
     run = run_id if run_id is not None else next(iter(runs), "")
     tape: Tape = {}
     numbers: dict[str, list[int]] = {}
@@ -107,7 +107,7 @@ def _from_lines(path: Path, run_id: str | None) -> Contents:
     return Contents(run, tape, numbers, tuple(faults), torn=data[-1:] not in (b"", b"\n"))
 
 
-def _no_such(name: str, run_id: str | None, runs: Sequence[str]) -> str:
+def _explain_missing(name: str, run_id: str | None, runs: Sequence[str]) -> str:
     some = ", ".join(runs[:5]) + (", …" if len(runs) > 5 else "")
     if not runs:
         return f"{name} holds no run"

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row, Tape, by_path
-from agent_core.journal.rows_to_append import End, claims, fresh
-from agent_core.journal.storage_errors import PATIENCE_S, code, why
+from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
+from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
 from utools.sqlite_file import Layout, LayoutError, SqliteFile, address
 
 _ROWS: Final = """
@@ -49,12 +49,12 @@ class SqliteJournal:
         if not rows:
             return False
         with self._explained("write to"), self._file.writing() as db:
-            new = fresh(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
+            new = rows_to_append(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
             db.executemany(
                 "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
                 [(run, row.path, row.n, row.hash, row.data) for row in new],
             )
-        return claims(rows, new)
+        return is_last_new(rows, new)
 
     def runs(self) -> list[str]:
         return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
@@ -82,7 +82,7 @@ class SqliteJournal:
         except LayoutError as error:
             raise JournalError(str(error)) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise JournalError(f"cannot {doing} journal {self.path}: {why(self.path, error)}") from error
+            raise JournalError(f"cannot {doing} journal {self.path}: {explain(self.path, error)}") from error
 
 
 def is_database(path: Path) -> bool:
@@ -98,7 +98,7 @@ def is_database(path: Path) -> bool:
     except UnicodeDecodeError:
         return True
     except sqlite3.Error as error:
-        return code(error) != sqlite3.SQLITE_NOTADB
+        return sqlite_code(error) != sqlite3.SQLITE_NOTADB
     return True
 
 

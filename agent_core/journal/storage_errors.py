@@ -30,17 +30,17 @@ _BY_CODE: Final = {
 }
 
 
-def why(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError) -> str:
+def explain(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError) -> str:
     """Why the journal at `path` cannot be used, and what to do."""
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}"
-    if isinstance(error, BlockingIOError) or code(error) == sqlite3.SQLITE_BUSY:
+    if isinstance(error, BlockingIOError) or sqlite_code(error) == sqlite3.SQLITE_BUSY:
         return _LOCKED
     told, hint = _told(path, error)
     return f"{told}; {hint}" if hint else told
 
 
-def code(error: Exception) -> int:
+def sqlite_code(error: Exception) -> int:
     """SQLite's own primary code for an error, 0 for one of the Python module's."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
@@ -50,4 +50,4 @@ def _told(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError) -> tu
         return error.strerror or str(error), _BY_ERRNO.get(error.errno or 0)
     if isinstance(error, UnicodeDecodeError):  # how sqlite3 reports an error about a name that is not UTF-8
         return "the file is damaged", _BY_CODE[sqlite3.SQLITE_CORRUPT]
-    return str(error), _ANOTHER if path.is_dir() else _BY_CODE.get(code(error))
+    return str(error), _ANOTHER if path.is_dir() else _BY_CODE.get(sqlite_code(error))

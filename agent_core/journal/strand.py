@@ -1,13 +1,15 @@
-"""A strand as the recorder walks it: what the tape holds first, then what is written now."""
+"""A strand as the recorder walks it: first what is on the tape, then what is written now. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent_core.effects import Json, Loop
+from agent_core.effects import Inherited, Json, Loop
 from agent_core.errors import Divergence
 from agent_core.journal.operations import Slot
-from agent_core.journal.record import Record, Row, Tape, chained, closing, encode, genesis, run_head, within
+from agent_core.journal.path import is_within
+from agent_core.journal.record import Record, Row, Tape, chain_row, closing_entries, encode, genesis, run_head
+from agent_core.records import AnyRecord
 
 Loops = Mapping[str, Callable[[Record], Loop]]
 """The loops that can be run, by the name that `run_started` gives."""
@@ -16,18 +18,21 @@ Loops = Mapping[str, Callable[[Record], Loop]]
 class Variation(Protocol):
     """Another policy to walk a tape under."""
 
-    def vary(self, started: Record, inherited: Json) -> Record:
-        """A `run_started` record as it would have been."""
+    def vary(self, started: Record, inherited: Inherited) -> Record:
+        """A `run_started` record as it would be under the policy."""
         ...
 
-    def compare(self, strand: str, n: int, recorded: Record, now: Record) -> None:
-        """Raise Divergence when what is decided now is not what was recorded."""
+    def compare(self, strand: str, n: int, recorded: Record, now: Mapping[str, Any]) -> None:
+        """Raise Divergence when the decision now differs from the recorded one."""
         ...
 
 
 @dataclass(slots=True)
 class Run:
-    """What all strands of a run share. Without a `variation` the tape must be matched exactly."""
+    """What all strands of a run share. Without a `variation` the tape must match exactly.
+
+    `causes` are the strands whose ends let a visit's strand begin.
+    """
 
     id: str
     tape: Tape
@@ -35,29 +40,25 @@ class Run:
     variation: Variation | None = None
     strands: dict[str, "Strand"] = field(default_factory=dict)
     causes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The strands whose ends let a visit's strand begin."""
 
     def open(self, path: str, pending: list[Row]) -> "Strand":
         strand = self.strands[path] = Strand(self, path, pending)
         return strand
 
-    def below(self, path: str) -> dict[str, tuple[bytes, int]]:
-        """Head and count of every strand at or below `path`."""
-        return {p: (s.head, s.n) for p, s in self.strands.items() if s.n and within(p, path)}
-
-    def journal(self, path: str) -> Json:
+    def journal_of(self, path: str) -> Json:
         """What a node says of its own records, so that a cut tail can be found."""
-        strands = self.below(path)
+        strands = {p: (s.head, s.n) for p, s in self.strands.items() if s.n and is_within(p, path)}
         head = run_head((p, head, count) for p, (head, count) in strands.items())
         return {"strand": path, "head": head, "count": sum(count for _, count in strands.values())}
 
-    def closes(self, paths: Sequence[str]) -> list[list[Any]]:
-        live = {p: self.strands[p] for p in paths if p in self.strands}
-        return closing({p: (s.head, s.n) for p, s in live.items() if s.n})
+    def close(self, paths: Sequence[str]) -> list[list[Any]]:
+        """The `closes` field of a record that ends these strands."""
+        strands = {path: self.strands[path] for path in paths if path in self.strands}
+        return closing_entries({path: (strand.head, strand.n) for path, strand in strands.items() if strand.n})
 
 
 class Strand:
-    """One sequential line of records: what the tape holds first, then what is written now."""
+    """One sequential line of records. `visited` are the strands of the visits that it started."""
 
     __slots__ = ("head", "n", "path", "pending", "rows", "run", "visited")
 
@@ -78,33 +79,36 @@ class Strand:
         record = row.record()
         if record["kind"] not in kinds:
             raise Divergence(self.path, self.n, record["kind"], " or ".join(kinds))
-        self.n, self.head = self.n + 1, row.hash
+        self._advance(row)
         return record
 
-    def write(self, record: Record) -> bool:
-        """Compare with the tape, or write where it has ended. True when it stood there already."""
+    def write(self, record: AnyRecord) -> bool:
+        """Compare with the tape, or write where it has ended. True when the record was on the tape."""
         if self.n < len(self.rows):
             row = self.rows[self.n]
             if self.run.variation is not None:
                 self.run.variation.compare(self.path, self.n, row.record(), record)
             elif row.data != encode(record) and row.record() != record:
                 raise Divergence(self.path, self.n, row.record(), record)
-            self.n, self.head = self.n + 1, row.hash
+            self._advance(row)
             return True
-        row = chained(self.path, self.n, self.head, record)
+        row = chain_row(self.path, self.n, self.head, record)
         self.pending.append(row)
-        self.n, self.head = self.n + 1, row.hash
+        self._advance(row)
         return False
 
-    def back(self, slot: Slot) -> None:
-        """Step back to where the strand stood: the driver has not appended what was written since."""
+    def _advance(self, row: Row) -> None:
+        self.n, self.head = self.n + 1, row.hash
+
+    def step_back(self, slot: Slot) -> None:
+        """Return to a slot: the driver has not appended what was written since."""
         self.n, self.head = slot.n, slot.head
 
     def slot(self) -> Slot:
         return Slot(self.path, self.n, self.head)
 
     def flush(self) -> tuple[Row, ...]:
-        """What has to be appended before the next act."""
+        """The rows that have to be appended before the next act."""
         rows = tuple(self.pending)
         self.pending.clear()
         return rows

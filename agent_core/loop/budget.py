@@ -1,9 +1,11 @@
-"""What a run may still spend. It belongs to the logical run: a resume walks the tape and arrives at the same sums."""
+"""What a run may still spend. It belongs to the logical run: a resume walks the tape and gets the same sums. Pure."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-from agent_core.effects import Failed, FinishReason, Json, ModelReply, ToolReply
+from agent_core.config import AgentConfig
+from agent_core.effects import Failed, FinishReason, Inherited, Json, ModelReply, ToolReply
+from agent_core.records import LimitsRecord, SpentRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +35,24 @@ class Budget:
     writes: int = 0
     estimated: bool = False
 
-    def heard(self, reply: ModelReply | Failed) -> None:
-        """A model's answer, good or not."""
+    def add_model_reply(self, reply: ModelReply | Failed) -> None:
+        """Count a model's reply, or its failure."""
         self.seconds += reply.seconds
         self.requests += reply.requests
         if isinstance(reply, ModelReply):
             self.steps += 1
-            self._tokens(reply.usage)
+            self._add_tokens(reply.usage)
 
-    def did(self, reply: ToolReply | Failed) -> None:
-        """A tool's result; what a nested run spent is spent here too. Seconds are counted by the batch."""
+    def add_result(self, reply: ToolReply | Failed) -> None:
+        """Count a call's result, with what a nested run spent. Seconds are counted by the batch."""
         usage = reply.usage if isinstance(reply, ToolReply) else None
         if usage:
             self.requests += usage["requests"]
             self.tool_calls += usage["tool_calls"]
             self.writes += usage.get("writes", 0)
-            self._tokens(usage)
+            self._add_tokens(usage)
 
-    def _tokens(self, usage: Json) -> None:
+    def _add_tokens(self, usage: Json) -> None:
         self.input_tokens += usage["input_tokens"]
         self.output_tokens += usage["output_tokens"]
         self.estimated = self.estimated or bool(usage.get("estimated"))
@@ -73,9 +75,14 @@ class Budget:
         return None
 
     @property
-    def last_step(self) -> bool:
-        """Whether the step under way, or about to start, is the last one allowed."""
+    def is_last_step(self) -> bool:
+        """Whether the step whose reply was counted last is the last one allowed."""
         return self.limits.steps is not None and self.steps >= self.limits.steps
+
+    @property
+    def next_is_last_step(self) -> bool:
+        """Whether the next step is the last one allowed."""
+        return self.limits.steps is not None and self.steps + 1 >= self.limits.steps
 
     def no_calls_left(self, wanted: int = 1) -> bool:
         return self.limits.tool_calls is not None and self.tool_calls + wanted > self.limits.tool_calls
@@ -87,22 +94,33 @@ class Budget:
         left = max(0.0, self.limits.seconds - self.seconds)
         return left if single is None else min(single, left)
 
-    def remaining(self) -> Json:
-        """What a nested run may spend at most, by the names of Limits; None where there is no limit."""
-        pairs = {
-            "tool_calls": (self.limits.tool_calls, self.tool_calls),
-            "tokens": (self.limits.tokens, self.tokens),
-            "cost": (self.limits.cost, self.cost or 0.0),
-            "seconds": (self.limits.seconds, self.seconds),
+    def remaining(self) -> Inherited:
+        """What a nested run may spend at most."""
+        limits = self.limits
+        return {
+            "tool_calls": _left(limits.tool_calls, self.tool_calls),
+            "tokens": _left(limits.tokens, self.tokens),
+            "cost": _left(limits.cost, self.cost or 0.0),
+            "seconds": _left(limits.seconds, self.seconds),
         }
-        return {name: None if limit is None else max(0, limit - used) for name, (limit, used) in pairs.items()}
 
     def spent(self) -> Json:
-        """All sums, as the next attempt at the same run starts with them; `writes` must not happen twice."""
-        return {name: getattr(self, name) for name in self.__slots__ if name != "limits"}
+        """All sums, as the next attempt at the same run starts with them."""
+        sums: SpentRecord = {
+            "steps": self.steps,
+            "tool_calls": self.tool_calls,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "requests": self.requests,
+            "cost": self.cost,
+            "seconds": self.seconds,
+            "writes": self.writes,
+            "estimated": self.estimated,
+        }
+        return {**sums}
 
     def usage(self) -> Json:
-        """The sums that a node tells of."""
+        """The node's `usage` output."""
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
@@ -114,17 +132,24 @@ class Budget:
         }
 
 
-def limits_of(config: Any, inherited: Json) -> Json:
+N = TypeVar("N", int, float)
+
+
+def _left(limit: N | None, used: N) -> N | None:
+    return None if limit is None else max(0, limit - used)
+
+
+def limits_of(config: AgentConfig, inherited: Inherited) -> LimitsRecord:
     """A run's own limits, bound by what its parent has left. 0 and None in a config mean unlimited."""
-
-    def bound(own: float | None, left: float | None) -> float | None:
-        return min((x for x in (own or None, left) if x is not None), default=None)
-
     return {
         "steps": config.max_steps or None,
-        "tool_calls": bound(config.max_tool_calls, inherited.get("tool_calls")),
-        "tokens": bound(config.total_token_budget, inherited.get("tokens")),
-        "cost": bound(config.cost_budget, inherited.get("cost")),
-        "seconds": bound(config.timeout, inherited.get("seconds")),
+        "tool_calls": _lower(config.max_tool_calls, inherited.get("tool_calls")),
+        "tokens": _lower(config.total_token_budget, inherited.get("tokens")),
+        "cost": _lower(config.cost_budget, inherited.get("cost")),
+        "seconds": _lower(config.timeout, inherited.get("seconds")),
         "call_seconds": config.single_call_timeout or None,
     }
+
+
+def _lower(own: N | None, left: N | None) -> N | None:
+    return min([x for x in (own or None, left) if x is not None], default=None)

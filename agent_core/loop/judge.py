@@ -1,22 +1,22 @@
 """Judge: what one call that a model asks for may do. Pure, so that a replay proves every verdict.
 
-In this order: on the whitelist, no argument that is the author's, the tool's own schema, how often,
+In this order: the whitelist, arguments that belong to the author, the tool's own schema, how often it was called,
 the author's narrowing, provenance, approval.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import orjson
 
 from agent_core.effects import FinishReason, Json
-from agent_core.loop.provenance import untrusted
+from agent_core.loop.provenance import find_untrusted
+from agent_core.policy import Policies, ToolPolicy, arguments_of
 from agent_core.protocol.clip import clip
-from utools.schema.config_schema import ConfigSchema, Narrowing
+from utools.schema.compiled import compiled, compiled_narrowing
 from utools.schema.faults import Fault
-from utools.schema.shape import escaped
+from utools.schema.pointer import pointer_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Verdict:
     message: str = ""
 
 
-_RUN = Verdict("run")
-LONGEST, MOST_FAULTS = 100, 8
+RUN = Verdict("run")
+MAX_SHOWN, MAX_FAULTS = 100, 8
 """Characters of what a model named, and faults, that a refusal repeats."""
 
 
@@ -38,112 +38,97 @@ def judge(
     args: Json,
     effect: str,
     *,
-    tools: Json,
+    tools: Policies,
     made: int,
     trusted: Iterable[str],
     edited: bool = False,
 ) -> Verdict:
-    """The verdict on one call. `tools` is the run's policy by code, `made` how often the tool was called so far;
-    `edited` says that a person wrote these arguments, so that no approval is asked again."""
+    """The verdict on one call.
+
+    `tools` is the run's policy by code, `made` how often the tool was called so far, `trusted` the texts that
+    provenance may rest on. `edited` says that a person wrote these arguments, so that no approval is asked again.
+    """
     policy = tools.get(tool)
     if policy is None:
-        offered = f"You may call: {', '.join(tools)}." if tools else "There are no tools in this run."
-        return Verdict("refuse", "policy_denied", f"The tool {clip(tool, LONGEST)!r} is not allowed here. {offered}")
-    if authored := [key for key in args if key in policy["hidden"]]:
-        fault = Fault(f"/{authored[0]}", "to be left out", _shown(args[authored[0]]), "is set by the workflow's author")
-        return _refused("invalid_action", tool, [fault])
-    faults = compiled_schema(policy["schema"]).faults({**policy["preset"], **args})
-    if faults := apart_from(policy.get("fills", ()), faults):
-        return _refused("invalid_action", tool, faults)
+        return _refuse_unknown(tool, tools)
+    if refusal := _check_arguments(tool, args, policy):
+        return refusal
     if policy["max_calls"] and made >= policy["max_calls"]:
-        return Verdict(
-            "refuse", "policy_denied", f"The tool {tool} may be called {policy['max_calls']} times, no more."
-        )
-    if policy["args"] is not None and (faults := narrowing(_key(policy["args"])).faults(args)):
-        return _refused("policy_denied", tool, faults)
-    asks = policy["approval"] == "always" or (policy["approval"] == "on_write" and effect == "write")
-    if not edited and (place := _untrusted(args, policy, trusted)) is not None:
-        if policy["approval"] != "never":
-            return Verdict("wait", "awaiting_approval", f"{place} is not in trusted text")
-        return _refused("policy_denied", tool, [_unproven(place)])
-    if asks and not edited:
+        message = f"The tool {tool} may be called {policy['max_calls']} times, no more."
+        return Verdict("refuse", "policy_denied", message)
+    if policy["args"] is not None and (faults := compiled_narrowing(policy["args"]).faults(args)):
+        return _refuse(tool, "policy_denied", faults)
+    return RUN if edited else _check_approval(tool, args, effect, policy, trusted)
+
+
+def _refuse_unknown(tool: str, tools: Policies) -> Verdict:
+    offered = f"You may call: {', '.join(tools)}." if tools else "There are no tools in this run."
+    return Verdict("refuse", "policy_denied", f"The tool {clip(tool, MAX_SHOWN)!r} is not allowed here. {offered}")
+
+
+def _check_arguments(tool: str, args: Json, policy: ToolPolicy) -> Verdict | None:
+    if authored := [key for key in args if key in policy["hidden"]]:
+        key = authored[0]
+        fault = Fault(f"/{key}", "to be left out", _show(args[key]), "is set by the workflow's author")
+        return _refuse(tool, "invalid_action", [fault])
+    faults = compiled(policy["schema"]).faults(arguments_of(policy, args))
+    if faults := without_filled(policy.get("fills", ()), faults):
+        return _refuse(tool, "invalid_action", faults)
+    return None
+
+
+def _check_approval(tool: str, args: Json, effect: str, policy: ToolPolicy, trusted: Iterable[str]) -> Verdict:
+    """Provenance first: what fails it goes to approval where the tool has one."""
+    pointer = _find_untrusted(args, policy, trusted)
+    if pointer is not None and policy["approval"] == "never":
+        expected = "must be copied exactly from what the user or the author wrote"
+        fault = Fault(pointer, expected, "a value from elsewhere", f"{pointer} {expected}.")
+        return _refuse(tool, "policy_denied", [fault])
+    if pointer is not None:
+        return Verdict("wait", "awaiting_approval", f"{pointer} is not in trusted text")
+    if policy["approval"] == "always" or (policy["approval"] == "on_write" and effect == "write"):
         return Verdict("wait", "awaiting_approval", f"{tool} needs a person's approval")
-    return _RUN
+    return RUN
 
 
-def apart_from(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:
-    """The faults, but for those of a text that the door still puts a secret into."""
-    if not fills or not faults:
-        return faults
-    places = {"".join(f"/{escaped(part)}" for part in fill["at"]) for fill in fills}
-    return [fault for fault in faults if fault.pointer not in places]
-
-
-def effect_of(policy: Json | None, args: Json) -> str | None:
-    """What a call would do, as far as its policy can tell; None when only the tool's host knows."""
-    if policy is None:
-        return "write"
-    effect = policy["effect"]
-    if isinstance(effect, str):
-        return None if effect == "dynamic" else effect
-    chosen = {**policy["preset"], **args}.get(effect["argument"])
-    return "read" if isinstance(chosen, str) and chosen in effect["read"] else "write"
-
-
-def _untrusted(args: Json, policy: Json, trusted: Iterable[str]) -> str | None:
+def _find_untrusted(args: Json, policy: ToolPolicy, trusted: Iterable[str]) -> str | None:
+    """The pointer of the first argument under provenance that no trusted text contains."""
     if not policy["provenance"]:
         return None
     texts = list(trusted)
     properties = policy["schema"].get("properties", {})
     for name in policy["provenance"]:
         if name in args:
-            place = untrusted(args[name], properties.get(name, {}), texts, f"/{name}")
-            if place is not None:
-                return place
+            pointer = find_untrusted(args[name], properties.get(name, {}), texts, f"/{name}")
+            if pointer is not None:
+                return pointer
     return None
 
 
-def _unproven(place: str) -> Fault:
-    told = "must be copied exactly from what the user or the author wrote"
-    return Fault(place, told, "a value from elsewhere", f"{place} {told}.")
+def without_filled(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:
+    """The faults, without those of a text that the executor still puts a secret into."""
+    if not fills or not faults:
+        return faults
+    filled = {pointer_of(fill["at"]) for fill in fills}
+    return [fault for fault in faults if fault.pointer not in filled]
 
 
-def _refused(reason: FinishReason, tool: str, faults: Sequence[Fault]) -> Verdict:
-    return Verdict("refuse", reason, f"The arguments of {tool} were refused, nothing was run: {listed(faults)}.")
+def _refuse(tool: str, reason: FinishReason, faults: Sequence[Fault]) -> Verdict:
+    message = f"The arguments of {tool} were refused, nothing was run: {list_faults(faults)}."
+    return Verdict("refuse", reason, message)
 
 
-def listed(faults: Sequence[Fault], at: str = "") -> str:
+def list_faults(faults: Sequence[Fault], at: str = "") -> str:
     """The first faults in one line: pointer, what was expected, what was sent."""
     lines = [
-        f"{clip(at + fault.pointer, LONGEST) or 'args'}: "
-        f"expected {clip(fault.expected, 2 * LONGEST)}, you sent {fault.got}"
-        for fault in faults[:MOST_FAULTS]
+        f"{clip(at + fault.pointer, MAX_SHOWN) or 'args'}: "
+        f"expected {clip(fault.expected, 2 * MAX_SHOWN)}, you sent {fault.got}"
+        for fault in faults[:MAX_FAULTS]
     ]
-    more = [f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
+    more = [f"and {len(faults) - MAX_FAULTS} more"] if len(faults) > MAX_FAULTS else []
     return "; ".join([*lines, *more])
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = orjson.dumps(value).decode()
     return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _key(schema: Json) -> bytes:
-    return orjson.dumps(schema)
-
-
-def compiled_schema(schema: Json) -> ConfigSchema:
-    """The validator of a schema, built once a process."""
-    return compiled(_key(schema))
-
-
-@lru_cache(maxsize=1024)
-def compiled(schema: bytes) -> ConfigSchema:
-    """A validator for a schema's JSON text, built once a process. Taken as written: the registry closed it."""
-    return ConfigSchema(orjson.loads(schema), foreign=True)
-
-
-@lru_cache(maxsize=1024)
-def narrowing(schema: bytes) -> Narrowing:
-    """Likewise, for what an author narrows."""
-    return Narrowing(orjson.loads(schema))

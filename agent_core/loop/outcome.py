@@ -1,11 +1,14 @@
-"""How an agent run came out: the node's output, and what its parent and its journal are told. Pure."""
+"""How a call and how a whole agent run ended. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import orjson
 
-from agent_core.effects import FinishReason, Json, ToolReply
+from agent_core.effects import Failed, FinishReason, Json, Result, ToolReply
+from agent_core.loop.judge import Verdict
 
 MESSAGES: dict[str, str] = {
     "max_steps": "the model still asked for a tool in the last allowed step",
@@ -20,10 +23,45 @@ MESSAGES: dict[str, str] = {
     "in_doubt": "a write may or may not have happened; a person has to decide",
 }
 
+CallResult = Result | Verdict
+"""What became of one call: its result, or the verdict that kept it from being run."""
+
+
+def error_in(result: Result) -> str | None:
+    """What the tool, or the world around it, says went wrong."""
+    match result:
+        case Failed(message=message):
+            return message
+        case ToolReply(success=False, error=error):
+            return error or "the tool failed and did not say why"
+        case _:
+            return None
+
+
+def output_of(result: Result) -> Any:
+    return result.output if isinstance(result, ToolReply) else None
+
+
+def has_succeeded(result: CallResult) -> bool:
+    """Whether a call did what it was made for."""
+    return isinstance(result, ToolReply) and result.success
+
+
+def has_tool_failure(failures: Sequence[CallResult]) -> bool:
+    """Whether a tool is among what failed, rather than refusals alone."""
+    return any(not isinstance(result, Verdict) for result in failures)
+
+
+def explain_failure(result: CallResult) -> tuple[FinishReason, str]:
+    """The finish reason and the message of a run that ends over this."""
+    if isinstance(result, Verdict):
+        return result.reason or "policy_denied", result.message
+    return "tool_error", error_in(result) or ""
+
 
 @dataclass(frozen=True, slots=True)
 class AgentOutcome:
-    """`output` is the node's, all but `journal`, which only the recorder knows."""
+    """How an agent run ended. `output` is the node's, without `journal`, which only the recorder knows."""
 
     finish_reason: FinishReason
     output: Json
@@ -32,10 +70,10 @@ class AgentOutcome:
     waiting: tuple[Json, ...] = ()
 
     def finished(self) -> Json:
-        """The `run_finished` record: what an auditor looks for first, and a hash that proves the rest."""
+        """The body of `run_finished`: what an auditor looks for first, and a hash that proves the rest."""
         output = self.output
-        told = {key: output[key] for key in ("finish_reason", "final_answer", "error", "usage", "used_tools")}
-        return {**told, "at": output["ended_at"], "output": sha256(orjson.dumps(output)).hexdigest()}
+        body = {key: output[key] for key in ("finish_reason", "final_answer", "error", "usage", "used_tools")}
+        return {**body, "at": output["ended_at"], "output": sha256(orjson.dumps(output)).hexdigest()}
 
     def answer(self) -> ToolReply:
         """The result of the call that this run was nested under."""
@@ -49,5 +87,5 @@ class AgentOutcome:
 
 
 def error_of(reason: FinishReason, message: str = "") -> Json | None:
-    """The `error` output: null for a success."""
+    """The node's `error` output: null for a success."""
     return None if reason == "final" else {"kind": reason, "message": message or MESSAGES.get(reason, reason)}

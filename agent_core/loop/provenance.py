@@ -1,4 +1,4 @@
-"""Provenance: whether an argument's text stands, whole, in text that may be trusted. Pure."""
+"""Provenance: whether trusted text contains an argument's text, whole. Pure."""
 
 import re
 import unicodedata
@@ -6,35 +6,36 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agent_core.effects import Json
+from utools.schema.pointer import escape
 
 _WORD = r"[\w@+\-\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _JOINED = _WORD.replace("@", ".@")
-"""What may not stand beside an occurrence: letters, digits, marks on letters, and `_.@+-`."""
+"""What may not be next to an occurrence: letters, digits, marks on letters, and `_.@+-`."""
 
-MOST_LEAVES = 500
-"""More texts than this in one argument are not looked for one by one: the argument is refused."""
+MAX_LEAVES = 500
+"""An argument with more texts than this is refused without a search."""
 
 
-def untrusted(value: Any, schema: Any, texts: Iterable[str], pointer: str = "") -> str | None:
-    """The pointer of the first leaf of `value` that no trusted text holds, or None when all are covered.
+def find_untrusted(value: Any, schema: Any, texts: Iterable[str], pointer: str = "") -> str | None:
+    """The pointer of the first leaf of `value` that no trusted text contains; None when all are contained.
 
     A text must occur bounded; any other leaf passes only where its schema enumerates it.
     """
     folded = [fold(text) for text in texts]
-    held: set[str] = set()
-    for place, leaf, rule in _leaves(value, schema, pointer):
-        if "enum" in rule or "const" in rule or (isinstance(leaf, str) and leaf in held):
-            continue  # the author wrote every value that can stand here, or it was found before
-        if not isinstance(leaf, str) or len(held) >= MOST_LEAVES:
-            return place
+    found: set[str] = set()
+    for leaf_pointer, leaf, rule in _leaves(value, schema, pointer):
+        if "enum" in rule or "const" in rule or (isinstance(leaf, str) and leaf in found):
+            continue  # the author wrote every value that is possible here, or it was found before
+        if not isinstance(leaf, str) or len(found) >= MAX_LEAVES:
+            return leaf_pointer
         if not any(occurs(fold(leaf), text) for text in folded):
-            return place
-        held.add(leaf)
+            return leaf_pointer
+        found.add(leaf)
     return None
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, keys and numbers too, as it reads when it stands alone."""
+    """Every text in a JSON value, keys and numbers too, each as it would be written alone."""
     match value:
         case str():
             yield value
@@ -55,7 +56,7 @@ def fold(text: str) -> str:
 
 
 def occurs(needle: str, text: str) -> bool:
-    """Whether `needle` stands in `text`, both folded, with no letter, digit or `_.@+-` on either side.
+    """Whether `text` contains `needle`, both folded, with no letter, digit or `_.@+-` on either side.
 
     A full stop that ends a sentence, so before white space or the end, does not count as joined on.
     """
@@ -63,16 +64,16 @@ def occurs(needle: str, text: str) -> bool:
 
 
 def _leaves(value: Any, schema: Any, pointer: str) -> Iterator[tuple[str, Any, Json]]:
-    """Every leaf with its pointer and the part of the schema that speaks of it; keys the schema does not name too."""
+    """Every leaf with its pointer and its part of the schema; also each key that the schema does not name."""
     rule: Json = schema if isinstance(schema, dict) else {}
     match value:
         case dict():
             properties = rule.get("properties", {})
             for key, item in value.items():
-                place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+                below = f"{pointer}/{escape(key)}"
                 if key not in properties:
-                    yield place, key, {}
-                yield from _leaves(item, properties.get(key), place)
+                    yield below, key, {}
+                yield from _leaves(item, properties.get(key), below)
         case list():
             first, others = rule.get("prefixItems", []), rule.get("items")
             for index, item in enumerate(value):

@@ -1,213 +1,215 @@
-"""react(): the loop of an agent run. It asks, is told, decides, and at last returns an outcome. Pure."""
+"""react(): the loop of an agent run: ask, read, judge, act, feed back, until the outcome. Pure."""
 
-from collections import Counter
 from collections.abc import Generator, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from agent_core.effects import (
-    CallReply,
-    CallTools,
     Cancelled,
-    Classify,
     Decided,
-    Decision,
-    Deny,
-    Edit,
     Effect,
     Failed,
     FinishReason,
     Json,
     Loop,
     ModelReply,
-    Result,
     Stop,
     Suspended,
     ToolCall,
-    Wait,
 )
-from agent_core.loop.judge import Verdict, effect_of
-from agent_core.loop.outcome import AgentOutcome
+from agent_core.loop.calls import Judged, ask_person, find_limit, judge_calls, record_calls, run_calls
+from agent_core.loop.judge import list_faults
+from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded
 from agent_core.loop.run_state import RunState
+from agent_core.protocol.dialect import Reading
 from agent_core.protocol.parse import Action, Final, ProtocolError
+from agent_core.records import AgentStarted, DecidedBody
+from utools.schema.compiled import compiled
 
 Step = Generator[Effect, Any, AgentOutcome | None]
-Judged = list[tuple[ToolCall, Verdict]]
+"""One step of the loop; it returns the outcome when the run has ended, else None."""
+FALLBACK_REASONS = ("model_error", "timeout")
+"""Failures of a model after which the next one is asked."""
 
 
 def react(started: Json) -> Loop:
-    """One agent run, from its `run_started` record to its outcome: ask, read, judge, act, feed back, again."""
-    turn = RunState(started)
+    """One agent run, from its `run_started` record to its outcome."""
+    state = RunState(cast(AgentStarted, started))
     while True:
-        if limit := turn.budget.exceeded():
-            return turn.end(limit)
-        reply = yield turn.question()
-        outcome = yield from _step(turn, reply)
+        if limit := state.budget.exceeded():
+            return state.end(limit)
+        reply = yield state.next_question()
+        outcome = yield from _take_step(state, reply)
         if outcome is not None:
             return outcome
 
 
-def _step(turn: RunState, reply: ModelReply | Failed | Stop) -> Step:
-    if isinstance(reply, Suspended):
-        return turn.end("paused", waiting=reply.waiting)
-    if isinstance(reply, Cancelled):
-        turn.at = reply.at
-        return turn.end("cancelled")
-    turn.heard(reply)
-    if isinstance(reply, Failed):
-        return None if turn.falls_back(reply) else turn.end(_model_failure(turn, reply), reply.message)
-    if reply.finish_reason == "content_filter":
-        turn.trace.add(turn.budget.steps, at=reply.at, seconds=reply.seconds, error="content_filter")
-        return turn.end("content_filter")
-    step = turn.read(reply)
-    if isinstance(step, Final):
-        yield Decided(_decision(turn, step))
-        return turn.final(reply, step)
-    if isinstance(step, ProtocolError):
-        yield Decided(_decision(turn, step))
-        return turn.unreadable(reply, step)
-    return (yield from _act(turn, reply, step))
+def _take_step(state: RunState, reply: ModelReply | Failed | Stop) -> Step:
+    match reply:
+        case Suspended() | Cancelled():
+            return _stop(state, reply)
+        case Failed():
+            state.record_reply(reply)
+            return _handle_failed_question(state, reply)
+        case ModelReply(finish_reason="content_filter"):
+            state.record_reply(reply)
+            state.trace.add(state.budget.steps, at=reply.at, seconds=reply.seconds, error="content_filter")
+            return state.end("content_filter")
+    state.record_reply(reply)
+    return (yield from _follow(state, reply, _read(state, reply)))
 
 
-def _model_failure(turn: RunState, reply: Failed) -> FinishReason:
-    if turn.budget.exceeded() == "timeout":
-        return "timeout"
-    return "content_filter" if reply.reason == "content_filter" else "model_error"
-
-
-def _act(turn: RunState, reply: ModelReply, actions: Sequence[Action]) -> Step:
-    """Judge the calls of one reply, run those that may, and feed back what came of each."""
-    thought = actions[0].thought
-    judged = yield from _judged(turn, actions)
-    runnable = [call for call, verdict in judged if verdict.verdict != "refuse"]
-    limit = turn.limit(len(runnable))
-    yield Decided(_decision(turn, actions[0], judged, limit))
-    if limit:
-        turn.not_run(reply, thought, [call for call, _ in judged], f"not run: {limit}")
-        return turn.end(limit)
-    settled = yield from _approved(turn, judged)
-    if isinstance(settled, Stop):
-        return _stopped(turn, reply, thought, runnable, settled)
-    running = [call for call, verdict in settled if verdict.verdict == "run"]
-    results = yield from _run(turn, running)
-    replies = {call.id: result for call, result in zip(running, results, strict=False) if isinstance(result, Result)}
-    came = [(call, replies.get(call.id, verdict)) for call, verdict in settled]
-    made = [(call, result) for call, result in came if not _is_open(result)]
-    outcome = turn.acted(reply, thought, made) if made else None
-    if len(made) == len(came):
-        return outcome
-    left = [call for call, result in came if _is_open(result)]
-    stops = [result for result in results if isinstance(result, Stop)]
-    if stops:
-        return _stopped(turn, reply, thought, left, _stop_of(stops))
-    limit = turn.limit(len(left)) or "max_tool_calls"
-    turn.not_run(reply, thought, left, f"not run: {limit}")
-    return turn.end(limit)
-
-
-def _is_open(result: Result | Verdict) -> bool:
-    """Whether a call that may be made was not, or has not ended."""
-    return isinstance(result, Verdict) and result.verdict == "run"
-
-
-def _judged(turn: RunState, actions: Sequence[Action]) -> Generator[Effect, Any, Judged]:
-    judged: Judged = []
-    beside: Counter[str] = Counter()
-    for index, action in enumerate(actions):
-        effect = effect_of(turn.tools.get(action.tool), action.args)
-        call = turn.call(index, len(actions), action, effect or "write")
-        verdict = turn.judge(call, beside=beside[call.tool])
-        if effect is None and verdict.verdict != "refuse":  # only a call that may be made is shown to the tool
-            call = replace(call, effect=(yield Classify(index, call.tool, call.config)))
-            verdict = turn.judge(call, beside=beside[call.tool])
-        beside[call.tool] += verdict.verdict != "refuse"
-        judged.append((call, verdict))
-    return judged
-
-
-def _approved(turn: RunState, judged: Judged) -> Generator[Effect, Any, Judged | Stop]:
-    """The verdicts once a person has spoken on every call that waits."""
-    waiting = [call for call, verdict in judged if verdict.verdict == "wait"]
-    if not waiting:
-        return judged
-    decisions = yield Wait(tuple(waiting))
-    if isinstance(decisions, Stop):
-        return decisions
-    spoken = dict(zip([call.id for call in waiting], decisions, strict=True))
-    settled = [_spoken(turn, call, verdict, spoken.get(call.id)) for call, verdict in judged]
-    if any(isinstance(decision, Edit) for decision in decisions):
-        yield Decided({"step": turn.budget.steps, "edited": True, "calls": [_told(*entry) for entry in settled]})
-    return settled
-
-
-def _spoken(turn: RunState, call: ToolCall, verdict: Verdict, decision: Decision | None) -> tuple[ToolCall, Verdict]:
-    match decision:
-        case None:
-            return call, verdict
-        case Deny(message):
-            told = f"A person refused the call of {call.tool}" + (f": {message}" if message else ".")
-            return call, Verdict("refuse", "policy_denied", told)
-        case Edit(args):
-            turn.edited(decision)
-            effect = effect_of(turn.tools.get(call.tool), args) or "write"
-            changed = replace(turn.call(0, 1, Action(call.tool, args), effect), id=call.id)
-            return changed, turn.judge(changed, edited=True)
+def _follow(state: RunState, reply: ModelReply, step: Reading) -> Step:
+    """Do what the reply asks for."""
+    match step:
+        case Final():
+            yield Decided(_record_step(state, step))
+            return state.finish(reply, step)
+        case ProtocolError(kind, message):
+            unreadable: DecidedBody = {"step": state.budget.steps, "unreadable": {"kind": kind, "message": message}}
+            yield Decided(unreadable)
+            return _handle_unreadable(state, reply, step)
         case _:
-            return call, Verdict("run")
+            return (yield from _act(state, reply, step))
 
 
-def _run(turn: RunState, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[CallReply]]:
-    """Run the calls: side by side when all only read, else in order, up to one that stops the run, or to a limit."""
-    if len(calls) > 1 and all(call.effect == "read" for call in calls):
-        replies = yield CallTools(tuple([turn.starting(call) for call in calls]))
-        turn.spent(replies)
-        return list(replies)
-    done: list[CallReply] = []
-    for call in calls:
-        if done and (isinstance(done[-1], Stop) or turn.limit(1)):
-            break
-        replies = yield CallTools((turn.starting(call),))
-        turn.spent(replies)
-        done.extend(replies)
-    return done
+def _read(state: RunState, reply: ModelReply) -> Reading:
+    """The legal step that the reply is, or why it is none."""
+    schema = state.config["answer_schema"]
+    step = state.dialect.read_reply(reply, mode=state.config["parsing"], any_answer=schema is not None)
+    if not isinstance(step, Final):
+        return step
+    if state.feedback.is_quoted(state.repair, step.answer):
+        message = "The answer only repeats the error message. Answer the user's question itself."
+        return ProtocolError("wrong_type", message)
+    if schema is not None and (faults := compiled(schema).faults(step.answer)):
+        message = f"The answer does not have the form that was asked for: {list_faults(faults, '/answer')}."
+        return ProtocolError("wrong_type", message)
+    return step
 
 
-def _stop_of(stops: Sequence[Stop]) -> Stop:
-    """What stops a batch: a cancellation before all else, and of what waits, everything."""
-    suspended = [stop for stop in stops if isinstance(stop, Suspended)]
-    if len(suspended) < len(stops):
-        return next(stop for stop in stops if isinstance(stop, Cancelled))
-    return Suspended(suspended[0].reason, tuple([each for stop in suspended for each in stop.waiting]))
+def _act(state: RunState, reply: ModelReply, actions: Sequence[Action]) -> Step:
+    """Judge the calls of one reply, run those that may run, and feed their results back."""
+    thought = actions[0].thought
+    judged = yield from judge_calls(state, actions)
+    runnable = [call for call, verdict in judged if verdict.verdict != "refuse"]
+    limit = find_limit(state, len(runnable))
+    yield Decided(_record_step(state, actions[0], judged, limit))
+    if limit:
+        return _end_at_limit(state, reply, thought, [call for call, _ in judged], limit)
+    settled = yield from ask_person(state, judged)
+    if isinstance(settled, Stop):
+        return _stop(state, settled, reply, thought, runnable)
+    made = yield from run_calls(state, settled)
+    outcome = _feed_back(state, reply, thought, made.results) if made.results else None
+    if not made.open:
+        return outcome
+    if made.stop:
+        return _stop(state, made.stop, reply, thought, made.open)
+    return _end_at_limit(state, reply, thought, made.open, find_limit(state, len(made.open)) or "max_tool_calls")
 
 
-def _stopped(
-    turn: RunState, reply: ModelReply, thought: str | None, calls: Sequence[ToolCall], stop: Stop
+def _feed_back(
+    state: RunState, reply: ModelReply, thought: str | None, results: Sequence[tuple[ToolCall, CallResult]]
+) -> AgentOutcome | None:
+    """Send the observations to the model, errors too, or end the run over a failure."""
+    observations = state.observe(reply, thought, results)
+    failures = [result for _, result in results if not has_succeeded(result)]
+    outcome = _weigh_failures(state, failures)
+    if outcome is None:
+        state.feed_results(reply, thought, observations, failures)
+    return outcome
+
+
+# ── failures ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _handle_failed_question(state: RunState, reply: Failed) -> AgentOutcome | None:
+    """Ask the next model from now on, or end the run."""
+    limit = state.budget.exceeded()
+    if reply.reason in FALLBACK_REASONS and state.has_fallback() and not limit:
+        state.use_fallback()
+        return None
+    if limit == "timeout":
+        return state.end("timeout", reply.message)
+    return state.end("content_filter" if reply.reason == "content_filter" else "model_error", reply.message)
+
+
+def _handle_unreadable(state: RunState, reply: ModelReply, error: ProtocolError) -> AgentOutcome | None:
+    """Send the reply back with what is wrong with it, or end the run."""
+    state.trace.add(state.budget.steps, at=reply.at, seconds=reply.seconds, error=error.message)
+    outcome = _count_failure(state, "protocol_error", error.message)
+    if outcome is None:
+        state.feed_protocol_error(reply, error)
+    return outcome
+
+
+def _weigh_failures(state: RunState, failures: Sequence[CallResult]) -> AgentOutcome | None:
+    """The outcome if these failures end the run; a step without a failure resets the count of repairs."""
+    if not failures:
+        state.repairs = 0
+        return None
+    reason, message = explain_failure(failures[0])
+    if any(isinstance(result, Failed) and result.reason == "abandoned" for result in failures):
+        return state.end("tool_error", message)
+    if state.budget.exceeded() == "timeout":
+        return state.end("timeout")
+    if state.config["repair_scope"] == "all":
+        return _count_failure(state, reason, message)
+    return state.end("max_steps", message) if state.budget.is_last_step else None
+
+
+def _count_failure(state: RunState, reason: FinishReason, message: str) -> AgentOutcome | None:
+    """Count a repair; the outcome when no more is allowed, or no step is left for it."""
+    state.repairs += 1
+    if state.repairs > state.config["max_repairs"]:
+        return state.end(reason, message)
+    return state.end("max_steps", message) if state.budget.is_last_step else None
+
+
+# ── endings ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _end_at_limit(
+    state: RunState, reply: ModelReply, thought: str | None, calls: Sequence[ToolCall], limit: FinishReason
 ) -> AgentOutcome:
+    state.record_not_run(reply, thought, calls, f"not run: {limit}")
+    return state.end(limit)
+
+
+def _stop(
+    state: RunState,
+    stop: Stop,
+    reply: ModelReply | None = None,
+    thought: str | None = None,
+    calls: Sequence[ToolCall] = (),
+) -> AgentOutcome:
+    """The outcome of a run that is cancelled or suspended, before a question or over the calls of a reply."""
     if isinstance(stop, Cancelled):
-        turn.at = max(turn.at, stop.at)
-        turn.not_run(reply, thought, calls, "cancelled")
-        return turn.end("cancelled")
-    turn.not_run(reply, thought, calls, stop.reason)
-    return turn.end(stop.reason, waiting=stop.waiting)
+        reason: FinishReason = "cancelled"
+        state.at = max(state.at, stop.at) if reply else stop.at
+    else:
+        reason = stop.reason if reply else "paused"
+    if reply:
+        state.record_not_run(reply, thought, calls, reason)
+    return state.end(reason, waiting=stop.waiting if isinstance(stop, Suspended) else ())
 
 
-def _decision(
-    turn: RunState, step: Action | Final | ProtocolError, judged: Judged | None = None, limit: str | None = None
-) -> Json:
-    """What the journal says of one reply."""
-    record: Json = {"step": turn.budget.steps}
-    if isinstance(step, ProtocolError):
-        return {**record, "unreadable": {"kind": step.kind, "message": step.message}}
+# ── records ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _record_step(
+    state: RunState, step: Action | Final, judged: Judged | None = None, limit: str | None = None
+) -> DecidedBody:
+    """What the journal says of one readable reply."""
+    record: DecidedBody = {"step": state.budget.steps}
     if step.thought is not None:
         record["thought"] = step.thought
     if step.stripped:
         record["stripped"] = list(step.stripped)
     if isinstance(step, Final):
-        return {**record, "final": True}
-    record["calls"] = [_told(*entry) for entry in judged or ()]
-    return {**record, "limit": limit} if limit else record
-
-
-def _told(call: ToolCall, verdict: Verdict) -> Json:
-    told = {"id": call.id, "tool": call.tool, "args": call.args, "effect": call.effect, "verdict": verdict.verdict}
-    return told if verdict.verdict == "run" else {**told, "reason": verdict.reason, "message": verdict.message}
+        record["final"] = True
+        return record
+    record["calls"] = record_calls(judged or [])
+    if limit:
+        record["limit"] = limit
+    return record

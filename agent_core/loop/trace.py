@@ -1,4 +1,4 @@
-"""The trace a node emits: one step a reply, shortened; the journal holds the full record. Pure."""
+"""The trace that a node emits: one step for each reply, shortened; the journal has the full record. Pure."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ from agent_core.protocol.clip import clip, clip_args
 
 @dataclass(slots=True)
 class Trace:
-    """Steps as they happen. Sizes are those of the config; None or 0 means no limit."""
+    """Steps as they happen. The sizes are the config's; None or 0 means no limit."""
 
     observation_max_len: int | None
     max_bytes: int | None
@@ -47,23 +47,23 @@ class Trace:
             }
         )
 
-    def used(self, tool: str, seconds: float) -> None:
+    def count_call(self, tool: str, seconds: float) -> None:
         """Count a call that was started."""
         entry = self.tools.setdefault(tool, {"count": 0, "total_ms": 0.0})
         entry["count"] += 1
         entry["total_ms"] = round(entry["total_ms"] + seconds * 1000, 3)
 
     def emitted(self) -> list[Json]:
-        """The steps within `max_bytes`: the oldest observations go first, then the oldest arguments, then steps."""
+        """The steps within `max_bytes`: the oldest observations are cut first, then arguments, then whole steps."""
         steps = [dict(step) for step in self.steps]
         if not self.max_bytes or (over := _size(steps) - self.max_bytes) <= 0:
             return steps
         for step in steps:
-            over -= _blank(step, "observation")
+            over -= _cut_text(step, "observation")
             if over <= 0:
                 return steps
         for step in steps:
-            over -= _blank(step, "thought") + _blank(step, "error") + _blank_args(step)
+            over -= _cut_text(step, "thought") + _cut_text(step, "error") + _cut_args(step)
             if over <= 0:
                 return steps
         while steps and _size(steps) > self.max_bytes:
@@ -78,17 +78,17 @@ def _size(value: Any) -> int:
     return len(orjson.dumps(value))
 
 
-def _blank(step: Json, key: str) -> int:
-    """Bytes won by leaving a text out."""
+def _cut_text(step: Json, key: str) -> int:
+    """Leave a text out; the bytes that this saves."""
     if step[key] is None:
         return 0
-    won = _size(step[key]) - _size(LEFT_OUT)
-    if won > 0:
+    saved = _size(step[key]) - _size(LEFT_OUT)
+    if saved > 0:
         step[key] = LEFT_OUT
-    return max(0, won)
+    return max(0, saved)
 
 
-def _blank_args(step: Json) -> int:
+def _cut_args(step: Json) -> int:
     action = step["action"]
     if not action or not action["args"]:
         return 0

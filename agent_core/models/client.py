@@ -94,7 +94,7 @@ class ModelClient(Protocol):
         ...
 
 
-Models = Callable[[str, dict[str, Any]], ModelClient]
+ClientOf = Callable[[str, dict[str, Any]], ModelClient]
 """The client for a model's name and a run's options (base_url, api_key_env)."""
-Known = Callable[[str, Mapping[str, Any]], ModelInfo]
+ModelInfoOf = Callable[[str, Mapping[str, Any]], ModelInfo]
 """What is known of a model by its name and a run's options, without asking it."""

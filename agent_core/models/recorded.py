@@ -4,11 +4,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from agent_core.effects import Failed, Json, ModelReply, answer_from
+from agent_core.effects import Failed, Json, ModelReply
 from agent_core.errors import DefinitionError, JournalError
 from agent_core.journal.record import Row
-from agent_core.journal.source import load
+from agent_core.journal.source import load_run
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
+from agent_core.records import decode_answer
 
 Tape = Mapping[str, Sequence[Row]]
 
@@ -27,7 +28,7 @@ class RecordedModel:
     def from_file(cls, path: Path) -> "RecordedModel":
         """The one run that a journal's file holds; DefinitionError when it cannot be read or holds several."""
         try:
-            run, tape = load(path)
+            run, tape = load_run(path)
         except (JournalError, OSError) as error:
             told = str(error).replace(str(path), path.name)
             raise DefinitionError(f"the recorded run cannot be read: {told}", where="model", value=path.name) from None
@@ -70,7 +71,7 @@ def answers(records: Sequence[Json]) -> list[ModelReply | Failed]:
     """
     acts = [record for record in records if record["kind"] in ("asked", "answered", "cancelled")]
     pairs = [(before, after) for before, after in pairwise(acts) if before.get("ask") == "model" and "reply" in after]
-    found = [answer for _, after in pairs if isinstance(answer := answer_from(after), ModelReply | Failed)]
+    found = [answer for _, after in pairs if isinstance(answer := decode_answer(after), ModelReply | Failed)]
     return [answer for place, answer in enumerate(found, 1) if isinstance(answer, ModelReply) or place == len(found)]
 
 

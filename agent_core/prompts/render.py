@@ -52,10 +52,10 @@ def built_in(language: str, name: str, protocol: str = "json") -> str:
 def _own(name: str, value: str, base: Path | None) -> str:
     if not re.fullmatch(r"[^\n$]+\.(md|txt)", value):
         return value
-    from utools.files.protected_paths import keep
+    from utools.files.protected_paths import protect
     from utools.files.sandbox import Sandbox
 
-    keep((base or Path()) / value)
+    protect((base or Path()) / value)
     try:
         with Sandbox(base or Path()).open(value) as file:
             return file.read().decode("utf-8", "replace").strip()

@@ -10,9 +10,11 @@ from typing import Any
 import orjson
 
 from agent_core.effects import Json
+from agent_core.policy import Policies
+from utools.schema.pointer import unescape
 
 
-def tool_definitions(tools: Mapping[str, Json]) -> str:
+def tool_definitions(tools: Policies) -> str:
     """One line a tool; what the author set is left out."""
     lines = [
         f"- {code}({_arguments(tool['visible'])}): {_first_sentence(tool['description'])}"
@@ -77,7 +79,7 @@ def _named(kind: str, rule: Json, root: Json, depth: int) -> str:
 def _target(ref: str, root: Json) -> Any:
     target: Any = root
     for part in ref.removeprefix("#").strip("/").split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
+        key = unescape(part)
         target = target.get(key, {}) if isinstance(target, dict) and part else target
     return target
 

@@ -1,21 +1,24 @@
-"""A dialect: how neutral messages reach a model, and how its replies are read. Everything behind it is one code. Pure.
+"""A dialect: how neutral messages reach a model, and how its replies are read. Pure.
 
-`json` is the Action/Final protocol in plain text, for any model; `tools` is native function calling.
+`json` is the Action/Final protocol in plain text, for any model; `tools` is native function calling. All code behind
+a dialect is the same for both.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from agent_core.effects import Json, ModelReply, ToolCall
+from agent_core.protocol.feedback import Status
 from agent_core.protocol.parse import Action, Final, Mode, ProtocolError
 
 Reading = Sequence[Action] | Final | ProtocolError
-ECHO_MAX = 2000
-"""Characters of a reply that was unreadable or refused that the model is shown again."""
+"""What a reply is: calls, an answer, or neither."""
+MAX_ECHO = 2000
+"""Characters of an unreadable or refused reply that the model sees again."""
 
 
 class Entry(NamedTuple):
-    """One message as it is sent: role, content, and `more` of what the wire knows.
+    """One message as it is sent: role, content, and `more` fields of the wire format.
 
     `observation` may be shortened, `turn` numbers the turns that may be dropped.
     """
@@ -26,34 +29,41 @@ class Entry(NamedTuple):
     turn: int | None = None
     more: Mapping[str, object] | None = None
 
-    def wire(self) -> Json:
+    def to_wire(self) -> Json:
         message: Json = {"role": self.role, "content": self.content}
         return {**message, **self.more} if self.more else message
 
 
 class Observation(NamedTuple):
-    """What came of one call, as the model is told: it was `seen`, the tool `failed`, or the call was `refused`."""
+    """What became of one call, as the model reads it."""
 
     call: ToolCall
     text: str
-    how: Literal["seen", "failed", "refused"]
+    status: Status
+
+
+class Exchange(NamedTuple):
+    """The entries of one step: the model's own message, and the feedback to it."""
+
+    own: list[Entry]
+    feedback: list[Entry]
 
 
 class Dialect(Protocol):
-    """The words of one run. Entries come in two parts: the model's own step, and what it hears of that."""
+    """The words of one run."""
 
-    def opening(self, messages: Sequence[Json]) -> list[Entry]:
+    def open_conversation(self, messages: Sequence[Json]) -> list[Entry]:
         """The conversation before the run."""
         ...
 
-    def read(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
-        """The calls or the answer that a reply is, or why it is neither. `any_answer`: it may be any JSON value."""
+    def read_reply(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
+        """The calls or the answer that a reply is, or why it is neither. `any_answer`: any JSON value will do."""
         ...
 
-    def acted(
-        self, reply: ModelReply, thought: str | None, told: Sequence[Observation]
-    ) -> tuple[list[Entry], list[Entry]]: ...
+    def write_results(
+        self, reply: ModelReply, thought: str | None, observations: Sequence[Observation]
+    ) -> Exchange: ...
 
-    def unreadable(self, reply: ModelReply, error: str, id_: str) -> tuple[list[Entry], list[Entry]]:
-        """`id_` is what calls that could not be read are known by."""
+    def write_protocol_error(self, reply: ModelReply, error: str, call_id: str) -> Exchange:
+        """`call_id` names calls that could not be read."""
         ...

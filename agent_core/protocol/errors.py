@@ -44,11 +44,11 @@ ONE_OBJECT = "Send exactly one JSON object, an action or a final, and nothing el
 # --- the text -------------------------------------------------------------------------------------
 
 
-def empty() -> ProtocolError:
+def explain_empty() -> ProtocolError:
     return ProtocolError("empty", f"The reply was empty. {ONE_OBJECT}")
 
 
-def not_json(body: str, broken: Malformed) -> ProtocolError:
+def explain_not_json(body: str, broken: Malformed) -> ProtocolError:
     line = body.count("\n", 0, broken.position) + 1
     column = broken.position - body.rfind("\n", 0, broken.position)
     return ProtocolError(
@@ -56,14 +56,14 @@ def not_json(body: str, broken: Malformed) -> ProtocolError:
     )
 
 
-def flawed(flaw: Flaw) -> ProtocolError:
-    at = _shown_pointer(flaw.pointer)
+def explain_flaw(flaw: Flaw) -> ProtocolError:
+    at = _quote_pointer(flaw.pointer)
     match flaw.kind:
         case "duplicate_key":
-            message = f"The key {_shown(flaw.what)} stands twice in the object at {at}. Give each key once."
+            message = f"The key {_quote(flaw.what)} stands twice in the object at {at}. Give each key once."
         case "number_range":
             message = (
-                f"The number at {at} is out of range ({_shown(flaw.what)}). "
+                f"The number at {at} is out of range ({_quote(flaw.what)}). "
                 "Integers go from -2^63 to 2^64-1, others must be finite; send a longer number as a string."
             )
         case "lone_surrogate":
@@ -93,19 +93,19 @@ _TYPE_NAMES = {
 _ORDER = {kind: n for n, kind in enumerate(get_args(Kind))}
 
 
-def object_fault(value: Any, *, any_answer: bool) -> ProtocolError | None:
+def check_object(value: Any, *, any_answer: bool) -> ProtocolError | None:
     """The first fault, in the order of the kinds, of a JSON value that should be a step."""
     if not isinstance(value, dict):
         return ProtocolError("not_object", f"The reply is {_TYPE_NAMES[type(value)]}. {ONE_OBJECT}")
-    return min(_faults(value, any_answer), key=lambda found: _ORDER[found.kind], default=None)
+    return min(_find_faults(value, any_answer), key=lambda found: _ORDER[found.kind], default=None)
 
 
-def _faults(value: dict[str, Any], any_answer: bool) -> Iterator[ProtocolError]:
+def _find_faults(value: dict[str, Any], any_answer: bool) -> Iterator[ProtocolError]:
     kind = value.get("type")
     if "type" not in value:
         yield ProtocolError("missing_field", '"type" is missing. Set it to "action" or "final".')
     elif not isinstance(kind, str) or kind not in _FIELDS:
-        yield _unknown_type(kind)
+        yield _unknown_type_error(kind)
     is_action = kind == "action" or "tool" in value or "args" in value
     is_final = kind == "final" or "answer" in value
     if is_action and is_final:
@@ -116,15 +116,15 @@ def _faults(value: dict[str, Any], any_answer: bool) -> Iterator[ProtocolError]:
         )
     if isinstance(kind, str) and kind in _FIELDS:
         fields = _ANY_FINAL if kind == "final" and any_answer else _FIELDS[kind]
-        yield from _field_faults(value, fields, "", spare=("type", "thought"))
+        yield from _find_field_faults(value, fields, "", spare=("type", "thought"))
         if "thought" in value and type(value["thought"]) is not str:
-            yield _wrong_type("/thought", value["thought"], str)
+            yield _wrong_type_error("/thought", value["thought"], str)
         if type(value.get("steps")) is list:
-            yield from _plan_faults(value["steps"])
+            yield from _find_plan_faults(value["steps"])
 
 
-def _unknown_type(kind: Any) -> ProtocolError:
-    got = _shown(kind) if isinstance(kind, str) else _TYPE_NAMES[type(kind)]
+def _unknown_type_error(kind: Any) -> ProtocolError:
+    got = _quote(kind) if isinstance(kind, str) else _TYPE_NAMES[type(kind)]
     return ProtocolError(
         "unknown_type",
         f'"type" is {got}. It must be "action" to call a tool or "final" to answer '
@@ -132,36 +132,36 @@ def _unknown_type(kind: Any) -> ProtocolError:
     )
 
 
-def _field_faults(
+def _find_field_faults(
     value: dict[str, Any], fields: Mapping[str, type], pointer: str, *, spare: tuple[str, ...] = ()
 ) -> Iterator[ProtocolError]:
     for name, wanted in fields.items():
         if name not in value:
             yield ProtocolError("missing_field", f"{pointer}/{name} is missing. Add it: {_TYPE_NAMES[wanted]}.")
         elif wanted is not object and type(value[name]) is not wanted:
-            yield _wrong_type(f"{pointer}/{name}", value[name], wanted)
+            yield _wrong_type_error(f"{pointer}/{name}", value[name], wanted)
     for name in value:
         if name not in fields and name not in spare:
             legal = ", ".join(f'"{field}"' for field in (*spare, *fields))
             yield ProtocolError(
                 "unknown_field",
-                f"{_shown(name)} is no field of {pointer or 'this object'}. It may hold {legal}.",
+                f"{_quote(name)} is no field of {pointer or 'this object'}. It may hold {legal}.",
             )
 
 
-def _plan_faults(steps: list[Any]) -> Iterator[ProtocolError]:
+def _find_plan_faults(steps: list[Any]) -> Iterator[ProtocolError]:
     if not steps:
         yield ProtocolError("wrong_type", "/steps is an empty list. Give at least one step.")
     for n, step in enumerate(steps):
         if type(step) is not dict:
-            yield _wrong_type(f"/steps/{n}", step, dict)
+            yield _wrong_type_error(f"/steps/{n}", step, dict)
             continue
-        yield from _field_faults(step, _PLAN_STEP, f"/steps/{n}")
+        yield from _find_field_faults(step, _PLAN_STEP, f"/steps/{n}")
         if step.get("step") != n + 1:
             yield ProtocolError("wrong_type", f"/steps/{n}/step must be {n + 1}: number the steps from 1 up.")
 
 
-def _wrong_type(pointer: str, got: Any, wanted: type) -> ProtocolError:
+def _wrong_type_error(pointer: str, got: Any, wanted: type) -> ProtocolError:
     hint = " Send it as it is, not as text in quotes." if type(got) is str else ""
     return ProtocolError(
         "wrong_type", f"{pointer} is {_TYPE_NAMES[type(got)]}. It must be {_TYPE_NAMES[wanted]}.{hint}"
@@ -171,13 +171,13 @@ def _wrong_type(pointer: str, got: Any, wanted: type) -> ProtocolError:
 # --- what is quoted back --------------------------------------------------------------------------
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     """A value quoted back, unless it is long or could be taken for a reply."""
     if len(text) > 60 or "{" in text:
         return f"a text of {len(text)} characters"
     return f'"{text}"' if text.isprintable() else ascii(text)
 
 
-def _shown_pointer(pointer: str) -> str:
+def _quote_pointer(pointer: str) -> str:
     names = [name if len(name) <= 60 and name.isprintable() and "{" not in name else "…" for name in pointer.split("/")]
     return "/".join(names[:8]) or "the top"

@@ -5,16 +5,17 @@ from typing import Any, Literal
 
 import orjson
 
-from agent_core.protocol import strict_json as json_text
+from agent_core.protocol import strict_json
 from agent_core.protocol.errors import (
     ONE_OBJECT,
     Kind,
     ProtocolError,
-    empty,
-    flawed,
-    not_json,
-    object_fault,
+    check_object,
+    explain_empty,
+    explain_flaw,
+    explain_not_json,
 )
+from agent_core.protocol.wrappings import BOM, WHITE_SPACE, unwrap
 
 __all__ = [
     "Action",
@@ -28,7 +29,6 @@ __all__ = [
     "parse",
     "read_value",
     "render",
-    "unwrap",
 ]
 
 MAX_BYTES = 2**20
@@ -78,21 +78,21 @@ Step = Action | Final | Plan
 def parse(
     text: str | None, *, mode: Mode = "strict", finish_reason: str = "stop", any_answer: bool = False
 ) -> Step | ProtocolError:
-    """The one step that a model's reply is, or why it is none. Never raises, on any input.
+    """The one step that a model's reply is, or why it is none. It never raises, on any input.
 
     `tolerant` also takes a leading byte order mark, a leading `<think>` block, one code fence around the
     object, and the first of several objects if that is an action. JSON inside prose is never looked for.
     """
     reply = text if isinstance(text, str) else ""
-    unreadable = _unreadable(reply, finish_reason)
-    if unreadable:
-        return unreadable
+    error = _check_size(reply, finish_reason)
+    if error:
+        return error
     if mode != "tolerant":
         return _read(reply, any_answer)
     body, stripped = unwrap(reply)
     step = _read(body, any_answer)
     if isinstance(step, ProtocolError) and step.kind == "multiple_values":
-        first = _first_action(body)
+        first = _read_first_action(body)
         step, stripped = (first, (*stripped, "trailing")) if first else (step, stripped)
     return replace(step, stripped=stripped) if stripped and not isinstance(step, ProtocolError) else step
 
@@ -112,9 +112,9 @@ def render(step: Action | Final) -> str:
 # --- the text around the object -------------------------------------------------------------------
 
 
-def _unreadable(reply: str, finish_reason: str) -> ProtocolError | None:
-    if not reply.strip(json_text.WHITE_SPACE):
-        return empty()
+def _check_size(reply: str, finish_reason: str) -> ProtocolError | None:
+    if not reply.strip(WHITE_SPACE):
+        return explain_empty()
     if len(reply) * 4 > MAX_BYTES and (size := len(reply.encode("utf-8", "surrogatepass"))) > MAX_BYTES:
         return ProtocolError(
             "too_large",
@@ -127,23 +127,8 @@ def _unreadable(reply: str, finish_reason: str) -> ProtocolError | None:
     return None
 
 
-def unwrap(reply: str) -> tuple[str, tuple[str, ...]]:
-    """The reply without a byte order mark, a leading think block and one code fence, and which of them it had."""
-    body, stripped = reply.strip(json_text.WHITE_SPACE), []
-    if reply.startswith("\ufeff"):
-        body = body[1:].lstrip(json_text.WHITE_SPACE)
-        stripped.append("bom")
-    if body.startswith("<think>") and "</think>" in body:
-        body = body.partition("</think>")[2].lstrip(json_text.WHITE_SPACE)
-        stripped.append("think")
-    if len(body) >= 6 and body.startswith("```") and body.endswith("```"):
-        body = body[3:-3].removeprefix("json")
-        stripped.append("fence")
-    return body, tuple(stripped)
-
-
-def _first_action(body: str) -> Action | None:
-    spans = json_text.values(body) or []
+def _read_first_action(body: str) -> Action | None:
+    spans = strict_json.find_values(body) or []
     if not all(body[start] == "{" for start, _ in spans):
         return None
     start, end = spans[0]
@@ -155,23 +140,23 @@ def _first_action(body: str) -> Action | None:
 
 
 def read_value(body: str) -> Any:
-    """The JSON value that a text is, or the ProtocolError that says why it is none that we read."""
+    """The JSON value of a text, or the ProtocolError that says why it is refused."""
     try:
-        value = json_text.decode(body)
+        value = strict_json.decode(body)
     except ValueError:
-        return _undecodable(body)
-    flaw = json_text.flaw(value)
-    return flawed(flaw) if flaw else value
+        return _explain_undecodable(body)
+    flaw = strict_json.find_flaw(value)
+    return explain_flaw(flaw) if flaw else value
 
 
 def _read(body: str, any_answer: bool) -> Step | ProtocolError:
     value = read_value(body)
     if isinstance(value, ProtocolError):
         return value
-    return object_fault(value, any_answer=any_answer) or _step(value)
+    return check_object(value, any_answer=any_answer) or _make_step(value)
 
 
-def _step(value: dict[str, Any]) -> Step:
+def _make_step(value: dict[str, Any]) -> Step:
     thought = value.get("thought")
     match value["type"]:
         case "action":
@@ -182,13 +167,13 @@ def _step(value: dict[str, Any]) -> Step:
             return Plan(tuple(PlanStep(**step) for step in value["steps"]), thought)
 
 
-def _undecodable(body: str) -> ProtocolError:
-    match json_text.values(body):
+def _explain_undecodable(body: str) -> ProtocolError:
+    match strict_json.find_values(body):
         case []:
-            return empty()
+            return explain_empty()
         case [_]:
             return ProtocolError(
-                "too_deep", f"The reply nests brackets too deep. Use at most {json_text.MAX_DEPTH} levels."
+                "too_deep", f"The reply nests brackets too deep. Use at most {strict_json.MAX_DEPTH} levels."
             )
         case [_, *_]:
             return ProtocolError(
@@ -196,19 +181,19 @@ def _undecodable(body: str) -> ProtocolError:
                 "The reply holds more than one JSON value. Send only the next step, as one JSON object; "
                 "what a tool returns is told to you afterwards.",
             )
-    return _broken(body)
+    return _explain_broken(body)
 
 
-def _broken(body: str) -> ProtocolError:
+def _explain_broken(body: str) -> ProtocolError:
     start = body.find("{")
     if start < 0:
         return ProtocolError(
             "not_json",
             f'The reply holds no JSON object. {ONE_OBJECT} An answer stands in a final, under "answer".',
         )
-    end = json_text.scan(body, start)
-    if isinstance(end, json_text.Malformed):
-        return not_json(body, end)
-    if (body[:start] + body[end:]).strip(json_text.WHITE_SPACE) == "\ufeff":
-        return not_json(body, json_text.Malformed(body.index("\ufeff"), "a byte order mark is not allowed"))
+    end = strict_json.scan(body, start)
+    if isinstance(end, strict_json.Malformed):
+        return explain_not_json(body, end)
+    if (body[:start] + body[end:]).strip(WHITE_SPACE) == BOM:
+        return explain_not_json(body, strict_json.Malformed(body.index(BOM), "a byte order mark is not allowed"))
     return ProtocolError("surrounding_text", f"Other text stands around the JSON object. {ONE_OBJECT}")

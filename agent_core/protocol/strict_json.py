@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 import orjson
 
-WHITE_SPACE = " \t\n\r"
+from agent_core.protocol.wrappings import WHITE_SPACE
+from utools.schema.pointer import escape
+
 MAX_DEPTH = 64
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 
@@ -46,7 +48,7 @@ class _OutOfRange:
 # --- decode: the value, with a mark wherever it has a flaw ----------------------------------------
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
     value = dict(pairs)
     if len(value) == len(pairs):
         return value
@@ -54,22 +56,22 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
     return _Repeated(next(key for key in counts if counts[key] > 1))
 
 
-def _integer(literal: str) -> int | _OutOfRange:
+def _make_integer(literal: str) -> int | _OutOfRange:
     number = int(literal) if len(literal) <= 20 else None  # 20 characters hold both ends of the range
     return _OutOfRange(literal) if number is None or not MIN_INTEGER <= number <= MAX_INTEGER else number
 
 
-def _fraction(literal: str) -> float | _OutOfRange:
+def _make_float(literal: str) -> float | _OutOfRange:
     number = float(literal)
     return _OutOfRange(literal) if number in (float("inf"), float("-inf")) else number
 
 
-def _constant(literal: str) -> Any:
+def _make_constant(literal: str) -> Any:
     raise ValueError(f"{literal} is not JSON")
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
+    object_pairs_hook=_make_object, parse_int=_make_integer, parse_float=_make_float, parse_constant=_make_constant
 )
 
 _STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)  # one never closed runs to the end: linear time
@@ -77,16 +79,16 @@ _BRACKETS = re.compile(r"[\[\]{}]")
 
 
 def decode(text: str) -> Any:
-    """The value of a text; ask `flaw` before using it.
+    """The value of a text; ask `find_flaw` before using it.
 
     Raises ValueError if the text is not exactly one value of at most `MAX_DEPTH` levels.
     """
-    if _too_deep(text):
+    if _is_too_deep(text):
         raise ValueError("nested too deep")
     return _DECODER.decode(text)
 
 
-def _too_deep(text: str) -> bool:
+def _is_too_deep(text: str) -> bool:
     """Exact for JSON; for other texts never too low up to the point where they break."""
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         return False
@@ -98,35 +100,35 @@ def _too_deep(text: str) -> bool:
     return False
 
 
-def flaw(value: Any) -> Flaw | None:
+def find_flaw(value: Any) -> Flaw | None:
     """The first flaw in what `decode` returned: duplicate keys before numbers before surrogates."""
     try:
         orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATACLASS)  # refuses our marks and lone surrogates
     except TypeError:
         ranks = ("duplicate_key", "number_range", "lone_surrogate")
-        return min(_flaws(value, ""), key=lambda found: ranks.index(found.kind))
+        return min(_find_flaws(value, ""), key=lambda found: ranks.index(found.kind))
     return None
 
 
-def _flaws(value: Any, pointer: str) -> Iterator[Flaw]:
+def _find_flaws(value: Any, pointer: str) -> Iterator[Flaw]:
     match value:
         case _Repeated(key):
             yield Flaw("duplicate_key", pointer, key)
         case _OutOfRange(literal):
             yield Flaw("number_range", pointer, literal)
-        case str() if not _encodable(value):
+        case str() if not _is_encodable(value):
             yield Flaw("lone_surrogate", pointer, value)
         case dict():
             for key, item in value.items():
-                below = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-                yield from _flaws(key, below)
-                yield from _flaws(item, below)
+                below = f"{pointer}/{escape(key)}"
+                yield from _find_flaws(key, below)
+                yield from _find_flaws(item, below)
         case list():
             for n, item in enumerate(value):
-                yield from _flaws(item, f"{pointer}/{n}")
+                yield from _find_flaws(item, f"{pointer}/{n}")
 
 
-def _encodable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -134,7 +136,7 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def snug(text: bytes) -> bytes:
+def compact(text: bytes) -> bytes:
     """The same JSON without the room to spare, 4 KB and more, that orjson leaves behind what it dumps: to be kept."""
     return bytes(memoryview(text))
 
@@ -187,11 +189,11 @@ def scan(text: str, start: int = 0) -> int | Malformed:
     while True:
         token = _TOKEN.match(text, position)
         if token is None:
-            return _broken(text, position, state)
+            return _explain_broken(text, position, state)
         name = token["mark"] or token.lastgroup or ""
-        following = _after(name, open_brackets) if state is _AFTER else _STEPS.get((state, name))
+        following = _state_after(name, open_brackets) if state is _AFTER else _STEPS.get((state, name))
         if following is None:
-            return _unexpected(text, token.end() - len(token[0].lstrip(WHITE_SPACE)), state)
+            return _explain_unexpected(text, token.end() - len(token[0].lstrip(WHITE_SPACE)), state)
         if name in ("[", "{"):
             open_brackets.append(name)
         elif name in ("]", "}"):
@@ -201,14 +203,14 @@ def scan(text: str, start: int = 0) -> int | Malformed:
             return position
 
 
-def _after(name: str, open_brackets: list[str]) -> str | None:
+def _state_after(name: str, open_brackets: list[str]) -> str | None:
     bracket = open_brackets[-1]
     if name == ",":
         return _VALUE if bracket == "[" else _KEY
     return _AFTER if bracket + name in ("[]", "{}") else None
 
 
-def values(text: str) -> list[tuple[int, int]] | None:
+def find_values(text: str) -> list[tuple[int, int]] | None:
     """Start and end of each of the values of which the text consists, or None if it holds anything else."""
     spans: list[tuple[int, int]] = []
     start = _skip(text, 0)
@@ -227,12 +229,12 @@ def _skip(text: str, position: int) -> int:
     return space.end() if space else position
 
 
-def _broken(text: str, position: int, state: str) -> Malformed:
+def _explain_broken(text: str, position: int, state: str) -> Malformed:
     """Nothing that JSON knows stands at `position`."""
     start = _skip(text, position)
     string = _OPEN_STRING.match(text, start)
     if string is None:
-        return _unexpected(text, start, state)
+        return _explain_unexpected(text, start, state)
     if string.end() == len(text):
         return Malformed(start, "the string that starts here is never closed")
     if text[string.end()] == "\\":
@@ -252,15 +254,15 @@ _HINTS = {
 }
 
 
-def _unexpected(text: str, position: int, state: str) -> Malformed:
+def _explain_unexpected(text: str, position: int, state: str) -> Malformed:
     if position == len(text):
         return Malformed(position, f"the text ends where {_EXPECTED[state]} should come")
-    found, hint = text[position], _hint(text, position, state)
+    found, hint = text[position], _find_hint(text, position, state)
     shown = "an opening brace" if found == "{" else found if found.isprintable() else ascii(found).strip("'")
     return Malformed(position, f"found {shown} instead of {_EXPECTED[state]}" + (f" ({hint})" if hint else ""))
 
 
-def _hint(text: str, position: int, state: str) -> str | None:
+def _find_hint(text: str, position: int, state: str) -> str | None:
     found = text[position]
     if (state, found) in ((_KEY, "}"), (_VALUE, "]")):
         return "no comma before a closing bracket"

@@ -1,4 +1,4 @@
-"""What happens in a run, as events: read off its records, so that any process that sees the journal can tell them."""
+"""What happens in a run, as events: derived from its records, so that any process with the journal can tell them."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.effects import Json
-from agent_core.journal.record import Row, name_of
+from agent_core.journal.path import is_within, name_of
+from agent_core.journal.record import Row
 from agent_core.protocol.clip import as_text, clip
 
 log = logging.getLogger("agent_core")
@@ -16,12 +17,12 @@ action, tool_progress, observation, repair, waiting, finished."""
 
 
 def events_of(record: Json) -> Iterator[Event]:
-    """The events that one record tells, without their place."""
+    """The events of one record, without their strand and number."""
     match record:
         case {"kind": "asked", "ask": "model"}:
             yield {"event": "step_started", "step": record["step"], "model": record["model"]}
         case {"kind": "decided"}:
-            yield from _decided(record)
+            yield from _decision_events(record)
         case {"kind": "answered", "reply": "did"}:
             yield _observation(record["success"], record["output"], record["error"], record["seconds"])
         case {"kind": "answered", "reply": "failed"}:
@@ -29,11 +30,11 @@ def events_of(record: Json) -> Iterator[Event]:
         case {"kind": "waiting", "tool": tool}:
             yield {"event": "waiting", "reason": record["reason"], "tool": tool, "args": record["args"]}
         case {"kind": "run_finished"}:
-            told = ("finish_reason", "status", "final_answer", "error", "usage")
-            yield {"event": "finished", **{key: record[key] for key in told if key in record}}
+            keys = ("finish_reason", "status", "final_answer", "error", "usage")
+            yield {"event": "finished", **{key: record[key] for key in keys if key in record}}
 
 
-def _decided(record: Json) -> Iterator[Event]:
+def _decision_events(record: Json) -> Iterator[Event]:
     step = record["step"]
     if "thought" in record:
         yield {"event": "thought", "step": step, "text": record["thought"]}
@@ -52,58 +53,63 @@ def _observation(success: bool, output: Any, error: str | None, seconds: float) 
 
 
 @dataclass(slots=True)
-class Events:
-    """A listener that turns rows into events. Texts of observations are cut as the run's model sees them."""
+class EventSource:
+    """A driver's listener that turns rows into events and hands them to `callback`.
 
-    tell: Callable[[Event], None]
+    Texts of observations are cut as the run's model sees them. `streaming` are the strands of whose last reply a
+    piece of the answer was shown.
+    """
+
+    callback: Callable[[Event], None]
     limits: dict[str, int | None] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
-    shown: set[str] = field(default_factory=set)
-    """Strands of whose last reply a piece of the answer was told."""
+    streaming: set[str] = field(default_factory=set)
 
     def __call__(self, row: Row) -> None:
         record = row.record()
-        if row.path in self.shown:
-            self._settle(row, record)
+        if row.path in self.streaming:
+            self._settle_answer(row, record)
         if record["kind"] == "asked":
             self.asked[row.path] = record["ask"]
         if record["kind"] == "answered" and self.asked.get(row.path) == "model":
-            return  # what a model said is told by what was decided on it, and a failure by how the run ends
+            return  # a reply is shown by the decision about it, a failure by how the run ends
         if record["kind"] == "run_started":
             self.limits[row.path] = record.get("config", {}).get("observation_max_len")
         for event in events_of(record):
             if event["event"] == "observation":
-                whole = event["text"]
-                event = {**event, "text": clip(whole, self._limit(row.path)), "characters": len(whole)}
-            self._tell(row.path, row.n, event)
+                text = event["text"]
+                event = {**event, "text": clip(text, self._limit_of(row.path)), "characters": len(text)}
+            self._emit(row.path, row.n, event)
 
-    def progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:
-        """What a tool tells of itself while it runs, from its own thread if it has one; it stands in no record."""
-        self._tell(strand, n, {"event": "tool_progress", "text": text, "fraction": fraction})
+    def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:
+        """A tool's own word while it runs, perhaps from its own thread; no record holds it."""
+        self._emit(strand, n, {"event": "tool_progress", "text": text, "fraction": fraction})
 
-    def delta(self, strand: str, n: int, text: str | None) -> None:
-        """A piece of an answer that is still being written, provisional until the reply has been read. None: what was
-        told of it is void."""
+    def show_delta(self, strand: str, n: int, text: str | None) -> None:
+        """A piece of an answer that is still being written, provisional until the reply has been read.
+
+        None discards what was shown of it.
+        """
         if text:
-            self.shown.add(strand)
-            self._tell(strand, n, {"event": "answer_delta", "text": text})
-        elif text is None and strand in self.shown:
-            self.shown.remove(strand)
-            self._tell(strand, n, {"event": "answer_discarded"})
+            self.streaming.add(strand)
+            self._emit(strand, n, {"event": "answer_delta", "text": text})
+        elif text is None and strand in self.streaming:
+            self.streaming.remove(strand)
+            self._emit(strand, n, {"event": "answer_discarded"})
 
-    def _settle(self, row: Row, record: Json) -> None:
-        """A provisional answer stands when the reply is decided to be the final, and is void when anything else is."""
+    def _settle_answer(self, row: Row, record: Json) -> None:
+        """A provisional answer is valid when the reply is decided to be the final, else it is discarded."""
         if record["kind"] == "decided" and record.get("final"):
-            self.shown.remove(row.path)
+            self.streaming.remove(row.path)
         elif not (record["kind"] == "answered" and record.get("reply") == "said"):
-            self.delta(row.path, row.n, None)
+            self.show_delta(row.path, row.n, None)
 
-    def _tell(self, strand: str, n: int, event: Event) -> None:
+    def _emit(self, strand: str, n: int, event: Event) -> None:
         try:
-            self.tell({**event, "strand": strand, "n": n, "node": name_of(strand)})
+            self.callback({**event, "strand": strand, "n": n, "node": name_of(strand)})
         except Exception:  # a listener's mistake must not end the run that it listens to
             log.exception("an event listener failed")
 
-    def _limit(self, path: str) -> int | None:
-        owners = [owner for owner in self.limits if path == owner or path.startswith(f"{owner}/")]
+    def _limit_of(self, path: str) -> int | None:
+        owners = [owner for owner in self.limits if is_within(path, owner)]
         return self.limits[max(owners, key=len)] if owners else None

@@ -1,11 +1,10 @@
-"""The one door to the outside world: deadlines, retries and redaction stand here, then the model or the tool."""
+"""The executor: the one door to the outside world. Deadlines, retries and redaction are here, then model or tool."""
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
@@ -15,14 +14,15 @@ import orjson
 from agent_core.effects import CallModel, Cancelled, Classify, Failed, InDoubt, Json, ModelReply, ToolCall, ToolReply
 from agent_core.errors import DefinitionError
 from agent_core.journal.operations import Act, Begin, Slot
-from agent_core.journal.record import depth
-from agent_core.models.client import Completion, ModelClient, ModelError, Models, Question
+from agent_core.journal.path import nesting_depth
+from agent_core.models.client import ClientOf, Completion, ModelClient, ModelError, Question
 from agent_core.protocol.tokens import estimate
 from agent_core.run.answer_stream import AnswerStream
-from agent_core.run.events import Events
+from agent_core.run.clock import now
+from agent_core.run.events import EventSource
 from agent_core.run.prepare import Prepare
-from agent_core.run.secrets import Secrets, filled
-from utools.calls.rate_limit import RateLimit, turn_of
+from agent_core.run.secrets import Secrets, fill_secrets
+from utools.calls.rate_limit import RateLimit, acquire
 from utools.errors import ToolError, UnknownTool
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
@@ -31,21 +31,24 @@ from utools.tool import ToolContext, ToolResult
 
 TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
-WAITS = 0.9
-"""How much of a call's time may pass while it waits for its tool's rate limit: it must still end in time."""
-WAITED = 0.05
-"""Seconds before a call that are not worth telling it."""
-MOST_TOKENS = 2**40
-DEEPEST = 8
+WAIT_SHARE = 0.9
+"""The share of a call's time that may pass while it waits for its tool's rate limit: it must still end in time."""
+MIN_WAIT = 0.05
+"""Seconds of waiting before a call from which its deadline is corrected."""
+MAX_TOKENS = 2**40
+MAX_NESTING = 8
 """How many runs may be nested in one another."""
 
-Result = TypeVar("Result")
-Reply = ModelReply | ToolReply | Failed | Cancelled | InDoubt
+T = TypeVar("T")
+ActReply = ModelReply | ToolReply | Failed | Cancelled | InDoubt
 
 
-def now() -> str:
-    """The time, ISO 8601, UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+class TooLate(Exception):
+    """The work did not end in its time."""
+
+
+class CancelledItself(Exception):
+    """The work raised a cancellation that nobody had asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +57,16 @@ class Executor:
 
     run: str
     registry: ToolRegistry
-    models: Models
+    models: ClientOf
     prepare: dict[str, Prepare]
     secrets: Secrets = field(default_factory=Secrets)
     redactor: Redactor = field(default_factory=lambda: Redactor({}))
-    events: Events | None = None
+    events: EventSource | None = None
 
-    def begin(self, op: Begin) -> Json | Failed:
-        """The `run_started` body of a run nested under a call; a bad config is the caller's mistake, told to it."""
-        if depth(op.path) > DEEPEST:
-            return Failed("tool_error", f"runs may be nested {DEEPEST} deep, no deeper", now(), 0.0)
+    def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
+        """The `run_started` body of a run nested under a call; a bad config is a failure of that call."""
+        if nesting_depth(op.path) > MAX_NESTING:
+            return Failed("tool_error", f"runs may be nested {MAX_NESTING} deep, no deeper", now(), 0.0)
         if op.spec.tool not in self.prepare:
             return Failed("tool_error", f"{op.spec.tool} can only be run by a workflow engine", now(), 0.0)
         try:
@@ -74,133 +77,133 @@ class Executor:
     def classify(self, op: Classify) -> str:
         return self.registry.get(op.tool).effect_of(op.args)
 
-    async def act(self, op: Act) -> Reply:
-        """Do it once, within its time, and say how it went. Only cancellation is raised."""
+    async def act(self, op: Act) -> ActReply:
+        """Act once, within its time, and say how it went. Only cancellation is raised."""
         if isinstance(op.effect, CallModel):
-            return await self._ask(op.effect, op.slot)
-        return await self._call(op.effect, op)
+            return await self._ask_model(op.effect, op.slot)
+        return await self._call_tool(op.effect, op)
 
     # ── models ────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ask(self, effect: CallModel, slot: Slot) -> ModelReply | Failed:
-        start, made = perf_counter(), list[None]()
-        place = slot.path, effect.question
-        requested = partial(made.append, None)
-        question = Question(effect.model, effect.messages, effect.options, *place, effect.within, requested)
+    async def _ask_model(self, effect: CallModel, slot: Slot) -> ModelReply | Failed:
+        start, requests = perf_counter(), _Counter()
+        question = Question(
+            effect.model, effect.messages, effect.options, slot.path, effect.question, effect.within, requests.add
+        )
         try:
             client = self.models(effect.model, effect.options)
-            reply = client.complete(question) if self.events is None else self._heard(client, question, slot)
-            return self._said(effect, await _bounded(reply, effect.within), start)
+            work = client.complete(question) if self.events is None else self._stream_reply(client, question, slot)
+            return self._model_reply(effect, await _run_within(work, effect.within), start)
         except TooLate:
-            told = f"the model gave no reply within {effect.within:g} seconds"
+            message = f"the model gave no reply within {effect.within:g} seconds"
             seconds = max(perf_counter() - start, effect.within or 0.0)
-            return Failed("timeout", told, now(), seconds, requests=max(1, len(made)))
+            return Failed("timeout", message, now(), seconds, requests=max(1, requests.count))
         except ModelError as error:
-            text = self.redactor.text(str(error))
-            return Failed(error.kind, text, now(), perf_counter() - start, requests=error.requests)
+            message = self.redactor.text(str(error))
+            return Failed(error.kind, message, now(), perf_counter() - start, requests=error.requests)
         except Exception as error:  # the edge to foreign code: no mistake in a client may end the run
-            text = self.redactor.text(scrubbed(f"{type(error).__name__}: {error}", os.environ))
-            return Failed("model_error", text, now(), perf_counter() - start, requests=len(made))
+            message = self.redactor.text(scrubbed(f"{type(error).__name__}: {error}", os.environ))
+            return Failed("model_error", message, now(), perf_counter() - start, requests=requests.count)
 
-    async def _heard(self, client: ModelClient, question: Question, slot: Slot) -> Completion:
-        """The reply, its answer told while it is being written."""
+    async def _stream_reply(self, client: ModelClient, question: Question, slot: Slot) -> Completion:
+        """The reply, with its answer shown while it is being written."""
         assert self.events is not None
-        tell, native = partial(self.events.delta, slot.path, slot.n - 1), question.options.get("protocol") == "tools"
+        show = partial(self.events.show_delta, slot.path, slot.n - 1)
+        native = question.options.get("protocol") == "tools"
         tolerant = question.options.get("parsing") == "tolerant"
         answer = AnswerStream(self.redactor, native=native, tolerant=tolerant)
         async with aclosing(client.stream(question)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
-                    rest = None if native and piece.calls else answer.rest(self._clean(piece.content))
-                    tell(rest)
+                    show(None if native and piece.calls else answer.finish(self._clean_text(piece.content)))
                     return piece
                 if piece.anew:
                     answer = AnswerStream(self.redactor, native=native, tolerant=tolerant)
-                    tell(None)
-                tell(answer.more(piece.text))
+                    show(None)
+                show(answer.feed(piece.text))
         raise ModelError("the stream ended without a reply")
 
-    def _said(self, effect: CallModel, completion: Completion, start: float) -> ModelReply:
-        """The reply as a journal can hold it: without secrets, and a lone surrogate as the JSON escape that it is."""
-        content = self._clean(completion.content)
-        usage, seconds = _usage(effect, completion), perf_counter() - start
-        calls, echo = [self._sound(call) for call in completion.calls], self._sound(completion.echo)
+    def _model_reply(self, effect: CallModel, completion: Completion, start: float) -> ModelReply:
+        """The reply as a journal can hold it: without secrets, a lone surrogate as its JSON escape."""
+        content = self._clean_text(completion.content)
+        usage, seconds = _usage_of(effect, completion), perf_counter() - start
+        calls, echo = [self._clean(call) for call in completion.calls], self._clean(completion.echo)
         if not _is_writable(calls, echo):
             raise ModelError("the reply's calls nest too deep to be recorded", requests=completion.requests)
         return ModelReply(
             content, completion.finish_reason, usage, now(), seconds, completion.requests, effect.model, calls, echo
         )
 
-    def _clean(self, text: str) -> str:
+    def _clean_text(self, text: str) -> str:
         return self.redactor.json_text(text.encode("utf-8", "backslashreplace").decode())
 
-    def _sound(self, value: Any) -> Any:
-        """A value of the reply, its texts treated as the reply's own is."""
+    def _clean(self, value: Any) -> Any:
+        """A value of the reply, its texts redacted like the reply's own."""
         match value:
             case str():
-                return self._clean(value)
+                return self._clean_text(value)
             case dict():
-                return {self._sound(key): self._sound(each) for key, each in value.items()}
+                return {self._clean(key): self._clean(each) for key, each in value.items()}
             case list() | tuple():
-                return [self._sound(each) for each in value]
+                return [self._clean(each) for each in value]
         return value
 
-    # ── tools ─────────────────────────────────────────────────────────────────────────────────────
+    # ── tools: within its time → from the cache → within the rate limit, with retries ─────────────
 
-    async def _call(self, call: ToolCall, op: Act) -> ToolReply | Failed | InDoubt:
+    async def _call_tool(self, call: ToolCall, op: Act) -> ToolReply | Failed | InDoubt:
         start = perf_counter()
         try:
-            result = await _bounded(self._attempts(call, op), call.within)
+            result = await _run_within(self._call_or_get_cached(call, op), call.within)
         except TooLate:
-            told = f"{call.tool} gave no result within {call.within:g} seconds"
+            message = f"{call.tool} gave no result within {call.within:g} seconds"
             seconds = max(perf_counter() - start, call.within or 0.0)
-            return InDoubt(told, now(), seconds) if op.doubtful else Failed("timeout", told, now(), seconds)
+            return InDoubt(message, now(), seconds) if op.once_only else Failed("timeout", message, now(), seconds)
         except CancelledItself:
             result = ToolResult(False, error="the tool cancelled itself")
         except (UnknownTool, ToolError) as error:
             return Failed("tool_error", str(error), now(), perf_counter() - start)
-        failure = None if result.error is None else self.redactor.cut_text(result.error)
+        error_text = None if result.error is None else self.redactor.cut_text(result.error)
         seconds = perf_counter() - start
-        if op.doubtful and result.metadata.get("cut_off"):
-            return InDoubt(f"{call.tool} was cut off: {failure}", now(), seconds)
+        if op.once_only and result.metadata.get("cut_off"):
+            return InDoubt(f"{call.tool} was cut off: {error_text}", now(), seconds)
         cached = bool(result.metadata.get("cached"))
-        return ToolReply(result.success, self.redactor.cut_value(result.output), failure, now(), seconds, cached)
+        return ToolReply(result.success, self.redactor.cut_value(result.output), error_text, now(), seconds, cached)
 
-    async def _attempts(self, call: ToolCall, op: Act) -> ToolResult:
-        """The answer that is kept of such a call, or the call itself."""
+    async def _call_or_get_cached(self, call: ToolCall, op: Act) -> ToolResult:
+        """The kept answer to the same call of a tool that reads, or the call itself."""
         context, tool = self._context(call, op), self.registry.get(call.tool)
         if tool.cache is None or call.effect != "read":
-            return await self._made(call, op, context)
-        said = [call.config, *call.fills] if call.fills else call.config
-        made = partial(self._made, call, op)
-        return await self.registry.calls.answers.answer(tool, said, context, made, self.redactor.cut_value)
+            return await self._call_with_retries(call, op, context)
+        key = [call.config, *call.fills] if call.fills else call.config
+        make = partial(self._call_with_retries, call, op)
+        return await self.registry.calls.answers.answer(tool, key, context, make, self.redactor.cut_value)
 
-    async def _made(self, call: ToolCall, op: Act, context: ToolContext) -> ToolResult:
-        """The call, and where nothing can be done twice, again after what may pass.
+    async def _call_with_retries(self, call: ToolCall, op: Act, context: ToolContext) -> ToolResult:
+        """The call, repeated after a transient failure where it may happen twice.
 
-        Judge has validated it, all but what is secret.
+        Judge has validated the arguments, but not the secrets in them.
         """
-        begun, validated = perf_counter(), not call.fills
-        config = filled(call.config, call.fills, context.secret)
-        if told := await self._turn(call, begun):
-            return ToolResult(False, error=told)
+        start, validated = perf_counter(), not call.fills
+        config = fill_secrets(call.config, call.fills, context.secret)
+        if refusal := await self._wait_for_rate_limit(call, start):
+            return ToolResult(False, error=refusal)
         execute = partial(self.registry.execute, call.tool, config, validated=validated)
-        result = await execute(_with_time_left(context, begun))
+        result = await execute(_with_time_left(context, start))
         for attempt in range(TRANSIENT_RETRIES):
-            if op.doubtful or not result.metadata.get("transient"):
+            if op.once_only or not result.metadata.get("transient"):
                 break
             await asyncio.sleep(BACKOFF * 2**attempt)
-            if await self._turn(call, begun):
+            if await self._wait_for_rate_limit(call, start):
                 break
-            result = await execute(_with_time_left(context, begun))
+            result = await execute(_with_time_left(context, start))
         return result
 
-    async def _turn(self, call: ToolCall, begun: float) -> str | None:
-        """Wait for the tool's rate limit; the reason why not where that leaves too little of the call's time."""
+    async def _wait_for_rate_limit(self, call: ToolCall, start: float) -> str | None:
+        """Wait for the tool's rate limit; the reason for a refusal where that leaves too little of the call's time."""
         if call.rate_limit is None:
             return None
-        within = None if call.within is None else call.within * WAITS - (perf_counter() - begun)
-        return await turn_of(self.registry.calls.store, call.tool, RateLimit.of(call.rate_limit), within=within)
+        within = None if call.within is None else call.within * WAIT_SHARE - (perf_counter() - start)
+        return await acquire(self.registry.calls.store, call.tool, RateLimit.of(call.rate_limit), within=within)
 
     def _context(self, call: ToolCall, op: Act) -> ToolContext:
         context = ToolContext(
@@ -212,56 +215,56 @@ class Executor:
             secret=self.secrets,
             clean=self.redactor.text,
         )
-        return context if self.events is None else replace(context, progress=partial(self._progress, op.slot))
+        return context if self.events is None else replace(context, progress=partial(self._show_progress, op.slot))
 
-    def _progress(self, slot: Slot, text: str, fraction: float | None = None) -> None:
+    def _show_progress(self, slot: Slot, text: str, fraction: float | None = None) -> None:
         if self.events is not None:
-            self.events.progress(slot.path, slot.n - 1, self.redactor.text(text), fraction)
+            self.events.show_progress(slot.path, slot.n - 1, self.redactor.text(text), fraction)
+
+
+@dataclass(slots=True)
+class _Counter:
+    count: int = 0
+
+    def add(self) -> None:
+        self.count += 1
 
 
 def _is_writable(*values: Any) -> bool:
-    """Whether a journal can hold what stands beside a reply's text."""
+    """Whether a journal can hold the values: JSON that is neither too deep nor too large."""
     try:
         orjson.dumps(values)
-    except (TypeError, orjson.JSONEncodeError):  # nested deeper, or longer, than what it can write
+    except (TypeError, orjson.JSONEncodeError):
         return False
     return True
 
 
-def _counted(tokens: int | None) -> int | None:
-    """A count that can be one; sums of others would not fit into a journal."""
-    return tokens if tokens is None or 0 <= tokens < MOST_TOKENS else None
-
-
-def _usage(effect: CallModel, completion: Completion) -> Json:
+def _usage_of(effect: CallModel, completion: Completion) -> Json:
     """The vendor's count, or an estimate that says so."""
-    given, got = _counted(completion.input_tokens), _counted(completion.output_tokens)
-    estimated = given is None or got is None
-    if given is None:
-        given = (sum(map(len, effect.messages)) + len(orjson.dumps(effect.options.get("tools", [])))) // 4
-    if got is None:
-        got = sum([estimate(text) for text in (completion.content, *(c["arguments"] for c in completion.calls))])
-    return {"input_tokens": given, "output_tokens": got, "cost": completion.cost, "estimated": estimated}
+    inputs, outputs = _plausible(completion.input_tokens), _plausible(completion.output_tokens)
+    estimated = inputs is None or outputs is None
+    if inputs is None:
+        inputs = (sum(map(len, effect.messages)) + len(orjson.dumps(effect.options.get("tools", [])))) // 4
+    if outputs is None:
+        outputs = sum([estimate(text) for text in (completion.content, *(c["arguments"] for c in completion.calls))])
+    return {"input_tokens": inputs, "output_tokens": outputs, "cost": completion.cost, "estimated": estimated}
 
 
-class TooLate(Exception):
-    """What was begun did not end in its time."""
+def _plausible(tokens: int | None) -> int | None:
+    """A vendor's count, if sums of such counts fit into a journal."""
+    return tokens if tokens is None or 0 <= tokens < MAX_TOKENS else None
 
 
-class CancelledItself(Exception):
-    """What was begun raised a cancellation that nobody had asked for."""
-
-
-def _with_time_left(context: ToolContext, begun: float) -> ToolContext:
-    """The context of an attempt: what has been waited for before it is no longer its time."""
-    waited = perf_counter() - begun
-    if context.deadline_s is None or waited < WAITED:
+def _with_time_left(context: ToolContext, start: float) -> ToolContext:
+    """The context of an attempt: time that passed before it is not its own."""
+    waited = perf_counter() - start
+    if context.deadline_s is None or waited < MIN_WAIT:
         return context
     return replace(context, deadline_s=max(0.0, context.deadline_s - waited))
 
 
-async def _bounded(work: Coroutine[Any, Any, Result], seconds: float | None) -> Result:
-    """What `work` gives within `seconds`. One that does not heed its cancellation is left behind, not waited for."""
+async def _run_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
+    """What `work` gives within `seconds`. Work that ignores its cancellation is abandoned, not waited for."""
     task = asyncio.create_task(work)
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
@@ -277,5 +280,10 @@ async def _bounded(work: Coroutine[Any, Any, Result], seconds: float | None) -> 
 
 
 def _abandon(task: "asyncio.Future[Any]") -> None:
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    task.add_done_callback(_retrieve_exception)
     task.cancel()
+
+
+def _retrieve_exception(done: "asyncio.Future[Any]") -> None:
+    if not done.cancelled():
+        done.exception()

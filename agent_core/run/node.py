@@ -7,11 +7,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from agent_core.audit.replay import AGENT_LOOPS
-from agent_core.audit.signature import keys_of_host
 from agent_core.config import AgentConfig, read_config
-from agent_core.effects import Json
+from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError
-from agent_core.journal.chain import checked, complete
+from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import Decisions
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.memory import MemoryJournal
@@ -20,14 +19,17 @@ from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended
 from agent_core.journal.store import Journal
 from agent_core.loop.outcome import AgentOutcome
-from agent_core.models.client import Known, ModelClient, Models
+from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
-from agent_core.run.driver import decide, drive
-from agent_core.run.events import Event, Events
-from agent_core.run.executor import Executor, now
-from agent_core.run.prepare import Prepare, journalable, prepare_agent
-from agent_core.run.run_id import checked_run_id, new_run_id
-from agent_core.run.secrets import Secrets
+from agent_core.records import AgentStartedBody
+from agent_core.run.clock import now
+from agent_core.run.control import append_decisions
+from agent_core.run.driver import drive
+from agent_core.run.events import Event, EventSource
+from agent_core.run.executor import Executor
+from agent_core.run.prepare import Prepare, prepare_agent, to_journal
+from agent_core.run.run_id import check_run_id, new_run_id
+from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
@@ -71,31 +73,38 @@ async def run_agent(
     """Run one agent to its outcome, or on from where its journal ends.
 
     An unfinished `run_id` (or unfinished JSONL file) goes on, a finished one gives its output without acting.
-    `model` answers every question; without it the config's `provider:name` does. `decisions` are a person's words
-    on what waits, by (strand, n). Raises DefinitionError for a bad config, or for another config than the run
-    began with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used.
+    `model` answers every question; without it the config's `provider:name` does. `decisions` are a person's decisions
+    on what waits, by (strand, n). Raises DefinitionError for a bad config, or for another config than the run began
+    with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used.
     """
     journal = MemoryJournal() if journal is None else journal
-    run = _run_id(run_id, journal)
+    run = _choose_run_id(run_id, journal)
     allowed = secrets or Secrets()
     redactor = allowed.redactor()
     providers = Providers()
-    models: Models = providers if model is None else lambda *_: model
+    models: ClientOf = providers if model is None else lambda *_: model
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
-    prepare = _prepared(run, config, checked(run, journal.load(run)), registry, redactor, start)
-    listener = Events(on_event) if on_event else None
-    door = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
+    prepare = _check_start(run, config, check_chains(run, journal.load(run)), registry, redactor, start)
+    listener = EventSource(on_event) if on_event else None
+    executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
     if decisions:
-        decide(journal, run, decisions, by="caller", redactor=redactor)
-    spec = Spec(CODE, dict_of(config))
+        append_decisions(journal, run, decisions, by="caller", redactor=redactor)
+    spec = Spec(CODE, config_as_dict(config))
     try:
         ended = await drive(
-            run, ROOT, spec, journal=journal, door=door, loops=AGENT_LOOPS, listener=listener, keys=keys_of_host()
+            run,
+            ROOT,
+            spec,
+            journal=journal,
+            executor=executor,
+            loops=AGENT_LOOPS,
+            listener=listener,
+            keys=signing_keys(),
         )
     finally:
         await providers.close()
-    return _output(ended)
+    return _output_of(ended)
 
 
 def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> AgentOutput:
@@ -107,11 +116,11 @@ def agent_preparer(
     registry: ToolRegistry,
     redactor: Redactor,
     base: Path | None = None,
-    info: Known | None = None,
-) -> Prepare:
-    """How an agent's run is started on this host. `info` knows of models."""
+    info: ModelInfoOf | None = None,
+) -> Callable[[str, str, Any, Inherited], AgentStartedBody]:
+    """How an agent's run is started on this host. `info` knows the models."""
 
-    def prepare(run: str, path: str, config: Any, inherited: Json) -> Json:
+    def prepare(run: str, path: str, config: Any, inherited: Inherited) -> AgentStartedBody:
         return prepare_agent(
             run, path, config, inherited, registry=registry, at=now(), redactor=redactor, base=base, info=info
         )
@@ -138,44 +147,44 @@ def agent_tool(registry: ToolRegistry, model: ModelClient | None = None) -> Tool
 
 
 def _node_schema() -> Json:
-    """The ConfigSchema: a model that calls an agent sends it a prompt, all else is the author's."""
+    """The ConfigSchema: a model that calls an agent sends it a prompt; every other key is the author's."""
     schema = AgentConfig.model_json_schema()
     authored = {name: {**rule, "x-author": True} for name, rule in schema["properties"].items() if name != "prompt"}
     return {**schema, "properties": {"prompt": schema["properties"]["prompt"], **authored}}
 
 
-def dict_of(config: Mapping[str, Any] | AgentConfig) -> Json:
+def config_as_dict(config: Mapping[str, Any] | AgentConfig) -> Json:
     return config.model_dump() if isinstance(config, AgentConfig) else dict(config)
 
 
-def _output(ended: Ended) -> AgentOutput:
+def _output_of(ended: Ended) -> AgentOutput:
     assert isinstance(ended.outcome, AgentOutcome)
     output: AgentOutput = AgentOutput.model_construct(None, **ended.outcome.output, journal=ended.journal)
     return output
 
 
-def _run_id(run_id: str | None, journal: Journal) -> str:
+def _choose_run_id(run_id: str | None, journal: Journal) -> str:
     if run_id is None:
-        held = journal.runs() if isinstance(journal, JsonlJournal) else []
-        return held[0] if held else new_run_id()
-    return checked_run_id(run_id)
+        runs = journal.runs() if isinstance(journal, JsonlJournal) else []
+        return runs[0] if runs else new_run_id()
+    return check_run_id(run_id)
 
 
-def _prepared(
+def _check_start(
     run: str, config: Any, tape: Tape, registry: ToolRegistry, redactor: Redactor, prepare: Prepare
 ) -> Prepare:
-    """How the runs of this call are started. A bad config, or another than the run began with, is told here."""
+    """How the runs of this call are started. DefinitionError for a bad config, or another than the run began with."""
     if tape and ROOT not in tape:
         raise DefinitionError(f"run {run!r} is not an agent's own; choose another id", where="run_id")
     if ROOT not in tape:
-        body = prepare(run, ROOT, config, {})
+        body = prepare(run, ROOT, config, Inherited())
         return lambda run, path, config, inherited: body if path == ROOT else prepare(run, path, config, inherited)
-    begun, read = tape[ROOT][0].record(), read_config(journalable(config))
-    given = {**redactor.value(read.model_dump(mode="json")), "model": read.model}
-    changed = sorted(key for key in begun["config"] if begun["config"][key] != given.get(key))
+    started, read = tape[ROOT][0].record(), read_config(to_journal(config))
+    now_given = {**redactor.value(read.model_dump(mode="json")), "model": read.model}
+    changed = sorted(key for key in started["config"] if started["config"][key] != now_given.get(key))
     if changed:
         raise DefinitionError(f"run {run!r} began with another config", where=f"config/{changed[0]}")
-    missing = sorted(set(begun["tools"]) - {tool.code for tool in registry.all()})
-    if missing and not complete(tape, ROOT):
+    missing = sorted(set(started["tools"]) - {tool.code for tool in registry.all()})
+    if missing and not is_finished(tape, ROOT):
         raise DefinitionError(f"run {run!r} needs the tool {missing[0]!r}, which is not registered", where="registry")
     return prepare

@@ -1,4 +1,4 @@
-"""Preparing a run: from a config and a registry to the `run_started` record that the loop works from."""
+"""Preparing an agent's run: from a config and a registry to the body of `run_started`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -11,26 +11,28 @@ import orjson
 from pydantic import BaseModel
 
 from agent_core.config import AgentConfig, read_config
-from agent_core.effects import Json
+from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.record import FORMAT
 from agent_core.loop.budget import limits_of
-from agent_core.loop.transcript import CUTS
-from agent_core.models.client import Known
-from agent_core.policy import tool_policies
+from agent_core.models.client import ModelInfoOf
+from agent_core.policy import Policies, ToolPolicy
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
 from agent_core.protocol.messages import last_turns, read_messages
 from agent_core.protocol.step_schema import step_schema
-from agent_core.protocol.tools_dialect import function_name, names_of
+from agent_core.protocol.tools_dialect import codes_by_name, function_name
+from agent_core.records import AgentStartedBody
+from agent_core.rules import CURRENT
+from agent_core.run.tool_policies import tool_policies
 from utools.jsonvalue import NotJson, as_json
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import ConfigSchema
 from utools.secrets.redaction import Redactor
 
-LONGEST_REPLY = 8192
+MAX_REPLY = 8192
 """Tokens that are left for a reply in a model's window, where nothing says how many."""
-Prepare = Callable[[str, str, Any, Json], Json]
+Prepare = Callable[[str, str, Any, Inherited], Mapping[str, Any]]
 """(run, strand, config, what the parent hands down) -> the body of `run_started`."""
 
 
@@ -38,67 +40,66 @@ def prepare_agent(
     run: str,
     path: str,
     config: Any,
-    inherited: Json,
+    inherited: Inherited,
     *,
     registry: ToolRegistry,
     at: str,
     redactor: Redactor | None = None,
     base: Path | None = None,
-    info: Known | None = None,
-) -> Json:
+    info: ModelInfoOf | None = None,
+) -> AgentStartedBody:
     """Everything that the loop needs, so that a replay needs nothing else. DefinitionError for a bad config."""
-    read = read_config(journalable(config))
+    read = read_config(to_journal(config))
     clean = redactor or Redactor({})
     if read.answer_schema is not None:
         ConfigSchema(read.answer_schema, foreign=True, where="answer_schema")
     tools = tool_policies(read, registry, inherited.get("fills", ()))
-    given = _conversation(read)
+    _refuse_secret_presets(tools, clean)
+    conversation = _read_conversation(read)
     texts = templates(read.language, read.prompts, base, protocol=read.protocol)
-    system, messages = _messages(read, texts, tools, given)
-    body: Json = {
+    system, messages = _write_messages(read, texts, tools, conversation)
+    body: AgentStartedBody = {
         "loop": "agent",
         "format": FORMAT,
         "run": run,
         "at": at,
         "call_prefix": sha256(f"{run}\0{path}".encode()).hexdigest()[:8],
-        "config": read.model_dump(mode="json"),
-        "tools": tools,
-        "messages": [{"role": "system", "content": system}, *messages],
-        "texts": texts,
-        "trusted": _trusted(read, given, inherited.get("trusted")),
-        "options": _options(read, tools),
+        "config": {**clean.value(read.model_dump(mode="json")), "model": read.model},
+        "tools": clean.value(tools),
+        "messages": clean.value([{"role": "system", "content": system}, *messages]),
+        "texts": clean.value(texts),
+        "trusted": clean.value(_trusted_texts(read, conversation, inherited.get("trusted"))),
+        "options": clean.value(_model_options(read, tools)),
         "limits": limits_of(read, inherited),
         "redaction": clean.rules,
-        "versions": {"agent_core": own_version()},
+        "versions": {"agent_core": installed_version()},
+        "rules": CURRENT,
     }
-    body["cuts"] = CUTS
-    if (window := _window(read, info)) is not None:
+    if (window := _question_tokens(read, info)) is not None:
         body["window"] = window
-    _refuse_secret_presets(tools, clean)
-    body |= clean.value({key: body[key] for key in ("config", "messages", "trusted", "tools", "texts", "options")})
-    body["config"]["model"] = read.model
     return body
 
 
-def _window(config: AgentConfig, info: Known | None) -> int | None:
-    """The tokens that a question may have when the config does not say: what the model's window leaves for it."""
-    options = {"base_url": config.base_url}
-    known = None if info is None or config.max_input_tokens is not None else info(config.model, options)
+def _question_tokens(config: AgentConfig, info: ModelInfoOf | None) -> int | None:
+    """The tokens that a question may have when the config does not say: the model's window without its reply."""
+    known = None
+    if info is not None and config.max_input_tokens is None:
+        known = info(config.model, {"base_url": config.base_url})
     if known is None or known.context_window is None:
         return None
-    reply = config.max_output_tokens or min(known.output_limit or LONGEST_REPLY, known.context_window // 4)
+    reply = config.max_output_tokens or min(known.output_limit or MAX_REPLY, known.context_window // 4)
     return max(1, known.context_window - reply)
 
 
-def _refuse_secret_presets(tools: Json, clean: Redactor) -> None:
+def _refuse_secret_presets(tools: Policies, clean: Redactor) -> None:
     """A secret's value in a preset would reach the tool as a placeholder: the author must name the secret instead."""
     for code, policy in tools.items():
         if clean.value(policy["preset"]) != policy["preset"]:
-            told = "holds the value of a secret; name the environment variable instead, which the tool reads itself"
-            raise DefinitionError(told, where=f"allowed_tools/{code}/preset")
+            message = "holds the value of a secret; name the environment variable instead, which the tool reads itself"
+            raise DefinitionError(message, where=f"allowed_tools/{code}/preset")
 
 
-def journalable(value: Any, where: str = "config") -> Any:
+def to_journal(value: Any, where: str = "config") -> Any:
     """The value as plain JSON; DefinitionError for what no journal can hold: NaN, huge integers, lone surrogates."""
     if isinstance(value, BaseModel):
         value = value.model_dump()
@@ -108,8 +109,8 @@ def journalable(value: Any, where: str = "config") -> Any:
         raise DefinitionError(str(error), where=where) from None
 
 
-def _conversation(config: AgentConfig) -> list[Json]:
-    """The conversation as it came in, with the prompt as its last turn."""
+def _read_conversation(config: AgentConfig) -> list[Json]:
+    """The conversation as the config gives it, with the prompt as its last turn."""
     messages = [] if config.messages_json is None else read_messages(config.messages_json)
     if config.prompt is not None:
         messages = [*messages, {"role": "user", "content": config.prompt}]
@@ -118,55 +119,57 @@ def _conversation(config: AgentConfig) -> list[Json]:
     return messages
 
 
-def _messages(config: AgentConfig, texts: Json, tools: Json, given: Sequence[Json]) -> tuple[str, list[Json]]:
+def _write_messages(
+    config: AgentConfig, texts: Json, tools: Policies, conversation: Sequence[Json]
+) -> tuple[str, list[Json]]:
     """The system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
-    leading = [message["content"] for message in given if message["role"] == "system"]
-    rest = last_turns([message for message in given if message["role"] != "system"], config.max_history_messages)
+    leading = [message["content"] for message in conversation if message["role"] == "system"]
+    others = [message for message in conversation if message["role"] != "system"]
+    history = last_turns(others, config.max_history_messages)
     variables = {
         "tool_definitions": tool_definitions(tools),
-        "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in rest[:-1]),
-        "user_message": rest[-1]["content"] if rest else "",
-        "max_steps": _limit(config.max_steps),
-        "max_tool_calls": _limit(config.max_tool_calls),
-        "observation_max_len": _limit(config.observation_max_len),
+        "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in history[:-1]),
+        "user_message": history[-1]["content"] if history else "",
+        "max_steps": _show_limit(config.max_steps),
+        "max_tool_calls": _show_limit(config.max_tool_calls),
+        "observation_max_len": _show_limit(config.observation_max_len),
     }
     examples = [render(texts["examples"], variables)] if config.examples is None else config.examples
     protocol = [render(texts["system"], variables), render(texts["react"], variables)]
     if config.answer_schema is not None:
         protocol.append(render(texts["answer"], {"answer_schema": orjson.dumps(config.answer_schema).decode()}))
     parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *examples]
-    return "\n\n".join(part for part in parts if part), rest
+    return "\n\n".join(part for part in parts if part), history
 
 
-def _limit(value: int | None) -> str:
+def _show_limit(value: int | None) -> str:
     return str(value) if value else "unlimited"
 
 
-def _trusted(config: AgentConfig, given: Sequence[Json], inherited: list[str] | None) -> list[str]:
-    """What provenance may rest on: what the author wrote and the user said, or what the config names instead.
+def _trusted_texts(config: AgentConfig, conversation: Sequence[Json], inherited: list[str] | None) -> list[str]:
+    """What provenance may rest on: what the author and the user wrote, or what the config names instead.
 
-    Under another agent the user's turn is that agent's own text, so what the parent trusts stands in its place.
+    Under another agent the user's turn is that agent's own text, so what the parent trusts replaces it.
     """
     if config.trusted_text is not None:
         return config.trusted_text
-    said = [message["content"] for message in given if message["role"] in ("system", "user")]
-    texts = (config.system_prompt, config.developer_prompt, *(said if inherited is None else inherited))
+    written = [message["content"] for message in conversation if message["role"] in ("system", "user")]
+    texts = (config.system_prompt, config.developer_prompt, *(written if inherited is None else inherited))
     return [text for text in texts if text]
 
 
-def _options(config: AgentConfig, tools: Json) -> Json:
-    """What goes to the model beside the messages."""
+# ── what goes to the model beside the messages ───────────────────────────────────────────────────
+
+
+def _model_options(config: AgentConfig, tools: Policies) -> Json:
     names = ("temperature", "top_p", "seed", "stop", "max_output_tokens")
     options = {name: value for name in names if (value := getattr(config, name)) is not None}
-    if config.protocol == "tools":
-        options |= _functions(config, tools)
-    else:
-        options |= _format(config, tools)
-    where = {name: value for name in ("base_url", "api_key_env") if (value := getattr(config, name)) is not None}
-    return {**options, **where}
+    dialect = _function_options(config, tools) if config.protocol == "tools" else _format_options(config, tools)
+    endpoint = {name: value for name in ("base_url", "api_key_env") if (value := getattr(config, name)) is not None}
+    return {**options, **dialect, **endpoint}
 
 
-def _format(config: AgentConfig, tools: Json) -> Json:
+def _format_options(config: AgentConfig, tools: Policies) -> Json:
     """How replies are constrained in the JSON dialect."""
     if config.response_format not in ("auto", "json_schema"):
         return {"response_format": config.response_format}
@@ -178,29 +181,29 @@ def _format(config: AgentConfig, tools: Json) -> Json:
     }
 
 
-def _functions(config: AgentConfig, tools: Json) -> Json:
+def _function_options(config: AgentConfig, tools: Policies) -> Json:
     """The tools as functions, in OpenAI's shape; DefinitionError when two of them would have one name."""
     protocol = {"protocol": "tools", "parsing": config.parsing}
     if not tools:
         return protocol
-    names = names_of(tools)
-    if taken := [code for code in tools if names[function_name(code)] != code]:
+    codes = codes_by_name(tools)
+    if taken := [code for code in tools if codes[function_name(code)] != code]:
         name = function_name(taken[0])
-        told = f"this tool and {names[name]!r} would both be called {name!r} in function calling; allow one of them"
-        raise DefinitionError(told, where="allowed_tools", value=taken[0])
+        message = f"this tool and {codes[name]!r} would both be called {name!r} in function calling; allow one of them"
+        raise DefinitionError(message, where="allowed_tools", value=taken[0])
     functions = [_function(code, tool) for code, tool in tools.items()]
     choice = {} if config.tool_choice == "auto" else {"tool_choice": config.tool_choice}
     return {**protocol, "tools": functions, **choice}
 
 
-def _function(code: str, tool: Json) -> Json:
+def _function(code: str, tool: ToolPolicy) -> Json:
     parameters = {"type": "object", "properties": {}} | tool["visible"]
-    told = {"name": function_name(code), "description": tool["description"], "parameters": parameters}
-    return {"type": "function", "function": told}
+    function = {"name": function_name(code), "description": tool["description"], "parameters": parameters}
+    return {"type": "function", "function": function}
 
 
 @lru_cache
-def own_version() -> str:
+def installed_version() -> str:
     """The version of the installed distribution."""
     try:
         return version("agent-core")

@@ -12,7 +12,7 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{token_hex(4)}"
 
 
-def checked_run_id(run_id: str) -> str:
+def check_run_id(run_id: str) -> str:
     """The id that a caller chose; DefinitionError for one that cannot name a run."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}", run_id):
         told = "1 to 128 letters, digits, or any of _ . - after the first"

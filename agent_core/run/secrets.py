@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from agent_core.audit.signature import VARIABLE as KEYS_VARIABLE
+from agent_core.audit.signature import Keys
 from agent_core.effects import Json
 from utools.errors import ToolError
 from utools.secrets.redaction import Redactor
@@ -55,7 +57,12 @@ def _redactor(secrets: tuple[tuple[str, str], ...]) -> Redactor:
     return Redactor(dict(secrets), formats=True)
 
 
-def filled(config: Any, fills: Sequence[Json], secret: Callable[[str], str]) -> Any:
+def signing_keys() -> Keys | None:
+    """The keys that sign journals, from the environment of this process."""
+    return Keys.read(os.environ.get(KEYS_VARIABLE, ""))
+
+
+def fill_secrets(config: Any, fills: Sequence[Json], secret: Callable[[str], str]) -> Any:
     """The config with secrets where the fills say, {at, parts}; ToolError for one that is not allowed or not set."""
     for fill in fills:
         parts = [part if isinstance(part, str) else secret(part["env"]) for part in fill["parts"]]

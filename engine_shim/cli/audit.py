@@ -11,13 +11,13 @@ import typer
 
 from agent_core.audit.replay import Replay
 from agent_core.audit.replay import replay as replay_run
-from agent_core.audit.signature import keys_of_host
 from agent_core.audit.verify import verify as verify_run
-from agent_core.audit.whatif import VARIABLE
+from agent_core.audit.whatif import VARIABLE_KEYS
 from agent_core.config import read_config
 from agent_core.errors import DefinitionError
-from agent_core.journal.chain import checked
-from agent_core.journal.source import load
+from agent_core.journal.chain import check_chains
+from agent_core.journal.source import load_run
+from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
 from engine_shim.cli.replays import replay_all
 from engine_shim.cli.run import AsJson, Store
@@ -60,8 +60,8 @@ def as_line(entry: RunEntry) -> str:
 
 def show(run: Run, store: Store = None, as_json: AsJson = False) -> int:
     """Show a run, record by record."""
-    run_id, tape = load(*source_of(run, store))
-    checked(run_id, tape)
+    run_id, tape = load_run(*source_of(run, store))
+    check_chains(run_id, tape)
     records = [{"strand": path, "n": row.n, **row.record()} for path in sorted(tape) for row in tape[path]]
     if as_json:
         output.document({"run_id": run_id, "records": records})
@@ -83,7 +83,7 @@ def verify(
 ) -> int:
     """Check that a run's journal is whole and as it was written; sealed, too, when this host has a key."""
     source, run_id = source_of(run, store)
-    found = verify_run(source, run_id=run_id, strand=strand, head=head, count=count, keys=keys_of_host())
+    found = verify_run(source, run_id=run_id, strand=strand, head=head, count=count, keys=signing_keys())
     told_all = {name: getattr(found, name) for name in found.__slots__}
     if as_json:
         output.document(told_all)
@@ -137,8 +137,8 @@ def _policy(file: Path | None, changes: list[str]) -> dict[str, Any] | None:
             policy[key] = json.loads(value)
         except ValueError:
             policy[key] = value
-    if unknown := sorted(set(policy) - VARIABLE):
-        raise typer.BadParameter(f"a policy may not vary {unknown[0]!r}, only {', '.join(sorted(VARIABLE))}")
+    if unknown := sorted(set(policy) - VARIABLE_KEYS):
+        raise typer.BadParameter(f"a policy may not vary {unknown[0]!r}, only {', '.join(sorted(VARIABLE_KEYS))}")
     try:
         read_config({"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any", **policy}, where="policy")
     except DefinitionError as error:

@@ -7,10 +7,10 @@ import typer
 
 from agent_core.audit.diff import Diff, Parting
 from agent_core.audit.diff import diff as diff_runs
-from agent_core.audit.stats import Tally
-from agent_core.journal.chain import checked
+from agent_core.audit.stats import RunStats
+from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Tape
-from agent_core.journal.source import load
+from agent_core.journal.source import load_run
 from engine_shim.cli import output
 from engine_shim.cli.audit import source_of, told
 from engine_shim.cli.run import AsJson, Store
@@ -34,8 +34,8 @@ def diff(a: FIRST, b: SECOND, store: Store = None, as_json: AsJson = False) -> i
 
 
 def _loaded(run: str, store: Store) -> tuple[str, Tape]:
-    run_id, tape = load(*source_of(run, store))
-    return run_id, checked(run_id, tape)
+    run_id, tape = load_run(*source_of(run, store))
+    return run_id, check_chains(run_id, tape)
 
 
 def document(found: Diff) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def lines(found: Diff) -> list[str]:
     return lines
 
 
-def _sides(a: Tally, b: Tally) -> list[str]:
+def _sides(a: RunStats, b: RunStats) -> list[str]:
     width = max(len(a.run), len(b.run))
     lines = []
     for name, side in (("A", a), ("B", b)):

@@ -18,12 +18,12 @@ from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.defaults import host_registry
 from utools.document import read_document
-from utools.files.protected_paths import keep, keep_all
+from utools.files.protected_paths import protect, protect_glob
 from utools.registry import ToolRegistry
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServer, McpServers
 from utools.sources.openapi import OpenApi, openapi_tools
-from utools.sources.python_object import loaded
+from utools.sources.python_object import load_object
 from utools.sources.remote import RemoteHost, RemoteHosts
 from utools.tool import Tool
 
@@ -127,13 +127,13 @@ def _sources(config: HostConfig, base: Path, root: Path, problems: list[Problem]
 def _keep(config: HostConfig, base: Path) -> None:
     """No tool writes what this host goes by at its next start, be it there or not."""
     for path in (DEFAULT, base / LOCK, *(base / pattern for pattern in config.manifests)):
-        keep(path)
+        protect(path)
     for pattern in config.manifests:
-        keep_all(base / pattern)
+        protect_glob(base / pattern)
     for server in config.mcp_servers.values():
         words = (base / (server.cwd or ".") / word for word in server.command or ())
         for program in filter(os.path.isfile, words):
-            keep(program)
+            protect(program)
 
 
 def _summarise(config: HostConfig, base: Path) -> Summarise | None:
@@ -173,7 +173,7 @@ def engine_of(config_path: Path | None, store: Path | None) -> Engine:
 
 def _tools(reference: str, base: Path, where: str) -> list[Tool]:
     """The tools that `module:name` or `file.py:name` stands for."""
-    found = loaded(reference, base, where)
+    found = load_object(reference, base, where)
     if callable(found) and not isinstance(found, Tool):
         try:
             found = found()

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from agent_core.audit.replay import Replay
 from agent_core.audit.replay import replay as replay_run
-from agent_core.audit.signature import parted
+from agent_core.audit.signature import split_own_strands
 from agent_core.errors import Damaged, DefinitionError
-from agent_core.journal.chain import complete
+from agent_core.journal.chain import is_finished
 from agent_core.journal.record import Tape
 from agent_core.journal.store import Journal
 from engine_shim.cli import output
@@ -83,7 +83,7 @@ def _chosen(store: SqliteRunStore, since: datetime | None) -> Iterator[tuple[str
 def _told(journal: Journal, run: str) -> tuple[str, str]:
     """What the journal alone tells of a run: its workflow, or what else it is, and when it began."""
     try:
-        own, _ = parted(journal.load(run))
+        own, _ = split_own_strands(journal.load(run))
         started = own[_root(own)][0].record()
         return str(started["definition"]["id"] if "definition" in started else started["loop"]), str(started["at"])
     except Exception:  # whatever stands there, the run is in the table, where its replay says what is wrong
@@ -95,7 +95,7 @@ def _replayed(journal: Journal, run: str, workflow: str, policy: Mapping[str, An
         tape = journal.load(run)
         rows = [row for strand in tape.values() for row in strand]
         found = replay_run(rows, run_id=run, policy=policy, loops=LOOPS)
-        outcome, at = _came_out(found, parted(tape)[0], policy is not None)
+        outcome, at = _came_out(found, split_own_strands(tape)[0], policy is not None)
     except Damaged as error:
         return Replayed(run, workflow, "damaged", f"{error.path}:{error.n}", why=str(error))
     except Exception as error:  # a sound chain over nonsense may break a loop in any way: the other runs go on
@@ -113,7 +113,7 @@ def _came_out(found: Replay, own: Tape, varied: bool) -> tuple[str, str | None]:
     if found.divergence is not None:
         at = f"{found.divergence['strand']}:{found.divergence['n']}"
         return ("changed" if varied else "diverged"), at
-    return ("outlived" if varied and complete(own, _root(own)) else "unfinished"), None
+    return ("outlived" if varied and is_finished(own, _root(own)) else "unfinished"), None
 
 
 def _root(own: Tape) -> str:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from agent_core.effects import DECISIONS, Decision, Edit, decision_from
+from agent_core.decisions import DECISIONS, Decision, Edit, decode_decision
 from agent_core.errors import DecisionError, DefinitionError
-from agent_core.journal.control import Decisions, waiting
+from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.host import engine_of
@@ -81,7 +81,7 @@ def decide(
 def _go_on(run_id: str, decide: Decide | None, options: Options) -> int:
     engine = engine_of(options.config, options.store)
     workflow = engine.workflow(run_id)
-    decisions = decide(waiting(engine.store.journal.load(run_id))) if decide else None
+    decisions = decide(waiting_calls(engine.store.journal.load(run_id))) if decide else None
     result = drive(
         engine,
         workflow,
@@ -135,7 +135,7 @@ def read_decision(word: str, message: str, args: str | None) -> Decision:
     edited = None if args is None else _object("--args", args)
     if (kind is Edit) != (edited is not None):
         raise typer.BadParameter("edit needs --args with a JSON object, and no other decision takes them")
-    return decision_from({"decision": word, "message": message, "args": edited})
+    return decode_decision({"decision": word, "message": message, "args": edited})
 
 
 def _place(at: str | None, waits: list[dict[str, Any]]) -> tuple[str, int]:

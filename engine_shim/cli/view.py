@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from agent_core.journal.record import name_of, within
+from agent_core.journal.path import is_within, name_of
 from agent_core.run.events import Event
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
@@ -61,7 +61,7 @@ class View:
         names = _names(strand)
         if event["event"] == "step_started":
             self._agents.add(strand)
-        if names and (names[0] in self._thinking or any(within(strand, agent) for agent in self._agents)):
+        if names and (names[0] in self._thinking or any(is_within(strand, agent) for agent in self._agents)):
             self._tell_of_agent(names, event)
         elif names:
             self._tell_of_node(" › ".join(names), event)

@@ -1,16 +1,14 @@
 """The inputs of a run: checked against `inputs`, with its defaults, and enough for every placeholder. Pure."""
 
 from collections.abc import Mapping, Set
-from functools import lru_cache
 from typing import Any
-
-import orjson
 
 from engine_shim.definition.errors import problem_of, refuse
 from engine_shim.definition.model import Definition
 from engine_shim.definition.template import look_up, placeholders
 from engine_shim.errors import DefinitionError
 from utools.jsonvalue import NotJson, as_json
+from utools.schema.compiled import compiled
 from utools.schema.config_schema import ConfigSchema
 
 
@@ -36,12 +34,7 @@ def external_of(definition: Definition, inputs: Mapping[str, Any], always_run: S
 
 def input_schema(definition: Definition) -> ConfigSchema | None:
     """The validator of `inputs`; None when there are none. DefinitionError when they are not a JSON Schema."""
-    return None if definition.inputs is None else _compiled(orjson.dumps(definition.inputs))
-
-
-@lru_cache(maxsize=256)
-def _compiled(schema: bytes) -> ConfigSchema:
-    return ConfigSchema(orjson.loads(schema), foreign=True, where="inputs")
+    return None if definition.inputs is None else compiled(definition.inputs, where="inputs")
 
 
 def _check_schema(definition: Definition, external: Mapping[str, Any], declared: list[str]) -> None:

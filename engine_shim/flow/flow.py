@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from agent_core.effects import Cancelled, Effect, Failed, Json, Outcome, Suspended, ToolCall, ToolReply, Visit, Visits
-from agent_core.loop.judge import apart_from, effect_of
+from agent_core.loop.judge import without_filled
+from agent_core.policy import effect_of
 from engine_shim.definition.graph import Edge
 from engine_shim.definition.model import AGENT
 from engine_shim.definition.template import Names
@@ -50,7 +51,7 @@ def _start_visits(state: State) -> list[Visit]:
             _fail(state, visit, call)
             continue
         state.under_way.add(visit.key)
-        state.budget.writes += call.doubtful
+        state.budget.writes += call.once_only
         visits.append(Visit(visit.node, visit.n, call, after=(*visit.after, *_judgements_before(state, visit))))
 
 
@@ -72,7 +73,7 @@ def _build_call(state: State, visit: VisitState) -> ToolCall | Json:
         config = names.render(node.config, where)
     except DefinitionError as error:
         return error_of(error)
-    if faults := apart_from(names.fills, state.schemas[node.tool].faults(config)):
+    if faults := without_filled(names.fills, state.schemas[node.tool].faults(config)):
         message = " ".join(fault.message for fault in faults)
         return {"kind": "definition", "message": message, "where": where}
     left = state.seconds_left(visit)
@@ -154,7 +155,7 @@ def _charge(state: State, ended: VisitState, visit: Visit, reply: ToolReply | Fa
     ended.seconds += reply.seconds + visit.delay
     state.at = max(state.at, reply.at)
     if isinstance(reply, ToolReply):
-        state.budget.did(reply)
+        state.budget.add_result(reply)
 
 
 def _cancel(state: State, at: str) -> None:
@@ -195,7 +196,7 @@ def _build_retry(state: State, ended: VisitState, visit: Visit, error: Json, spe
     Only a failure that may not happen again is tried again, and never a call that must not happen twice.
     """
     retry = state.nodes[ended.node].retry
-    written = visit.call.doubtful if spent is None else spent["writes"]
+    written = visit.call.once_only if spent is None else spent["writes"]
     if not retry or visit.attempt + 1 >= retry.max_attempts or error["kind"] not in RETRIED or written:
         return None
     delay = retry.delay * retry.backoff**visit.attempt

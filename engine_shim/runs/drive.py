@@ -6,19 +6,19 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.audit.signature import keys_of_host
 from agent_core.effects import Json
 from agent_core.journal.operations import Spec
-from agent_core.run.driver import StopSignal, drive, withdraw
-from agent_core.run.events import Event, Events
+from agent_core.run.control import StopSignal, cancel_pending
+from agent_core.run.driver import drive
+from agent_core.run.events import Event, EventSource
 from agent_core.run.executor import Executor
-from agent_core.run.secrets import Secrets
+from agent_core.run.secrets import Secrets, signing_keys
 from engine_shim.flow.outcome import FlowOutcome
-from engine_shim.runs.limiter import RunLimiter
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer
 from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunStore
+from utools.limiter import Limiter
 from utools.registry import ToolRegistry
 
 OnEvent = Callable[[Event], None] | None
@@ -55,7 +55,7 @@ class RunDriver:
     """Drives the runs of one store, `limiter` of them at a time."""
 
     def __init__(
-        self, store: RunStore, registry: ToolRegistry, models: HostModels, secrets: Secrets, limiter: RunLimiter
+        self, store: RunStore, registry: ToolRegistry, models: HostModels, secrets: Secrets, limiter: Limiter
     ) -> None:
         self._journal, self._index = store.journal, RunIndex(store)
         self._registry, self._models, self._secrets, self._limiter = registry, models, secrets, limiter
@@ -68,15 +68,15 @@ class RunDriver:
         try:
             result = await self._run_with_limit(job)
         except asyncio.CancelledError:
-            job.stop.pull("cancel")
+            job.stop.request("cancel")
             self._index.set_status(job.run, (await self._run_until_stopped(job)).status)
             raise
         self._index.set_status(job.run, result.status)
         return result
 
     async def _run_with_limit(self, job: Job) -> RunResult:
-        """Wait for a place among the runs that are driven; a cancelled run needs none."""
-        async with nullcontext() if job.stop.pulled == "cancel" else self._limiter.taken():
+        """Wait for a slot among the runs that are driven; a cancelled run needs none."""
+        async with nullcontext() if job.stop.requested == "cancel" else self._limiter.slot():
             if self._index.status(job.run) not in ENDED:
                 self._index.set_status(job.run, "running")
             return await self._run_until_stopped(job)
@@ -84,25 +84,25 @@ class RunDriver:
     async def _run_until_stopped(self, job: Job) -> RunResult:
         """A run that is cancelled ends, even if something waits, a pause delays it, or a call is in doubt."""
         result = await self._run_once(job)
-        while job.stop.pulled == "cancel" and result.status not in ENDED:
-            withdraw(self._journal, job.run)
+        while job.stop.requested == "cancel" and result.status not in ENDED:
+            cancel_pending(self._journal, job.run)
             result = await self._run_once(job)
         return result
 
     async def _run_once(self, job: Job) -> RunResult:
-        listener = Events(job.on_event) if job.on_event else None
+        listener = EventSource(job.on_event) if job.on_event else None
         models, redactor = self._models.at(job.preparer.base), self._secrets.redactor()
-        door = Executor(job.run, self._registry, models, job.preparer.by_tool(), self._secrets, redactor, listener)
+        executor = Executor(job.run, self._registry, models, job.preparer.by_tool(), self._secrets, redactor, listener)
         ended = await drive(
             job.run,
             ROOT,
             job.spec,
             journal=self._journal,
-            door=door,
+            executor=executor,
             loops=job.preparer.loops(),
             listener=listener,
-            keys=keys_of_host(),
-            reins=job.stop,
+            keys=signing_keys(),
+            stop=job.stop,
         )
         assert isinstance(ended.outcome, FlowOutcome)
         return RunResult(**ended.outcome.output, journal={key: ended.journal[key] for key in ("head", "count")})

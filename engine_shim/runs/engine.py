@@ -6,18 +6,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agent_core.audit.fork import forked
-from agent_core.audit.signature import keys_of_host
+from agent_core.audit.fork import fork_rows
 from agent_core.errors import DecisionError
-from agent_core.journal.chain import complete
+from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Control, Decisions
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import chained, genesis
+from agent_core.journal.record import chain_row, genesis
 from agent_core.models.client import ModelClient
-from agent_core.run.driver import StopSignal, decide, note
-from agent_core.run.executor import now
-from agent_core.run.run_id import checked_run_id, new_run_id
-from agent_core.run.secrets import Secrets
+from agent_core.run.clock import now
+from agent_core.run.control import StopSignal, append_control, append_decisions
+from agent_core.run.run_id import check_run_id, new_run_id
+from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.validate import CheckedWorkflow, check
@@ -25,13 +24,13 @@ from engine_shim.errors import DefinitionError, RunBusy
 from engine_shim.runs.drive import Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.leases import Signal
-from engine_shim.runs.limiter import RunLimiter
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer, with_runs
 from engine_shim.runs.run_index import ENDED, RunIndex, check_tools
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
 from utools.defaults import default_registry
+from utools.limiter import Limiter
 from utools.registry import ToolRegistry
 
 MAX_RUNNING = 100
@@ -66,7 +65,7 @@ class Engine:
         )
         self._index = RunIndex(self.store)
         self._leases = LeaseKeeper(self.store.leases)
-        self._driver = RunDriver(self.store, self.registry, self._models, self._secrets, RunLimiter(max_running))
+        self._driver = RunDriver(self.store, self.registry, self._models, self._secrets, Limiter(max_running))
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────
 
@@ -86,7 +85,7 @@ class Engine:
         checked = check(workflow, self.registry)
         self._models.check(checked.definition, checked.base)
         inputs = checked.external_of(external or {})
-        run = new_run_id() if run_id is None else checked_run_id(run_id)
+        run = new_run_id() if run_id is None else check_run_id(run_id)
         preparer = self._preparer(checked.base, checked)
         body = preparer.start(run, checked, inputs, {})
         with self._leases.driving(run) as stop:
@@ -96,7 +95,7 @@ class Engine:
             if is_known:
                 self._apply_last_control(run, stop, "caller")
             else:
-                started = chained(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
+                started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
                 self.store.journal.append(run, [started])
             spec = Spec(ROOT, {"definition": checked.data, "external": inputs})
             return await self._driver.drive(Job(run, spec, preparer, stop, on_event))
@@ -116,11 +115,11 @@ class Engine:
         lacks a tool that it needs, and DecisionError for a decision that fits nothing that waits; with nothing written.
         """
         tape, _ = self._index.load(run_id)
-        if not complete(tape, ROOT):
+        if not is_finished(tape, ROOT):
             check_tools(tape, self.registry)
         with self._leases.driving(run_id) as stop:
             if decisions:
-                decide(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
+                append_decisions(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
             self._apply_last_control(run_id, stop, by)
             return await self._resume_from_journal(run_id, stop, on_event)
 
@@ -142,10 +141,10 @@ class Engine:
         check_tools(tape, self.registry)
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
-        new = new_run_id() if new_id is None else checked_run_id(new_id)
+        new = new_run_id() if new_id is None else check_run_id(new_id)
         if self.store.journal.load(new):
             raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
-        rows = forked(run_id, tape, at, new, loops=LOOPS)
+        rows = fork_rows(run_id, tape, at, new, loops=LOOPS)
         with self._leases.driving(new) as stop:
             self._add_entry(new, tape[ROOT][0].record()["definition"], base, now())
             self.store.journal.append(new, rows)
@@ -203,7 +202,7 @@ class Engine:
         self._append_control(run_id, "cancel", by)
         while not await self._wait_for_driver(run_id, "cancel"):
             with suppress(RunBusy), self._leases.driving(run_id) as stop:
-                stop.pull("cancel")
+                stop.request("cancel")
                 await self._resume_from_journal(run_id, stop, None)
                 break
             await asyncio.sleep(INTERVAL_S)
@@ -230,11 +229,11 @@ class Engine:
         if self._index.final_status(run):
             return
         if self._index.last_control(run) == "cancel":
-            stop.pull("cancel")
+            stop.request("cancel")
         elif self._index.status(run) == "paused":
             self._append_control(run, "resume", by)
 
     def _append_control(self, run: str, control: Control, by: str) -> None:
         if status := self._index.final_status(run):
             raise DecisionError(f"run {run!r} has ended as {status}")
-        note(self.store.journal, run, control, by=by, keys=keys_of_host())
+        append_control(self.store.journal, run, control, by=by, keys=signing_keys())

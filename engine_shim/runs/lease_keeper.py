@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from agent_core.errors import JournalError
-from agent_core.run.driver import StopSignal
+from agent_core.run.control import StopSignal
 from engine_shim.errors import RunBusy
 from engine_shim.runs.leases import Leases, Signal, new_driver
 
@@ -85,6 +85,6 @@ class LeaseKeeper:
 
 def _send(driven: _Driven, signal: Signal) -> None:
     try:
-        driven.loop.call_soon_threadsafe(driven.stop.pull, signal)
+        driven.loop.call_soon_threadsafe(driven.stop.request, signal)
     except RuntimeError:  # the loop was closed meanwhile, and the run with it
         log.debug("a run's event loop is closed")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.journal.record import Tape
-from agent_core.models.client import Known, ModelClient, Models
+from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
 from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.model import Definition
@@ -28,12 +28,12 @@ class HostModels:
         self._tape_of = tape_of
         self._providers: dict[Path, Providers] = {}
 
-    def at(self, base: Path) -> Models:
+    def at(self, base: Path) -> ClientOf:
         """The clients, for a workflow in this directory."""
         model = self._model
         return self._at(base) if model is None else lambda *_: model
 
-    def info(self, base: Path) -> Known:
+    def info(self, base: Path) -> ModelInfoOf:
         """What is known of a model, without a key."""
         model = self._model
         return self._at(base).info if model is None else lambda *_: model.info()

@@ -7,15 +7,15 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json
+from agent_core.effects import Inherited, Json
 from agent_core.journal.record import FORMAT
 from agent_core.journal.strand import Loops
-from agent_core.models.client import Known, ModelClient
-from agent_core.policy import effect_as_data
-from agent_core.run.executor import now
+from agent_core.models.client import ModelClient, ModelInfoOf
+from agent_core.run.clock import now
 from agent_core.run.node import agent_preparer, agent_tool
-from agent_core.run.prepare import Prepare, own_version
+from agent_core.run.prepare import Prepare, installed_version
 from agent_core.run.secrets import Secrets
+from agent_core.run.tool_policies import effect_as_data
 from engine_shim.definition.invoke import invoke_tool, load_invoked
 from engine_shim.definition.model import AGENT, INVOKE, Definition, read_definition
 from engine_shim.definition.validate import CheckedWorkflow, check
@@ -42,7 +42,7 @@ class Preparer:
         registry: ToolRegistry,
         secrets: Secrets,
         base: Path,
-        info: Known | None = None,
+        info: ModelInfoOf | None = None,
         checked: CheckedWorkflow | None = None,
     ) -> None:
         self.base = base
@@ -60,26 +60,26 @@ class Preparer:
         """The loop of each kind of run; those of workflows start from what was checked here."""
         return {**LOOPS, "flow": lambda started: flow(started, self._plans.get(orjson.dumps(started["definition"])))}
 
-    def start(self, run: str, checked: CheckedWorkflow, external: Json, inherited: Json) -> Json:
+    def start(self, run: str, checked: CheckedWorkflow, external: Json, inherited: Inherited) -> Json:
         """The `run_started` body of a workflow's run."""
         return self._body(run, checked.definition, checked.data, external, inherited)
 
     def _add_plan(self, checked: CheckedWorkflow) -> None:
         self._plans[orjson.dumps(checked.data)] = Plan(checked.definition, checked.graph)
 
-    def _root(self, run: str, path: str, config: Any, inherited: Json) -> Json:
+    def _root(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
         """The body of the run of {definition, external}."""
         definition = read_definition(config["definition"])
         return self._body(run, definition, config["definition"], config["external"], inherited)
 
-    def _invoked(self, run: str, path: str, config: Any, inherited: Json) -> Json:
+    def _invoked(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
         checked = check(load_invoked(config, self.base / inherited.get("base", "")), self._registry)
         self._add_plan(checked)
         below = os.path.relpath(checked.base, self.base)
-        handed = {**inherited, **({"base": below} if below != "." else {})}
+        handed: Inherited = {**inherited, "base": below} if below != "." else inherited
         return self.start(run, checked, checked.external_of(config.get("inputs", {})), handed)
 
-    def _agent(self, run: str, path: str, config: Any, inherited: Json) -> Json:
+    def _agent(self, run: str, path: str, config: Any, inherited: Inherited) -> Mapping[str, Any]:
         """An agent's run; the script of a model, too, is relative to the definition that names it."""
         below = inherited.get("base", "")
         kind, colon, file = str(config.get("model")).partition(":")
@@ -88,8 +88,10 @@ class Preparer:
         prepare = agent_preparer(self._registry, self._redactor, self.base / below, self._info)
         return prepare(run, path, config, inherited)
 
-    def _body(self, run: str, definition: Definition, data: Mapping[str, Any], external: Json, inherited: Json) -> Json:
-        handed = {name: inherited[name] for name in ("trusted", "base") if name in inherited}
+    def _body(
+        self, run: str, definition: Definition, data: Mapping[str, Any], external: Json, inherited: Inherited
+    ) -> Json:
+        handed = {name: value for name, value in inherited.items() if name in ("trusted", "base")}
         return {
             "loop": "flow",
             "format": FORMAT,
@@ -102,7 +104,7 @@ class Preparer:
             **({"handed": handed} if handed else {}),
             "tools": {node.tool: self._tool(node.tool) for node in definition.nodes},
             "redaction": self._redactor.rules,
-            "versions": {"agent_core": own_version()},
+            "versions": {"agent_core": installed_version()},
         }
 
     def _env(self, definition: Definition) -> Json:
@@ -128,10 +130,10 @@ class Preparer:
         return {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
 
 
-def _limits(definition: Definition, inherited: Json) -> Json:
+def _limits(definition: Definition, inherited: Inherited) -> Json:
     """What a workflow run may take in all, bound by what its parent has left."""
     bounds = [seconds for seconds in (definition.timeout or None, inherited.get("seconds")) if seconds is not None]
-    limits: Json = {name: inherited[name] for name in ("tool_calls", "tokens", "cost") if name in inherited}
+    limits = {name: value for name, value in inherited.items() if name in ("tool_calls", "tokens", "cost")}
     return {**limits, "seconds": min(bounds, default=None)}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.effects import Json
-from agent_core.journal.chain import checked, complete
+from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import CONTROL
 from agent_core.journal.record import Tape
 from engine_shim.errors import DefinitionError, RunNotFound
@@ -27,11 +27,11 @@ class RunIndex:
         tape, entry = self.store.journal.load(run), self.store.entry(run)
         if ROOT not in tape or entry is None:
             raise RunNotFound(run)
-        return checked(run, tape), Path(entry.base)
+        return check_chains(run, tape), Path(entry.base)
 
     def has_begun(self, run: str, body: Json) -> bool:
         """Whether the store holds this run already. DefinitionError when it began with something else."""
-        tape = checked(run, self.store.journal.load(run))
+        tape = check_chains(run, self.store.journal.load(run))
         if tape and ROOT not in tape:
             raise DefinitionError(f"run {run!r} is not a workflow's; choose another id", where="run_id")
         if ROOT not in tape:
@@ -45,7 +45,7 @@ class RunIndex:
     def final_status(self, run: str) -> str | None:
         """How a run ended, by its journal, which knows before the index does; None while it has not."""
         tape, _ = self.load(run)
-        return str(tape[ROOT][-1].record()["status"]) if complete(tape, ROOT) else None
+        return str(tape[ROOT][-1].record()["status"]) if is_finished(tape, ROOT) else None
 
     def last_control(self, run: str) -> str | None:
         """The last request about a run: pause, resume or cancel; None when there was none."""

@@ -208,9 +208,9 @@ def test_any_answer_in_any_pieces_is_shown_whole_and_clean(parts: list[str], cut
     stream, text = AnswerStream(redactor, native=native), ""
     places = sorted({cut for cut in cuts if cut < len(reply)} | {0, len(reply)})
     for start, end in pairwise(places):
-        text += stream.more(reply[start:end])
+        text += stream.feed(reply[start:end])
         assert SECRET not in text
     clean = redactor.json_text(reply)
-    rest = stream.rest(clean)
+    rest = stream.finish(clean)
     assert rest is not None
     assert text + rest == (clean if native else orjson.loads(clean)["answer"])

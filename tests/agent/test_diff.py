@@ -8,8 +8,8 @@ from by_hand import Q, action, final
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.audit.diff import Diff, diff
-from agent_core.audit.signature import STRAND, VARIABLE
-from agent_core.journal.record import Record, Row, Tape, chained, genesis
+from agent_core.audit.signature import SEAL, VARIABLE
+from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
 from agent_core.models import ScriptedModel
 from utools import Tool, ToolRegistry
 from utools.tool import ToolContext
@@ -53,7 +53,7 @@ async def test_the_same_run_at_another_time_under_another_id_is_equal(
     first = await run(ids[0], [action(), final("I see a sea.")])
     monkeypatch.setenv(VARIABLE, "k1:secret")
     second = await run(ids[1], [action(), final("I see a sea.")])
-    assert STRAND in second[1]
+    assert SEAL in second[1]
     assert first[1]["agent"][0].data != second[1]["agent"][0].data
     found = diff(first, second)
     assert (found.equal, found.same, found.partings) == (True, ("agent",), ())
@@ -105,7 +105,7 @@ def tape(run_id: str, strands: dict[str, list[Record]]) -> tuple[str, Tape]:
     for path, records in strands.items():
         rows: list[Row] = made.setdefault(path, [])
         for n, record in enumerate(records):
-            rows.append(chained(path, n, rows[-1].hash if rows else genesis(run_id, path), record))
+            rows.append(chain_row(path, n, rows[-1].hash if rows else genesis(run_id, path), record))
     return run_id, made
 
 

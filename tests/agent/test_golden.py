@@ -9,7 +9,7 @@ from record_transcripts import CASES, TRANSCRIPTS, told
 
 from agent_core import JournalError, JsonlJournal, replay, verify
 from agent_core.journal import jsonl_format as lines
-from agent_core.journal.record import FORMAT, Row, chained, genesis
+from agent_core.journal.record import FORMAT, Row, chain_row, genesis
 
 FILES = sorted(TRANSCRIPTS.glob("*.jsonl"))
 FINISHED = [path for path in FILES if not path.stem.endswith("_yet")]
@@ -69,5 +69,5 @@ def _of_format(number: int, run: str, rows: list[Row]) -> list[Row]:
     written: list[Row] = []
     for record in records:
         head = written[-1].hash if written else genesis(run, "agent")
-        written.append(chained("agent", len(written), head, record))
+        written.append(chain_row("agent", len(written), head, record))
     return written

@@ -3,7 +3,7 @@
 import tracemalloc
 from collections.abc import Callable
 
-from agent_core.journal.record import chained
+from agent_core.journal.record import chain_row
 from agent_core.loop.transcript import Transcript
 from agent_core.protocol.dialect import Entry
 
@@ -22,14 +22,14 @@ def room(make: Callable[[], object]) -> int:
 
 def test_a_row_keeps_little_more_than_its_bytes() -> None:
     record = {"kind": "answered", "text": "x" * 1000}
-    assert room(lambda: [chained("agent", n, bytes(32), record) for n in range(100)]) < 100 * 1500
+    assert room(lambda: [chain_row("agent", n, bytes(32), record) for n in range(100)]) < 100 * 1500
 
 
 def test_a_message_is_kept_twice_and_no_more() -> None:
     def conversation() -> Transcript:
         transcript = Transcript([], [], None)
         for n in range(100):
-            transcript.add([Entry("user", str(n) * 500)], [])
+            transcript.append([Entry("user", str(n) * 500)], [])
         return transcript
 
     assert room(conversation) < 2.5 * sum(len(str(n) * 500) for n in range(100))

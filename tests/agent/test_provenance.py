@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.loop.provenance import fold, occurs, texts_in, untrusted
+from agent_core.loop.provenance import find_untrusted, fold, occurs, texts_in
 
 HELD: list[tuple[str, str, bool]] = [
     ("bob@example.com", "Mail bob@example.com now", True),
@@ -74,7 +74,7 @@ LEAVES: list[tuple[Any, str | None]] = [
 
 @pytest.mark.parametrize(("value", "place"), LEAVES, ids=str)
 def test_every_leaf_is_looked_at_and_named(value: Any, place: str | None) -> None:
-    assert untrusted(value, SCHEMA, ["Tell ann and bob"]) == place
+    assert find_untrusted(value, SCHEMA, ["Tell ann and bob"]) == place
 
 
 def test_texts_are_taken_as_they_read_not_as_json() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from by_hand import AT, Hand, action, broke, did, final, look, said
 
-from agent_core.effects import Approve, Cancelled, Deny, Edit, Failed, Suspended
+from agent_core.decisions import Approve, Deny, Edit
+from agent_core.effects import Cancelled, Failed, Suspended
+from agent_core.records import encode_asked
 
 Hands = Callable[..., Hand]
 
@@ -410,7 +412,7 @@ def test_a_question_that_is_too_long_loses_old_observations_first_then_old_turns
     assert "characters left out" in str(run.questions[-1])
     assert "p" * 40 in str(run.questions[-1])
     assert run.questions[-1][1]["content"].startswith("user")
-    assert run.asked[1].record()["cut"] == shortened
+    assert encode_asked(run.asked[1]).get("cut") == shortened
 
 
 def test_digests_are_chained_over_what_the_model_sees(hand: Hands) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from agent_core import JsonlJournal, SqliteJournal, run_agent
-from agent_core.effects import Failed, ModelReply, answer_record
+from agent_core.effects import Failed, ModelReply
 from agent_core.errors import DefinitionError
 from agent_core.models import Completion, Delta, ModelClient, ModelError, Question, ScriptedModel
 from agent_core.models.providers import Providers
 from agent_core.models.recorded import RecordedModel, answers
+from agent_core.records import encode_answer
 from utools import ToolRegistry, tool
 
 
@@ -53,8 +54,8 @@ async def test_each_answer_is_as_the_vendor_gave_it(tmp_path: Path) -> None:
 
 
 def test_what_a_tool_or_nobody_answered_is_no_models_answer() -> None:
-    failed = answer_record(Failed("timeout", "the tool took too long", "2026-01-01T00:00:00.000Z", 1.0))
-    said = answer_record(ModelReply("ok", "stop", {}, "2026-01-01T00:00:00.000Z", 1.0))
+    failed = encode_answer(Failed("timeout", "the tool took too long", "2026-01-01T00:00:00.000Z", 1.0))
+    said = encode_answer(ModelReply("ok", "stop", {}, "2026-01-01T00:00:00.000Z", 1.0))
     model, tool_ = {"kind": "asked", "ask": "model"}, {"kind": "asked", "ask": "tool"}
     records = [model, {"kind": "cancelled"}, tool_, failed, {"kind": "decided"}, model, said]
     assert answers(records) == [ModelReply("ok", "stop", {}, "2026-01-01T00:00:00.000Z", 1.0)]

@@ -118,7 +118,7 @@ CONTROLS = {
     "a file made": "seal(); os.open(sys.argv[1] + '.copy', os.O_CREAT | os.O_WRONLY)",
     "a vendor's client": "seal(); import openai",
     "the time": "import time; seal(); time.time()",
-    "the time of the door": "import agent_core.run.executor as door; seal(); door.now()",
+    "the time of the clock": "import agent_core.run.clock as clock; seal(); clock.now()",
     "a counter of the door": "import agent_core.run.executor as door; seal(); door.perf_counter()",
     "chance": "seal(); os.urandom(1)",
 }

@@ -27,7 +27,7 @@ from agent_core import (
     run_agent_sync,
     verify,
 )
-from agent_core.journal.control import decided
+from agent_core.journal.control import decision_rows
 from agent_core.journal.operations import Slot
 from agent_core.journal.record import genesis
 from agent_core.models import Completion, Delta, ModelError, ModelInfo, Question, ScriptedModel
@@ -636,7 +636,7 @@ async def test_of_two_drivers_at_one_write_only_the_one_that_wrote_asked_makes_i
     journal, calls = MemoryJournal(), Calls(lambda args, context: asyncio.sleep(0.01, "written"), effect="write")
     output, again = await _waiting(journal, calls)
     place = (output.waiting[0]["strand"], output.waiting[0]["n"])
-    journal.append("r", decided(journal.load("r"), {place: Approve()}, by="test", at="2026-01-01T00:00:00.000Z"))
+    journal.append("r", decision_rows(journal.load("r"), {place: Approve()}, by="test", at="2026-01-01T00:00:00.000Z"))
     config, model = {**CONFIG, "approval": "always"}, ScriptedModel([action(), final()])
     drivers = [
         run_agent(config, registry=calls.registry, model=model, journal=Stale(journal, 2), run_id="r") for _ in range(2)

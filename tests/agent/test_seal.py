@@ -18,8 +18,8 @@ from agent_core import (
     run_agent,
     verify,
 )
-from agent_core.audit.signature import STRAND, VARIABLE, Keys
-from agent_core.journal.record import Record, Tape, chained, genesis
+from agent_core.audit.signature import SEAL, VARIABLE, Keys
+from agent_core.journal.record import Record, Tape, chain_row, genesis
 from agent_core.models import ScriptedModel
 from utools import Tool, ToolRegistry
 
@@ -48,7 +48,7 @@ def _rewritten(tape: Tape) -> MemoryJournal:
             record = row.record()
             if record.get("output") == "seen":
                 record["output"] = "forged"
-            new = chained(path, row.n, previous, record)
+            new = chain_row(path, row.n, previous, record)
             journal.append("r", [new])
             previous = new.hash
     return journal
@@ -95,16 +95,16 @@ async def _sealed() -> tuple[Tape, Record]:
     journal = MemoryJournal()
     await _run(journal)
     tape = journal.load("r")
-    (seal,) = tape.pop(STRAND)
+    (seal,) = tape.pop(SEAL)
     return tape, seal.record()
 
 
 def _verified(tape: Tape, *seals: Any) -> Verification:
     """What is said of a run under seals whose chain is sound."""
     rows = [row for strand in tape.values() for row in strand]
-    previous = genesis("r", STRAND)
+    previous = genesis("r", SEAL)
     for n, seal in enumerate(seals):
-        rows.append(chained(STRAND, n, previous, seal))
+        rows.append(chain_row(SEAL, n, previous, seal))
         previous = rows[-1].hash
     return verify(rows, run_id="r", keys=KEYS)
 
@@ -166,7 +166,7 @@ async def test_a_waiting_run_is_sealed_and_sealed_again_when_it_ends() -> None:
     assert verify(journal, run_id="r", keys=KEYS, **emitted).ok
     place = (output.waiting[0]["strand"], output.waiting[0]["n"])
     await _run(journal, config={"approval": "always"}, decisions={place: Approve()})
-    assert len(journal.load("r")[STRAND]) == 2
+    assert len(journal.load("r")[SEAL]) == 2
     assert verify(journal, run_id="r", keys=KEYS).ok
 
 
@@ -174,11 +174,11 @@ async def test_a_damaged_seal_is_named() -> None:
     journal = MemoryJournal()
     await _run(journal)
     tape = journal.load("r")
-    (seal,) = tape[STRAND]
+    (seal,) = tape[SEAL]
     rows = [row for rows in tape.values() for row in rows if row is not seal]
     bad = type(seal)(seal.path, seal.n, seal.hash, seal.data.replace(b"k2", b"k9"))
     found = verify([*rows, bad], run_id="r")
-    assert found.first_bad == {"strand": STRAND, "n": 0, "line": None}
+    assert found.first_bad == {"strand": SEAL, "n": 0, "line": None}
 
 
 @pytest.mark.parametrize("text", ["nokey", "k:", ":x", "a:b,,c"])

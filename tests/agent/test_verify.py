@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from agent_core.audit.verify import Verification, verify
 from agent_core.errors import Damaged, JournalError
-from agent_core.journal.chain import checked
+from agent_core.journal.chain import check_chains
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.memory import MemoryJournal
-from agent_core.journal.record import FORMAT, Record, Row, Tape, by_path, chained, genesis, link, run_head
-from agent_core.journal.record import closing as closes
-from agent_core.journal.source import load
+from agent_core.journal.record import FORMAT, Record, Row, Tape, by_path, chain_row, genesis, link, run_head
+from agent_core.journal.record import closing_entries as closes
+from agent_core.journal.source import load_run
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
 
@@ -38,7 +38,7 @@ class Writing:
         here = tape.get(path, [])
         ends = {below: (tape[below][-1].hash, len(tape[below])) for below in closing}
         record: Record = {"kind": kind, **body, **({"closes": closes(ends)} if ends else {})}
-        self.rows.append(chained(path, len(here), here[-1].hash if here else genesis(self.run, path), record))
+        self.rows.append(chain_row(path, len(here), here[-1].hash if here else genesis(self.run, path), record))
 
 
 def finished(run: str = "r1", *, last: bool = True, by: str = "us") -> list[Row]:
@@ -120,9 +120,9 @@ def test_a_finished_run_is_ok_wherever_it_is_read_from(source: Callable[[list[Ro
 
 
 def test_load_gives_the_run_and_its_rows(source: Callable[[list[Row]], Any]) -> None:
-    run, tape = load(source(finished()), "r1")
+    run, tape = load_run(source(finished()), "r1")
     assert (run, tape) == ("r1", by_path(finished()))
-    assert checked(run, tape) is tape
+    assert check_chains(run, tape) is tape
 
 
 def test_an_unfinished_run_is_ok_only_at_its_head(source: Callable[[list[Row]], Any]) -> None:
@@ -181,14 +181,14 @@ def test_a_strand_that_is_not_there_is_not_ok() -> None:
 # ── what cannot be asked ─────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("ask", [verify, load], ids=["verify", "load"])
+@pytest.mark.parametrize("ask", [verify, load_run], ids=["verify", "load"])
 def test_a_missing_source_is_an_error(ask: Callable[..., Any], tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=f"there is no journal {tmp_path}/run.jsonl"):
         ask(tmp_path / "run.jsonl")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("ask", [verify, load], ids=["verify", "load"])
+@pytest.mark.parametrize("ask", [verify, load_run], ids=["verify", "load"])
 def test_an_unknown_run_is_an_error_that_says_which_there_are(ask: Callable[..., Any], tmp_path: Path) -> None:
     with closing(SqliteJournal(tmp_path / "runs.db")) as many:
         many.append("r1", finished())
@@ -199,7 +199,7 @@ def test_an_unknown_run_is_an_error_that_says_which_there_are(ask: Callable[...,
         ask(MemoryJournal())
 
 
-@pytest.mark.parametrize("ask", [verify, load], ids=["verify", "load"])
+@pytest.mark.parametrize("ask", [verify, load_run], ids=["verify", "load"])
 def test_of_several_runs_one_must_be_named(ask: Callable[..., Any], tmp_path: Path) -> None:
     journal = MemoryJournal()
     for k in range(7):
@@ -300,7 +300,7 @@ def test_bytes_behind_the_end_are_never_ok(tmp_path: Path, given: dict[str, Any]
     assert (found.ok, found.complete, found.torn, found.first_bad) == (False, True, True, None)
     assert found.why is not None
     assert "no newline" in found.why
-    assert load(path) == ("r1", by_path(finished())), "a resume drops it"
+    assert load_run(path) == ("r1", by_path(finished())), "a resume drops it"
 
 
 JUNK: list[Any] = [3, "x", [3], [[]], [["agent/0.0"]], [[{}, [], 1]], {"a": 1}]
@@ -311,7 +311,7 @@ JUNK: list[Any] = [3, "x", [3], [[]], [["agent/0.0"]], [[{}, [], 1]], {"a": 1}]
     [
         pytest.param(
             {ROOT: [{"kind": "run_started"}, {"kind": "run_finished"}, {"kind": "asked"}]},
-            (ROOT, 2, None), "it stands behind the end of its run", id="a record behind the end",
+            (ROOT, 2, None), "it follows the end of its run", id="a record behind the end",
         ),
         pytest.param(
             {ROOT: [{"kind": "run_started"}, {"kind": "gossip"}]}, (ROOT, 1, None), "it is no record", id="kind",
@@ -336,7 +336,7 @@ JUNK: list[Any] = [3, "x", [3], [[]], [["agent/0.0"]], [[{}, [], 1]], {"a": 1}]
         ),
         pytest.param(
             {ROOT: [{"kind": "run_started"}, {"kind": "answered", "closes": [[ROOT, "00", 1]]}]},
-            (ROOT, 1, None), "it closes strand 'agent', which does not stand below its own", id="closes itself",
+            (ROOT, 1, None), "it closes strand 'agent', which is not below its own", id="closes itself",
         ),
         pytest.param(
             {ROOT: [{"kind": "run_started"}, {"kind": "answered", "closes": [["agent/0.0", "00", 1]]}]},
@@ -347,12 +347,12 @@ JUNK: list[Any] = [3, "x", [3], [[]], [["agent/0.0"]], [[{}, [], 1]], {"a": 1}]
                 "agent/0.0": [{"kind": "asked"}],
                 ROOT: [{"kind": "run_started"}, {"kind": "answered", "closes": [["agent/0.0", "00", 1]]}],
             },
-            (ROOT, 1, None), "at another end", id="closes at another head",
+            (ROOT, 1, None), "at another head and count", id="closes at another head",
         ),
         *(
             pytest.param(
                 {ROOT: [{"kind": "run_started"}, {"kind": "answered", "closes": junk}]},
-                (ROOT, 1, None), "which does not stand below its own", id=f"closes {junk!r}",
+                (ROOT, 1, None), "which is not below its own", id=f"closes {junk!r}",
             )
             for junk in JUNK
         ),
@@ -613,7 +613,7 @@ def test_a_flipped_bit_of_a_database_is_found_unless_it_changes_no_row(
     flipped = bytearray(database.read_bytes())
     flipped[data.draw(st.integers(0, len(flipped) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(flipped)
-    assert not accepted(path, run_id="r1", **WHOLE) or load(path, "r1")[1] == by_path(finished())
+    assert not accepted(path, run_id="r1", **WHOLE) or load_run(path, "r1")[1] == by_path(finished())
 
 
 @pytest.mark.parametrize(
@@ -634,7 +634,7 @@ def test_a_database_that_sqlite_cannot_read_is_told(
     assert f"cannot read journal {path}: " in found.why
     assert why in found.why
     with pytest.raises(JournalError, match=why):
-        load(path)
+        load_run(path)
 
 
 # ── checked ──────────────────────────────────────────────────────────────────────────────────────
@@ -646,22 +646,22 @@ def test_a_driver_refuses_a_tape_with_a_broken_link(at: int) -> None:
     row = rows[at]
     rows[at] = Row(row.path, row.n, row.hash, row.data.replace(b'"kind"', b'"kinD"'))
     with pytest.raises(Damaged) as damaged:
-        checked("r1", by_path(rows))
+        check_chains("r1", by_path(rows))
     assert (damaged.value.path, damaged.value.n) == (row.path, row.n)
 
 
 @pytest.mark.parametrize("tape", [by_path(finished()[1:]), by_path([*finished(), finished()[-1]])])
 def test_a_driver_refuses_a_tape_with_a_gap_or_a_double(tape: Tape) -> None:
     with pytest.raises(Damaged):
-        checked("r1", tape)
+        check_chains("r1", tape)
 
 
 def test_a_driver_refuses_the_tape_of_another_run() -> None:
     with pytest.raises(Damaged):
-        checked("r2", by_path(finished("r1")))
+        check_chains("r2", by_path(finished("r1")))
 
 
 def test_a_driver_refuses_a_newer_format_and_says_what_to_do() -> None:
     rows = relinked("r1", {ROOT: [{"kind": "run_started", "format": FORMAT + 1}]})
     with pytest.raises(JournalError, match=f"format {FORMAT + 1}, .* use a newer version"):
-        checked("r1", by_path(rows))
+        check_chains("r1", by_path(rows))

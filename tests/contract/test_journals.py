@@ -21,7 +21,7 @@ import pytest
 from agent_core.errors import JournalError, Lost
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.memory import MemoryJournal
-from agent_core.journal.record import Record, Row, chained, genesis
+from agent_core.journal.record import Record, Row, chain_row, genesis
 from agent_core.journal.sqlite import LAYOUT, SqliteJournal
 from agent_core.journal.store import Journal
 
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 def chain(path: str, *records: Record, run: str = "r1") -> list[Row]:
     rows: list[Row] = []
     for n, record in enumerate(records):
-        rows.append(chained(path, n, rows[-1].hash if rows else genesis(run, path), record))
+        rows.append(chain_row(path, n, rows[-1].hash if rows else genesis(run, path), record))
     return rows
 
 
@@ -210,7 +210,7 @@ def race(journals: list[Journal]) -> None:
         wins = []
         rows: list[Row] = []
         for n in range(20):
-            row = chained("agent", n, rows[-1].hash if rows else genesis("r1", "agent"), {"kind": "asked", "by": k})
+            row = chain_row("agent", n, rows[-1].hash if rows else genesis("r1", "agent"), {"kind": "asked", "by": k})
             barrier.wait()
             try:
                 journal.append("r1", [row])
@@ -230,7 +230,7 @@ def race(journals: list[Journal]) -> None:
 def assert_chained(path: str, rows: list[Row]) -> None:
     previous = genesis("r1", path)
     for n, row in enumerate(rows):
-        assert row == chained(path, n, previous, row.record())
+        assert row == chain_row(path, n, previous, row.record())
         previous = row.hash
 
 
@@ -410,14 +410,14 @@ import resource, signal, sys
 from pathlib import Path
 from agent_core.errors import JournalError
 from agent_core.journal.jsonl import JsonlJournal
-from agent_core.journal.record import chained, genesis
+from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 
 backend, path = sys.argv[1:]
 journal = {"jsonl": JsonlJournal, "sqlite": SqliteJournal}[backend](path)
-first = chained("agent", 0, genesis("r1", "agent"), {"kind": "asked"})
-second = chained("agent", 1, first.hash, {"kind": "answered"})
-third = chained("agent", 2, second.hash, {"kind": "asked", "text": "x" * 50_000})
+first = chain_row("agent", 0, genesis("r1", "agent"), {"kind": "asked"})
+second = chain_row("agent", 1, first.hash, {"kind": "answered"})
+third = chain_row("agent", 2, second.hash, {"kind": "asked", "text": "x" * 50_000})
 journal.append("r1", [first])
 limit = max(file.stat().st_size for file in Path(path).parent.iterdir()) + 10_000
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -443,7 +443,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from agent_core.journal.jsonl import JsonlJournal
-from agent_core.journal.record import chained, genesis
+from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 
 backend, path, strand, batches = sys.argv[1:]
@@ -452,7 +452,7 @@ previous, n = genesis("r1", strand), 0
 for _ in range(int(batches)):
     rows = []
     for _ in range(3):
-        rows.append(chained(strand, n, previous, {"kind": "asked", "n": n, "text": "x" * 50_000}))
+        rows.append(chain_row(strand, n, previous, {"kind": "asked", "n": n, "text": "x" * 50_000}))
         previous, n = rows[-1].hash, n + 1
     journal.append("r1", rows)
     print(n, flush=True)
@@ -495,7 +495,7 @@ def test_a_killed_writer_leaves_a_prefix_that_goes_on(
     rows = journal.load("r1")["agent"]
     assert len(rows) >= told, "an append that had returned was lost"
     assert_chained("agent", rows)
-    more = chained("agent", len(rows), rows[-1].hash, {"kind": "run_finished"})
+    more = chain_row("agent", len(rows), rows[-1].hash, {"kind": "run_finished"})
     journal.append("r1", [more])
     assert journal.load("r1")["agent"] == [*rows, more]
 

@@ -16,7 +16,7 @@ from typing import IO
 import pytest
 
 from agent_core.errors import JournalError
-from agent_core.journal.record import chained, genesis
+from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from engine_shim.runs.leases import TTL, new_driver
 from engine_shim.runs.store import MemoryRunStore, RunEntry, RunStore, SqliteRunStore
@@ -71,7 +71,7 @@ def entry(run: str, started_at: str = "2025-01-01", status: str = "running") -> 
 
 
 def journaled(store: RunStore, run: str) -> None:
-    store.journal.append(run, [chained("flow", 0, genesis(run, "flow"), {"kind": "run_started"})])
+    store.journal.append(run, [chain_row("flow", 0, genesis(run, "flow"), {"kind": "run_started"})])
 
 
 # ── entries ──────────────────────────────────────────────────────────────────────────────────────
@@ -330,7 +330,7 @@ def test_a_file_with_a_journal_alone_is_a_store(
     opened: Callable[[], SqliteRunStore], tmp_path: Path, driver: str
 ) -> None:
     with closing(SqliteJournal(tmp_path / "runs.db")) as journal:
-        journal.append("r1", [chained("flow", 0, genesis("r1", "flow"), {"kind": "run_started"})])
+        journal.append("r1", [chain_row("flow", 0, genesis("r1", "flow"), {"kind": "run_started"})])
     store = opened()
     assert (store.entries(), store.leases.holder("r1")) == ([], None)
     assert store.leases.acquire("r1", driver) is None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.errors import JournalError
-from agent_core.journal.record import chained, genesis
+from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import LAYOUT as JOURNAL
 from agent_core.journal.sqlite import SqliteJournal
 from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
@@ -158,7 +158,7 @@ OLD_TURNS = """CREATE TABLE turns (place INTEGER PRIMARY KEY AUTOINCREMENT, sess
 
 def test_journal_of_before_opens_and_does_not_change(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    row = chained("flow", 0, genesis("r", "flow"), {"kind": "run_started"})
+    row = chain_row("flow", 0, genesis("r", "flow"), {"kind": "run_started"})
     with closing(sqlite3.connect(path)) as db, db:
         for statement in JOURNAL.steps[0]:
             db.execute(statement)

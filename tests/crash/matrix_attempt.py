@@ -13,15 +13,16 @@ from matrix_workflows import Case
 from matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, deed, registry_of
 
 from agent_core.audit.replay import replay
-from agent_core.audit.signature import parted
+from agent_core.audit.signature import split_own_strands
 from agent_core.audit.verify import verify
-from agent_core.effects import Decision, Json, Retry, Skip
+from agent_core.decisions import Decision, Retry, Skip
+from agent_core.effects import Json
 from agent_core.journal.record import Tape
-from agent_core.loop.judge import compiled_schema
 from engine_shim import Engine, RunNotFound, Workflow, load_workflow
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.store import RunStore
+from utools.schema.compiled import compiled
 
 RUN = "run-1"
 
@@ -33,7 +34,7 @@ class Attempts:
         self.case, self._world = case, World()
         self._registry, self._model = registry_of(self._world), Model(case.scripts, self._world)
         for tool in self._registry.all():  # compiled once for all, as it takes most of a small run's time
-            compiled_schema(self._registry.schema(tool.code).schema)
+            compiled(self._registry.schema(tool.code).schema)
         gc.freeze()  # else each child copies every page that its collector looks at
 
     def engine(
@@ -93,7 +94,7 @@ def report(engine: Engine) -> Json:
     journal, entry = engine.store.journal, engine.store.entry(RUN)
     tape = journal.load(RUN)
     return {
-        "strands": folded(parted(tape)[0]),
+        "strands": folded(split_own_strands(tape)[0]),
         "in_doubt": any(row.record().get("reason") == "in_doubt" for rows in tape.values() for row in rows),
         "skipped": _skipped(tape),
         "verified": verify(journal, run_id=RUN).ok,

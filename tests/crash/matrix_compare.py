@@ -7,9 +7,10 @@ tried again, a second `asked`. They are folded away, and the strands that are na
 from collections.abc import Iterator
 from typing import Any
 
-from agent_core.effects import Json, answer_record
-from agent_core.journal.approvals import settled
+from agent_core.effects import Json
+from agent_core.journal.approvals import settle_doubt
 from agent_core.journal.record import Tape
+from agent_core.records import encode_answer
 
 _TIMES = {"at", "seconds", "total_ms", "elapsed_ms", "timestamp", "started_at", "ended_at", "closes", "journal"}
 Strands = dict[str, list[Json]]
@@ -54,7 +55,7 @@ def _walked(records: list[Json]) -> Iterator[tuple[int, Json]]:
             n += 3
         else:
             yield n, asked
-            yield n + 2, answer_record(settled(doubt[1]))
+            yield n + 2, encode_answer(settle_doubt(doubt[1]))
             n += 3
 
 

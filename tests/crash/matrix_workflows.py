@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 from matrix_world import Scripts
 
-from agent_core.effects import Approve, Decision, Deny, Edit, Json
+from agent_core.decisions import Approve, Decision, Deny, Edit
+from agent_core.effects import Json
 from agent_core.models import Completion
 
 

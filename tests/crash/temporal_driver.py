@@ -27,30 +27,22 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from victim import ANY, CHILD, LOOPS, started
 from victim import REPLIES as CHILD_REPLIES
 
-from agent_core.effects import (
-    CallModel,
-    Cancelled,
-    Classify,
-    Failed,
-    InDoubt,
-    Json,
-    ToolCall,
-    answer_from,
-    answer_record,
-    decision_from,
-)
+from agent_core.decisions import decode_decision
+from agent_core.effects import CallModel, Cancelled, Classify, Failed, InDoubt, Json, ToolCall
 from agent_core.errors import AgentCoreError, DecisionError, Lost
-from agent_core.journal.chain import checked
-from agent_core.journal.control import decided
+from agent_core.journal.chain import check_chains
+from agent_core.journal.control import decision_rows
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Slot, Spec
 from agent_core.journal.record import Record, Row, Tape, by_path
-from agent_core.journal.recorder import Ended, recorded
+from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Run
 from agent_core.models.scripted import ScriptedModel
-from agent_core.run.executor import Executor, now
+from agent_core.records import decode_answer, encode_answer
+from agent_core.run.clock import now
+from agent_core.run.executor import Executor
 from agent_core.run.node import CODE, agent_preparer, agent_tool
 from agent_core.run.secrets import Secrets
 from utools.registry import ToolRegistry
@@ -98,7 +90,7 @@ def packed_act(act: Act, rows: Sequence[Row]) -> Json:
         "effect": effect,
         "slot": [slot.path, slot.n, slot.head.hex()],
         "key": act.key,
-        "doubtful": act.doubtful,
+        "doubtful": act.once_only,
     }
 
 
@@ -121,7 +113,7 @@ def reply_from(record: Record) -> Any:
         case {"kind": "cancelled"}:
             return Cancelled(record["at"])
         case _:
-            return answer_from(record)
+            return decode_answer(record)
 
 
 # ── the workflow ─────────────────────────────────────────────────────────────────────────────────
@@ -155,7 +147,7 @@ class AgentRun:
             tape = await load(run)
             if self.words:
                 tape = await self._append_words(run, tape)
-            ended = await Live(run, tape).walk(recorded(Run(run, tape, LOOPS), ROOT, spec))
+            ended = await Live(run, tape).walk(record_run(Run(run, tape, LOOPS), ROOT, spec))
             if not isinstance(ended, Ended):
                 raise ApplicationError(f"run {run} cannot be started: {ended}", non_retryable=True)
             if not ended.outcome.waiting:
@@ -166,9 +158,9 @@ class AgentRun:
         """The tape with the `resolved` rows, whose bytes are the same at every attempt to append them."""
         while self.words:
             word = self.words.pop(0)
-            place = {(word["strand"], word["n"]): decision_from(word)}
+            place = {(word["strand"], word["n"]): decode_decision(word)}
             try:
-                rows = decided(tape, place, by=word["by"], at=word["at"])
+                rows = decision_rows(tape, place, by=word["by"], at=word["at"])
             except DecisionError as error:
                 workflow.logger.warning("run %s: %s", run, error)
                 continue
@@ -245,7 +237,7 @@ class Live:
 
 
 async def load(run: str) -> Tape:
-    return checked(run, by_path(unpacked(await perform(Host.load, run))))
+    return check_chains(run, by_path(unpacked(await perform(Host.load, run))))
 
 
 async def perform(name: Any, run: str, told: Any = None, *, within: float | None = SHORT_S) -> Any:
@@ -305,7 +297,7 @@ class Host:
 
     folder: Path
     journal: Journal
-    door: Executor
+    executor: Executor
     point: Points
 
     @activity.defn
@@ -316,13 +308,13 @@ class Host:
     async def begin(self, run: str, told: bytes) -> bytes:
         self.point("begin")
         path, spec = orjson.loads(told)
-        body = self.door.begin(Begin(path, Spec(**spec)))
+        body = self.executor.begin(Begin(path, Spec(**spec)))
         return orjson.dumps({"failed": asdict(body)} if isinstance(body, Failed) else body)
 
     @activity.defn
     async def classify(self, run: str, told: bytes) -> bytes:
         tool, args = orjson.loads(told)
-        return orjson.dumps(self.door.classify(Classify(0, tool, args)))
+        return orjson.dumps(self.executor.classify(Classify(0, tool, args)))
 
     @activity.defn
     async def append(self, run: str, told: bytes) -> bytes:
@@ -340,11 +332,11 @@ class Host:
             if (earlier := self._claim(run, act)) is not None:
                 return orjson.dumps(earlier)
             self.point(f"asked {what}")
-            reply = await self.door.act(act)
+            reply = await self.executor.act(act)
             if isinstance(reply, InDoubt):
                 return orjson.dumps({"kind": "doubt", **asdict(reply)})
             self.point(f"did {what}")
-            row = act.slot.row(answer_record(reply))
+            row = act.slot.row(encode_answer(reply))
             self._append(run, [row])
             self.point(f"answered {what}")
             return row.data
@@ -364,7 +356,7 @@ class Host:
             if record["kind"] not in ("answered", "cancelled"):
                 raise lost(path, n)
             return record
-        if len(known) == n and act.doubtful:
+        if len(known) == n and act.once_only:
             return {"kind": "doubt", **asdict(InDoubt("the process ended before the call was answered", now(), 0.0))}
         return None
 

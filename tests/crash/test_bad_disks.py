@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from agent_core import JournalError, JsonlJournal, SqliteJournal, run_agent
-from agent_core.journal.record import FORMAT, chained, genesis
+from agent_core.journal.record import FORMAT, chain_row, genesis
 from agent_core.journal.sqlite import LAYOUT
-from agent_core.journal.storage_errors import why
+from agent_core.journal.storage_errors import explain
 from agent_core.models import ScriptedModel
 from utools import ToolRegistry
 
@@ -81,7 +81,7 @@ def never(messages: Any) -> str:
 @pytest.mark.parametrize("backend", FILES)
 async def test_a_run_in_a_newer_format_is_left_as_it_is(backend: str, tmp_path: Path) -> None:
     newer = {"kind": "run_started", "loop": "agent", "format": FORMAT + 1, "thoughts": "in a way that nobody knows yet"}
-    rows = [chained("agent", 0, genesis("r", "agent"), newer)]
+    rows = [chain_row("agent", 0, genesis("r", "agent"), newer)]
     with closing(FILES[backend](tmp_path / "journal")) as journal:
         journal.append("r", rows)
         with pytest.raises(JournalError, match=f"run 'r' cannot be read: it has format {FORMAT + 1}.*use a newer vers"):
@@ -112,4 +112,4 @@ def test_a_database_that_may_not_grow_says_that_the_disk_is_full(tmp_path: Path)
         db.execute("PRAGMA max_page_count = 3")
         with pytest.raises(sqlite3.OperationalError) as full:
             db.execute("INSERT INTO t VALUES (?)", ("x" * 100_000,))
-    assert why(path, full.value) == "database or disk is full; make room on the disk, then resume the run"
+    assert explain(path, full.value) == "database or disk is full; make room on the disk, then resume the run"

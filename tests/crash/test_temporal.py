@@ -41,12 +41,14 @@ from temporalio.worker import Replayer
 
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
-from agent_core.effects import Approve, Decision, Retry, Skip, ToolCall, decision_record
-from agent_core.journal.control import decided, waiting
+from agent_core.decisions import Approve, Decision, Retry, Skip, encode_decision
+from agent_core.effects import ToolCall
+from agent_core.journal.control import decision_rows, waiting_calls
 from agent_core.journal.operations import Act, Slot, Spec
 from agent_core.journal.record import Record, Tape, genesis
+from agent_core.records import encode_asked
+from agent_core.run.clock import now
 from agent_core.run.driver import drive
-from agent_core.run.executor import now
 
 TEMPORAL = str(shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"))
 WORKER = Path(__file__).with_name("temporal_driver.py")
@@ -124,11 +126,11 @@ async def deciding(handle: WorkflowHandle[Any, str], folder: Path) -> None:
     """Signal a word on each call that waits, as the journal says it."""
     told: set[tuple[str, int]] = set()
     while True:
-        for entry in waiting(tape_of(folder)):
+        for entry in waiting_calls(tape_of(folder)):
             place = (entry["strand"], entry["n"])
             if place not in told:
                 told.add(place)
-                word = {"strand": place[0], "n": place[1], "by": "test", **decision_record(decision(entry, folder))}
+                word = {"strand": place[0], "n": place[1], "by": "test", **encode_decision(decision(entry, folder))}
                 await handle.signal("decide", orjson.dumps(word))
         await asyncio.sleep(0.05)
 
@@ -142,12 +144,12 @@ def decision(entry: Record, folder: Path) -> Decision:
 
 
 async def run_in_process(folder: Path, kind: str) -> None:
-    journal, door = journal_in(folder), door_in(folder, Points(folder))
+    journal, executor = journal_in(folder), door_in(folder, Points(folder))
     tool, config = CONFIGS[kind]
-    while (await drive(RUN, ROOT, Spec(tool, config), journal=journal, door=door, loops=LOOPS)).outcome.waiting:
+    while (await drive(RUN, ROOT, Spec(tool, config), journal=journal, executor=executor, loops=LOOPS)).outcome.waiting:
         tape = journal.load(RUN)
-        words = {(entry["strand"], entry["n"]): decision(entry, folder) for entry in waiting(tape)}
-        journal.append(RUN, decided(tape, words, by="test", at=now()))
+        words = {(entry["strand"], entry["n"]): decision(entry, folder) for entry in waiting_calls(tape)}
+        journal.append(RUN, decision_rows(tape, words, by="test", at=now()))
     journal.close()
 
 
@@ -310,8 +312,8 @@ def test_another_worker_takes_over_from_one_that_is_killed(
 
 async def test_of_two_attempts_at_one_write_the_second_does_not_act(tmp_path: Path) -> None:
     folder, call = made(tmp_path, "agent"), ToolCall("call_1", "write_a", {}, {}, "write", within=5.0)
-    asked = Slot(ROOT, 0, genesis(RUN, ROOT)).row({"kind": "asked", **call.record()})
-    act = Act((asked,), call, Slot(ROOT, 1, asked.hash), key="key", doubtful=True)
+    asked = Slot(ROOT, 0, genesis(RUN, ROOT)).row(encode_asked(call))
+    act = Act((asked,), call, Slot(ROOT, 1, asked.hash), key="key", once_only=True)
     host, told = host_in(folder), orjson.dumps(packed_act(act, act.rows))
     attempts = [ActivityEnvironment().run(host.act, RUN, told) for _ in range(2)]
     first, second = [orjson.loads(answer) for answer in await asyncio.gather(*attempts)]

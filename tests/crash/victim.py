@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.audit.verify import verify
-from agent_core.effects import Approve, CallTools, Skip, Suspended, ToolCall, ToolReply, Wait
-from agent_core.journal.control import decided, waiting
+from agent_core.decisions import Approve, Skip
+from agent_core.effects import CallTools, Suspended, ToolCall, ToolReply, Wait
+from agent_core.journal.control import decision_rows, waiting_calls
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import FORMAT
@@ -23,8 +24,9 @@ from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.strand import Loops
 from agent_core.loop.react import react
 from agent_core.models.scripted import ScriptedModel
+from agent_core.run.clock import now
 from agent_core.run.driver import drive
-from agent_core.run.executor import Executor, now
+from agent_core.run.executor import Executor
 from agent_core.run.node import CODE, agent_preparer
 from agent_core.run.secrets import Secrets
 from utools.registry import ToolRegistry
@@ -137,15 +139,15 @@ def go_on(path: Path, counter: Path, killer: Killer) -> str:
     registry = tools(counter, killer)
     model = ScriptedModel(REPLIES)
     prepare = {CODE: agent_preparer(registry, Redactor({})), "spike": lambda run, *_: started(run)}
-    door = Executor(RUN, registry, lambda *_: model, prepare, Secrets(env={}))
+    executor = Executor(RUN, registry, lambda *_: model, prepare, Secrets(env={}))
     while True:
-        ended = asyncio.run(drive(RUN, "agent", Spec("spike", {}), journal=journal, door=door, loops=LOOPS))
+        ended = asyncio.run(drive(RUN, "agent", Spec("spike", {}), journal=journal, executor=executor, loops=LOOPS))
         if not ended.outcome.waiting:
             journal.close()
             return ended.outcome.finish_reason
         tape = journal.load(RUN)
-        words = {(w["strand"], w["n"]): decision(w, counter) for w in waiting(tape)}
-        journal.append(RUN, decided(tape, words, by="test", at=now()))
+        words = {(w["strand"], w["n"]): decision(w, counter) for w in waiting_calls(tape)}
+        journal.append(RUN, decision_rows(tape, words, by="test", at=now()))
 
 
 def started(run: str) -> dict[str, Any]:

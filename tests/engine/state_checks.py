@@ -8,8 +8,8 @@ from state_workflows import CALLS, STEPS
 
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
-from agent_core.journal.chain import checked
-from agent_core.journal.control import waiting
+from agent_core.journal.chain import check_chains
+from agent_core.journal.control import waiting_calls
 from agent_core.journal.record import Tape
 from engine_shim import RunResult
 from engine_shim.runs.loops import LOOPS
@@ -26,7 +26,7 @@ def status_of(tape: Tape) -> str | None:
 
 def check_grown(run: str, before: Tape, now: Tape) -> None:
     """Chains hold, and rows only ever were appended."""
-    checked(run, now)
+    check_chains(run, now)
     for path, rows in before.items():
         assert now.get(path, [])[: len(rows)] == rows, f"rows of {run}/{path} were changed"
 
@@ -65,7 +65,7 @@ def check_result(result: RunResult, tape: Tape, *, alone: bool) -> None:
     elif alone:
         assert status_of(tape) is None
         assert verify(rows, run_id=result.run_id, **result.journal).ok
-        assert places == {(entry["strand"], entry["n"]) for entry in waiting(tape)}
+        assert places == {(entry["strand"], entry["n"]) for entry in waiting_calls(tape)}
     assert bool(places) <= (result.status in ("waiting", "paused", "failed", "cancelled"))
 
 
@@ -79,7 +79,7 @@ def check_status(run: str, store: RunStore) -> None:
     assert entry.status == ended if ended or entry.status in ENDED else True, f"{entry} ended as {ended}"
     if not ended:
         assert entry.status in ("waiting", "paused"), entry
-        assert entry.status == "paused" or waiting(tape), f"{entry}, and nothing waits"
+        assert entry.status == "paused" or waiting_calls(tape), f"{entry}, and nothing waits"
 
 
 def check_ended(run: str, store: RunStore) -> None:

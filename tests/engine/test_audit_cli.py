@@ -14,7 +14,7 @@ from by_hand import action, final
 from command import Cli, Write
 
 from agent_core import JsonlJournal, SqliteJournal, run_agent_sync
-from agent_core.journal.record import FORMAT, Record, chained, genesis
+from agent_core.journal.record import FORMAT, Record, chain_row, genesis
 from agent_core.journal.sqlite import LAYOUT
 from agent_core.models import ScriptedModel
 from engine_shim import SqliteRunStore
@@ -137,7 +137,7 @@ def forged(store: Path, run: str, *records: Record) -> None:
     with closing(SqliteJournal(store)) as journal:
         previous = genesis(run, "flow")
         for n, record in enumerate(records):
-            row = chained("flow", n, previous, record)
+            row = chain_row("flow", n, previous, record)
             journal.append(run, [row])
             previous = row.hash
 
@@ -210,7 +210,7 @@ def test_a_run_that_came_out_otherwise_is_told_where(cli: Cli, asked: Any, store
             for row in rows:
                 record = row.record()
                 told = record | {"final": False} if "final" in record else record
-                journal.append("forged", [row := chained(path, row.n, previous, told)])
+                journal.append("forged", [row := chain_row(path, row.n, previous, told)])
                 previous = row.hash
     assert outcomes(cli) == (5, {run: ("identical", None), "forged": ("diverged", "flow/agent_core.1:3")})
     assert outcomes(cli, "--since", "9999-01-01") == (0, {})

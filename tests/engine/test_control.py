@@ -16,7 +16,7 @@ from agent_core.audit.verify import verify
 from agent_core.errors import DecisionError
 from agent_core.journal.control import CONTROL
 from agent_core.models import ScriptedModel
-from agent_core.run.driver import note
+from agent_core.run.control import append_control
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, load_workflow
 from engine_shim.definition.validate import validate
 from engine_shim.errors import RunBusy
@@ -198,7 +198,7 @@ def test_cancellation_that_no_driver_heard_of_still_ends_the_run() -> None:
     async def play() -> None:
         host = Host([action("pay", amount=5)])
         await host.start([agent()])
-        note(host.store.journal, "r", "cancel", by="ann", keys=None)
+        append_control(host.store.journal, "r", "cancel", by="ann", keys=None)
         assert (await host.engine.resume("r")).status == "cancelled"
         with pytest.raises(DecisionError, match="has ended as cancelled"):
             await host.engine.cancel("r")

@@ -78,7 +78,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "server_env": (
         {"mcp_servers": {"a": {"command": ["x"], "env": ["A_TOKEN=hunter2hunter2"]}}},
-        "mcp_servers/a/env: these are names of variables, such as CITY; values stand in the host's environment: "
+        "mcp_servers/a/env: these are names of variables, such as CITY; values belong in the host's environment: "
         "give A_TOKEN alone\n",
     ),
     "server_name": ({"mcp_servers": {"a b": {"command": ["x"]}}}, "mcp_servers: a name here is 1 to 40 letters"),

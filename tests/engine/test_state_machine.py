@@ -24,8 +24,8 @@ from state_workflows import workflows
 from state_world import Host, UnderWay
 
 from agent_core import Approve, Deny, Edit, Fail, Retry, Skip
-from agent_core.effects import Decision
-from agent_core.journal.control import waiting
+from agent_core.decisions import Decision
+from agent_core.journal.control import waiting_calls
 from agent_core.models.client import Completion, ModelError
 from engine_shim import DefinitionError, MemoryRunStore, SqliteRunStore
 from engine_shim.errors import RunBusy
@@ -117,7 +117,7 @@ class Lives(Office, RuleBasedStateMachine):
     @rule(run=some, host=some, place=some, word=st.sampled_from(sorted(WORDS)))
     def decide(self, run: int, host: int, place: int, word: str) -> None:
         name, at = self.picked(run, host)
-        places = waiting(self.tape(name))
+        places = waiting_calls(self.tape(name))
         assume(places)
         entry = places[place % len(places)]
         self.decide_there(name, at, entry, word)
@@ -134,7 +134,7 @@ class Lives(Office, RuleBasedStateMachine):
         name, at = self.picked(run, host)
         paths = ["flow", "nowhere", *sorted(self.tape(name))]
         place = paths[strand % len(paths)], n
-        assume(place not in {(entry["strand"], entry["n"]) for entry in waiting(self.tape(name))})
+        assume(place not in {(entry["strand"], entry["n"]) for entry in waiting_calls(self.tape(name))})
         self.ask("resume", name, at, at.engine.resume(name, decisions={place: WORDS[word]}), wrong=True)
 
     @precondition(lambda self: 0 < len(self.started) < MOST_RUNS)
@@ -336,7 +336,7 @@ class Lives(Office, RuleBasedStateMachine):
         left = [run for run in self.runs if not status_of(self.tape(run)) or run in self.loose | self.world.mixed]
         for run in left:
             host = self.a_host(0)
-            places = waiting(self.tape(run))
+            places = waiting_calls(self.tape(run))
             if places and not status_of(self.tape(run)):
                 self.decide_there(run, host, places[0], "skip" if places[0]["reason"] == "in_doubt" else "approve")
             elif "flow" in self.tape(run):

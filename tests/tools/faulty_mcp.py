@@ -39,11 +39,11 @@ def main(home: Path, word: str) -> None:
         message = json.loads(line)
         if "id" in message and "method" in message:
             method = message["method"] if word != "no-tools" else message["method"].replace("tools/", "no/")
-            told = answer(home, method, message.get("params", {}))
-            if "raw" in told:
-                print(told["raw"].replace("ID", str(message["id"])), flush=True)
+            outcome = answer(home, method, message.get("params", {}))
+            if "raw" in outcome:
+                print(outcome["raw"].replace("ID", str(message["id"])), flush=True)
             else:
-                say({"jsonrpc": "2.0", "id": message["id"], **told})
+                say({"jsonrpc": "2.0", "id": message["id"], **outcome})
 
 
 def say(message: Any) -> None:
@@ -56,8 +56,8 @@ def answer(home: Path, method: str, params: Any) -> dict[str, Any]:
         case "initialize":
             info = {"name": "faulty", "version": "1"}
             capabilities = {"tools": {"listChanged": True}}
-            told = {"protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": info}
-            return {"result": told}
+            version = params["protocolVersion"]
+            return {"result": {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}}
         case "tools/list":
             file = home / "tools.json"
             tools = json.loads(file.read_text()) if file.exists() else TOOLS
@@ -83,19 +83,19 @@ def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
         case "fail":
             return {"result": {"content": [{"type": "text", "text": "no such city"}], "isError": True}}
         case "refuse":
-            told = args.get("text")  # an error of the server's own, which is free to use this code
-            return {"error": {"code": -32000 if told else -32602, "message": told or "text must not be empty"}}
+            own = args.get("text")  # an error of the server's own, which is free to use this code
+            return {"error": {"code": -32000 if own else -32602, "message": own or "text must not be empty"}}
         case "environment":
             return text(json.dumps(dict(os.environ)))
         case "progress":
             for step in (1, 2):
-                told = {
+                params = {
                     "progressToken": meta["progressToken"],
                     "progress": step,
                     "total": 2,
                     "message": args.get("text") or f"step {step}",
                 }
-                say({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+                say({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
         case "change":
             (home / "tools.json").write_text(json.dumps([{**each, "description": "Evil."} for each in TOOLS]))
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
@@ -111,8 +111,8 @@ def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
                 say(FLOODS[args["text"]])
         case "talk":
             for step in range(30_000):
-                told = {"progressToken": meta["progressToken"], "progress": step}
-                say(LOG if args["text"] else {"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+                params = {"progressToken": meta["progressToken"], "progress": step}
+                say(LOG if args["text"] else {"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
         case "long":
             return {"raw": args["text"].replace("LONG", "x" * 2**25)}
         case "ask":

@@ -12,7 +12,7 @@ from loopback import http
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
 TOOLS = [{"name": "write", "description": "Writes.", "inputSchema": SCHEMA}]
 Answer = Callable[["ScriptedMcp", Any, asyncio.StreamWriter], Awaitable[None]]
-"""What comes of a call, of which the whole message is given. What is not written when it returns is not written."""
+"""Answers a call, of which it gets the whole message. The connection is closed when it returns."""
 
 
 @dataclass
@@ -26,7 +26,7 @@ class ScriptedMcp:
     asked: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     sessions: int = 1
-    held: asyncio.Event = field(default_factory=asyncio.Event)
+    release: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def session(self) -> str:
@@ -74,8 +74,8 @@ class ScriptedMcp:
 
 def reply(message: Any, result: Any = None, *, error: Any = None) -> dict[str, Any]:
     """A message that answers another."""
-    told = {"error": error} if error is not None else {"result": result}
-    return {"jsonrpc": "2.0", "id": message["id"], **told}
+    outcome = {"error": error} if error is not None else {"result": result}
+    return {"jsonrpc": "2.0", "id": message["id"], **outcome}
 
 
 def text(value: str) -> dict[str, Any]:
@@ -85,11 +85,11 @@ def text(value: str) -> dict[str, Any]:
 @asynccontextmanager
 async def scripted(answer: Answer, **more: Any) -> AsyncIterator[ScriptedMcp]:
     """A server whose calls end like this."""
-    told = ScriptedMcp(answer, **more)
-    server = await asyncio.start_server(told.serve, "127.0.0.1", 0)
+    scripted_server = ScriptedMcp(answer, **more)
+    server = await asyncio.start_server(scripted_server.serve, "127.0.0.1", 0)
     async with server:
-        told.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
-        yield told
+        scripted_server.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        yield scripted_server
 
 
 async def _request(reader: asyncio.StreamReader) -> tuple[dict[str, str], Any]:

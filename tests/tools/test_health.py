@@ -4,8 +4,9 @@ import asyncio
 import socket
 import sqlite3
 import ssl
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,23 @@ async def speaking(answer: bytes, *, closes: bool = True) -> AsyncIterator[int]:
     finally:
         server.close()
         await asyncio.gather(*(each for each in talks if each), return_exceptions=True)
+
+
+@asynccontextmanager
+async def postgres_saying(answer: bytes) -> AsyncIterator[int]:
+    """A port that answers PostgreSQL's question for TLS by the first byte, then what follows by the others."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await reader.read(8)
+            writer.write(answer[:1])
+            if answer.startswith(b"N") and await reader.read(1000):
+                writer.write(answer[1:])
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
 
 
 def self_signed(folder: Path) -> ssl.SSLContext:
@@ -212,9 +230,16 @@ SAID: dict[str, tuple[bytes, str | None]] = {
 
 @pytest.mark.parametrize(("answer", "detail"), SAID.values(), ids=SAID)
 async def test_what_postgres_says_is_understood(answer: bytes, detail: str | None) -> None:
-    async with speaking(answer, closes=False) if detail is None else speaking(answer) as port:
+    async with postgres_saying(answer) as port:
         (found,) = await told(f"postgresql://127.0.0.1:{port}")
     assert found == (detail is None, detail)
+
+
+async def test_without_psycopg_only_the_port_is_checked_and_the_result_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    async with speaking(b"") as port:
+        (found,) = await told(f"postgresql://127.0.0.1:{port}")
+    assert found == (True, "the port is open; to check PostgreSQL itself: pip install 'agent-core[postgres]'")
 
 
 async def test_server_that_is_silent_is_not_waited_for() -> None:

@@ -11,10 +11,10 @@ from utools.builtin.health import health
 from utools.context.store_sqlite import SqliteContextStore
 from utools.document import read_document
 from utools.errors import SandboxError
-from utools.files.protected_paths import MOST_STORES, is_store, keep, keep_all, keep_store
+from utools.files.protected_paths import MOST_STORES, is_store, protect, protect_glob, protect_store
 from utools.files.sandbox import Sandbox
 from utools.sources.manifest import manifest_tools
-from utools.sources.python_object import loaded
+from utools.sources.python_object import load_object
 from utools.tool import ToolContext
 
 
@@ -39,8 +39,8 @@ def test_a_document_that_was_read_is_kept(tmp_path: Path) -> None:
 
 def test_what_is_not_there_yet_is_kept_and_all_below_a_directory_and_what_fits_a_pattern(tmp_path: Path) -> None:
     for path in ("agent-core.yaml", "manifests"):
-        keep(tmp_path / path)
-    keep_all(tmp_path / "more/*.yaml")
+        protect(tmp_path / path)
+    protect_glob(tmp_path / "more/*.yaml")
     for path in ("agent-core.yaml", "manifests", "manifests/new.yaml", "manifests/deep/new.json", "more/new.yaml"):
         _refused(tmp_path, path, "says what this host does")
     Sandbox(tmp_path).write("more/new.txt", b"mine")
@@ -67,7 +67,7 @@ async def test_journals_and_conversations_are_neither_written_nor_read(tmp_path:
 def test_no_python_is_put_beside_python_that_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "mine.py").write_text("value = 1\n")
-    assert loaded("tools/mine.py:value", tmp_path, "here") == 1
+    assert load_object("tools/mine.py:value", tmp_path, "here") == 1
     for name in ("mine.py", "json.py", "x.so", "x.pth", "X.PY"):
         _refused(tmp_path, f"tools/{name}", "beside Python that this host loads")
     (tmp_path / "looked").mkdir()
@@ -117,7 +117,7 @@ def test_what_a_manifest_goes_by_is_kept(tmp_path: Path) -> None:
 
 def test_of_very_many_stores_the_latest_are_kept(tmp_path: Path) -> None:
     for number in range(MOST_STORES + 2):
-        keep_store(tmp_path / f"{number}.jsonl")
+        protect_store(tmp_path / f"{number}.jsonl")
     assert [is_store(tmp_path / f"{number}.jsonl") for number in (0, 1, 2, MOST_STORES + 1)] == [
         False,
         False,

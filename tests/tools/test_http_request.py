@@ -16,7 +16,7 @@ from loopback import Loopback, endless, half, hang_up, http, serving
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin import http_request
 from utools.errors import NetworkError, ToolError
-from utools.net.decompress import AT_ONCE
+from utools.net.decompress import PIECE
 from utools.net.guard import NetworkGuard
 from utools.net.transport import _redirected, fetch
 
@@ -317,6 +317,7 @@ DAMAGED: dict[str, tuple[Any, str]] = {
     "packed_half": (http(200, PACKED[:1000], content_encoding="gzip"), EARLY),
     "deflated_half": (http(200, zlib.compress(b"x" * 999)[:9], content_encoding="deflate"), EARLY),
     "packed_half_after_a_whole": (http(200, PACKED + PACKED[:1000], content_encoding="gzip"), EARLY),
+    "goes_on": (http(200, PACKED + b"more", content_encoding="gzip"), "damaged"),
     "packed_twice": (http(200, gzip.compress(PACKED), content_encoding="gzip, identity, gzip"), "packed 2 times"),
     "packed_as_nobody_asked": (http(200, b"abc", content_encoding="br"), "packed as br, which is not read here"),
     "packed_again_and_again": (http(200, b"x", content_encoding="gzip, " * 9 + "gzip"), "packed 10 times"),
@@ -334,8 +335,8 @@ async def test_a_damaged_answer_is_an_error_and_leaves_a_write_in_doubt(answer: 
     assert written.metadata.get("cut_off")
 
 
-@pytest.mark.parametrize("more", [b"\n", b"\r\n", b"more"], ids=repr)
-async def test_what_follows_a_packed_body_and_is_none_is_passed_over(more: bytes) -> None:
+@pytest.mark.parametrize("more", [b"\n", b"\r\n", b"\0"], ids=repr)
+async def test_padding_behind_a_packed_body_is_passed_over(more: bytes) -> None:
     async with serving(http(200, PACKED + more, content_encoding="gzip")) as server:
         assert (await asked(server)).output["body"] == list(range(2000))
 
@@ -357,7 +358,7 @@ async def test_a_body_that_holds_nothing_and_never_ends_is_left() -> None:
 
 
 async def test_others_have_their_turn_between_the_pieces_of_a_body() -> None:
-    size, turns = 100 * AT_ONCE, 0
+    size, turns = 100 * PIECE, 0
 
     async def turn() -> None:
         nonlocal turns

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utools.secrets.key_formats import NAMES, masked, unsettled
+from utools.secrets.key_formats import NAMES, mask_keys, unsettled_key
 from utools.secrets.redaction import Redactor
 
 CHANCE = Random(7)
@@ -65,7 +65,7 @@ def test_a_key_is_masked_wherever_it_stands(name: str, around: str) -> None:
     key = KEYS[name]
     found = SECRET[name].search(key) if name in SECRET else None
     secret = found[0] if found else key
-    text = masked(around.format(key))
+    text = mask_keys(around.format(key))
     assert secret not in text
     assert secret[8:] not in text
     assert f"[redacted:{name}]" in text
@@ -75,7 +75,7 @@ def test_a_key_is_masked_wherever_it_stands(name: str, around: str) -> None:
 def test_no_piece_of_a_key_is_shown_while_it_is_being_written(name: str) -> None:
     text = f"The key is {KEYS[name]}"
     for end in range(len(text)):
-        shown = text[: end - unsettled(text[:end])]
+        shown = text[: end - unsettled_key(text[:end])]
         assert "The key is ".startswith(shown)
 
 
@@ -98,7 +98,7 @@ ORDINARY = [
 
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_text_is_left_alone(text: str) -> None:
-    assert masked(text) == text
+    assert mask_keys(text) == text
 
 
 def test_of_this_projects_own_files_hardly_a_word_is_masked() -> None:
@@ -109,14 +109,14 @@ def test_of_this_projects_own_files_hardly_a_word_is_masked() -> None:
     files = [path for folder in folders for kind in kinds for path in sorted(folder.rglob(kind))]
     texts = [path.read_text("utf-8") for path in files if path.name != Path(__file__).name]
     assert sum(len(text.split()) for text in texts) > 100_000
-    hits = sum(masked(text).count("[redacted:") - text.count("[redacted:") for text in texts)
+    hits = sum(mask_keys(text).count("[redacted:") - text.count("[redacted:") for text in texts)
     assert hits < 40
 
 
 @given(st.text(max_size=300))
 def test_any_text_may_be_looked_through(text: str) -> None:
-    assert len(masked(text)) >= 0
-    assert 0 <= unsettled(text) <= len(text)
+    assert len(mask_keys(text)) >= 0
+    assert 0 <= unsettled_key(text) <= len(text)
 
 
 def test_a_redactor_masks_formats_only_where_it_is_told_to() -> None:
@@ -131,31 +131,31 @@ def test_a_redactor_masks_formats_only_where_it_is_told_to() -> None:
 
 @pytest.mark.parametrize("text", ["/" * 200_000 + "\n:_authToken=", "sk-" * 70_000 + " T3BlbkFJ", "eyJ" * 70_000 + "."])
 def test_a_hostile_text_is_looked_through_in_a_moment(text: str) -> None:
-    assert "[redacted" not in masked(text)
+    assert "[redacted" not in mask_keys(text)
 
 
 def test_words_about_a_private_key_do_not_take_the_rest_of_a_text_along() -> None:
     text = "Grep for -----BEGIN RSA PRIVATE KEY----- in the repo. Then go on."
-    assert masked(text) == text
+    assert mask_keys(text) == text
 
 
 @pytest.mark.parametrize("password", ["hunter22", "$ecret9", "{a}b", "x-1", "*a", "%sa", "<a>b"])
 def test_what_only_begins_like_a_placeholder_is_a_password(password: str) -> None:
-    assert masked(f"https://ann:{password}@host") == "https://[redacted:password_in_url]@host"
+    assert mask_keys(f"https://ann:{password}@host") == "https://[redacted:password_in_url]@host"
 
 
 def test_a_private_key_with_headers_or_in_one_line_is_masked() -> None:
     body = some(64)
     for between in ("\n", "\\n", " ", "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,1234567890ABCDEF\n\n"):
         for end in (f"{between}-----END RSA PRIVATE KEY-----", ""):
-            text = masked(f"-----BEGIN RSA PRIVATE KEY-----{between}{body}{end}")
+            text = mask_keys(f"-----BEGIN RSA PRIVATE KEY-----{between}{body}{end}")
             assert body[:8] not in text
 
 
 def test_the_end_of_a_private_key_whose_beginning_was_cut_off_is_masked() -> None:
     body = "\n".join(some(64) for _ in range(3))
-    assert masked(f"{body[10:]}\n-----END PRIVATE KEY-----\nhello") == "[redacted:private_key]\nhello"
+    assert mask_keys(f"{body[10:]}\n-----END PRIVATE KEY-----\nhello") == "[redacted:private_key]\nhello"
     whole = f"one\n-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
-    assert masked(whole) == "one\n[redacted:private_key]"
+    assert mask_keys(whole) == "one\n[redacted:private_key]"
     words = "How it ends: -----END PRIVATE KEY-----"
-    assert masked(words) == words
+    assert mask_keys(words) == words

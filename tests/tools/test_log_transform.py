@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utools import ToolContext, ToolError, ToolRegistry
-from utools.builtin.log_transform import MAX_BYTES, log_transform, parsed, transformed
+from utools.builtin.log_transform import MAX_BYTES, log_transform, parse_line, transform
 
 DATA = Path(__file__).parents[2] / "fixtures" / "data"
 
@@ -46,11 +46,11 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("line", "fields"), LINES.values(), ids=LINES)
 def test_a_line_becomes_fields(line: str, fields: dict[str, Any]) -> None:
-    assert fields.items() <= parsed(line).items()
+    assert fields.items() <= parse_line(line).items()
 
 
 def test_no_field_is_named_by_a_piece_of_a_word() -> None:
-    assert set(parsed("1abc=2 -x=3 é=4 " + "n" * 65 + "=5")) == {"message"}
+    assert set(parse_line("1abc=2 -x=3 é=4 " + "n" * 65 + "=5")) == {"message"}
 
 
 async def called(**args: Any) -> Any:
@@ -85,7 +85,7 @@ async def test_what_cannot_be_done_is_said(args: dict[str, Any], told: str) -> N
 
 
 def told_of(text: str, **args: Any) -> dict[str, Any]:
-    return transformed(io.StringIO(text, newline=None), args)
+    return transform(io.StringIO(text, newline=None), args)
 
 
 def test_only_the_last_lines_are_given_and_long_ones_are_cut() -> None:
@@ -139,7 +139,7 @@ HOSTILE = ["a", "a.", "a=", 'a="', 'a="\\', '\\"', "=", " ", '"', "[", "2026-01-
 @pytest.mark.parametrize("start", ["", 'h - u [t] "GET /', "2026-01-01T00:00:00 info ", '{"a":'])
 def test_looking_at_a_line_grows_with_it_and_no_faster(start: str, part: str) -> None:
     lines = (start + part * (size // len(part)) for size in (20_000, 80_000))
-    assert growth(parsed, *lines) < 10
+    assert growth(parse_line, *lines) < 10
 
 
 @given(st.text(max_size=200))
@@ -163,7 +163,7 @@ def test_reading_is_stopped_in_the_middle() -> None:
             raise ToolError("enough")
 
     with pytest.raises(ToolError, match="enough"):
-        transformed(io.StringIO("a\n" * 1_000_000), {}, check)
+        transform(io.StringIO("a\n" * 1_000_000), {}, check)
 
 
 async def test_what_a_line_must_hold_is_no_longer_than_a_line() -> None:

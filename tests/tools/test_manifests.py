@@ -1,4 +1,4 @@
-"""Manifests: what the three kinds do, what no value can do to them, and what is said of a bad one."""
+"""Manifests: what the three kinds do, what no value can do to them, and the errors of a bad one."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.errors import ToolError
 from utools.net.guard import NetworkGuard
 from utools.sources.manifest import manifest_tools
-from utools.sources.manifest_http import HttpCall, request_of
+from utools.sources.manifest_http import HttpCall, build_request
 
 SHIPPED = Path(__file__).parents[2] / "fixtures" / "manifests"
 TOKEN = "token-of-the-operator-1234"
@@ -164,7 +164,7 @@ ANY = st.text(max_size=12) | st.text(alphabet="./\\%2eE?#&={}@: \r\n\0", max_siz
 @given(st.dictionaries(st.sampled_from("abcdefg"), ANY))
 def test_whatever_the_values_are_the_request_keeps_its_shape(args: dict[str, str]) -> None:
     try:
-        request = request_of(CALL, args)
+        request = build_request(CALL, args)
     except ToolError:
         return
     url = urlsplit(request.url)
@@ -204,8 +204,8 @@ async def test_a_redirect_to_another_host_that_is_allowed_gets_no_secret(load: L
     call = {"token_env": "T", "secret_headers": {"X-Key": "K"}, "headers": {"X-A": "1"}}
     reach = {"allow_cidrs": ["127.0.0.0/8", "::1/128"], "allowed_domains": ["localhost"]}
     async with serving(http(200, {"here": True})) as other:
-        for place in (f"http://localhost:{other.port}/", f"http://127.0.0.1:{other.port}/"):
-            async with serving(http(302, location="/again"), http(302, location=place)) as server:
+        for url in (f"http://localhost:{other.port}/", f"http://127.0.0.1:{other.port}/"):
+            async with serving(http(302, location="/again"), http(302, location=url)) as server:
                 assert (await asked(load, server, {}, **call, **reach)).success
             assert [{"authorization", "x-key", "x-a"} <= each.headers.keys() for each in server.requests] == [True] * 2
     assert len(other.requests) == 2
@@ -381,9 +381,9 @@ def alive(pid: int) -> bool:
 async def test_a_timeout_ends_the_command_and_what_it_started(load: Load, tmp_path: Path) -> None:
     child = "import subprocess,sys,time; p=subprocess.Popen(['sleep','60']); "
     code = f"{child} open('pids','w').write(f'{{p.pid}}'); time.sleep(60)"
-    begun = time.monotonic()
+    start_time = time.monotonic()
     result = await ran(load, [], {}, code=code, timeout=3)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - start_time < 10
     assert "3 seconds" in str(result.error)
     assert result.metadata["cut_off"]
     pid = int((tmp_path / "pids").read_text())
@@ -454,20 +454,20 @@ BAD: dict[str, tuple[str, str, int, str]] = {
     "network": ("http:", "http:\n  allow_cidrs: [10.0.0.1/8]", 8, "http/allow_cidrs: not a network"),
     "effect": ("http:", "effect: {argument: q}\nhttp:", 7, "must be {'argument'"),
     "no_description": ("description: Look up.\n", "", 1, "say what the tool does"),
-    "twice": ("description: Look up.", "code: b", 2, "the key 'code' stands twice"),
+    "twice": ("description: Look up.", "code: b", 2, "the key 'code' occurs twice"),
     "not_yaml": ("code: lookup", "code: [", 3, "not valid YAML"),
 }
 
 
-@pytest.mark.parametrize(("old", "new", "line", "told"), BAD.values(), ids=BAD)
-def test_a_bad_manifest_names_file_line_and_field(tmp_path: Path, old: str, new: str, line: int, told: str) -> None:
+@pytest.mark.parametrize(("old", "new", "line", "expected"), BAD.values(), ids=BAD)
+def test_a_bad_manifest_names_file_line_and_field(tmp_path: Path, old: str, new: str, line: int, expected: str) -> None:
     path = tmp_path / "bad.yaml"
     assert old in GOOD
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(DefinitionError) as error:
         manifest_tools(path)
     assert str(error.value).startswith(f"{path}:{line}"), error.value
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 def test_every_fault_of_a_manifest_is_told_at_once(tmp_path: Path) -> None:
@@ -507,7 +507,7 @@ def test_the_program_of_a_command_is_fixed(load: Load) -> None:
 def test_python_that_cannot_be_loaded_is_told_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("1 / 0\n")
     path = tmp_path / "tool.yaml"
-    for reference, told in (("bad.py:x", "ZeroDivisionError"), ("no.py:x", "no file"), ("json:nope", "no 'nope'")):
+    for reference, expected in (("bad.py:x", "ZeroDivisionError"), ("no.py:x", "no file"), ("json:nope", "no 'nope'")):
         path.write_text(f"code: x\ndescription: X.\npython: {reference}\n")
-        with pytest.raises(DefinitionError, match=rf"tool.yaml:3: python: .*{told}"):
+        with pytest.raises(DefinitionError, match=rf"tool.yaml:3: python: .*{expected}"):
             manifest_tools(path, trusted=True)

@@ -19,9 +19,9 @@ from loopback import http
 from pydantic import ValidationError
 
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
-from utools.sources.mcp.connection_monitor import ConnectionMonitor
-from utools.sources.mcp.live import LISTED_ANEW, McpSession
+from utools.sources.mcp.connection_monitor import MOVES, ConnectionMonitor, State
 from utools.sources.mcp.servers import McpServer, McpServers
+from utools.sources.mcp.session import LISTING_AGE, needs_listing
 from utools.sources.tool_lock_file import Definition, ToolLockFile
 
 HERE = Path(__file__).parent
@@ -141,7 +141,7 @@ async def test_each_kind_of_result_becomes_json(start: Start) -> None:
 
 @contextmanager
 def over_http(*command: str, at: str = "") -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """A server over HTTP at the port of a URL, or at a free one, that it is told as PORT."""
+    """A server over HTTP at the port of a URL, or at a free one, which replaces PORT."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = httpx2.URL(at).port if at else free.getsockname()[1]
@@ -174,9 +174,9 @@ async def test_the_reference_server_is_called_over_http(start: Start) -> None:
         )
         await asyncio.sleep(0.5)
         server.kill()
-        begun = time.monotonic()
+        start_time = time.monotonic()
         cut = await long
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - start_time < 2
         assert cut.metadata == {"transient": True, "cut_off": True}
 
 
@@ -236,8 +236,8 @@ async def answering(status: int, body: bytes = b"") -> AsyncIterator[tuple[str, 
         elif result is None:
             writer.write(http(202 if method.startswith("notifications/") else 405, connection="close"))
         else:
-            told = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-            writer.write(http(200, told, connection="close", mcp_session_id="s1"))
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            writer.write(http(200, answer, connection="close", mcp_session_id="s1"))
         await writer.drain()
         writer.close()
 
@@ -255,16 +255,16 @@ STATUSES: dict[str, tuple[int, bytes, str, dict[str, Any], int]] = {
 }
 
 
-@pytest.mark.parametrize(("status", "body", "told", "metadata", "times"), STATUSES.values(), ids=STATUSES)
+@pytest.mark.parametrize(("status", "body", "expected", "metadata", "times"), STATUSES.values(), ids=STATUSES)
 async def test_what_an_http_status_means_for_a_call(
-    start: Start, status: int, body: bytes, told: str, metadata: Any, times: int
+    start: Start, status: int, body: bytes, expected: str, metadata: Any, times: int
 ) -> None:
     async with answering(status, body) as (url, asked):
         servers = start(own={"url": url})
         registry = ToolRegistry(await asyncio.to_thread(servers.tools))
         result = await called(registry, "t")
         await asyncio.to_thread(servers.close)
-    assert told in str(result.error)
+    assert expected in str(result.error)
     assert result.metadata == metadata
     assert asked.count("tools/call") == times
 
@@ -286,21 +286,21 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize(("tool", "told"), FAILURES.items(), ids=FAILURES)
-async def test_a_tool_that_fails_says_so_to_the_model(start: Start, tmp_path: Path, tool: str, told: str) -> None:
+@pytest.mark.parametrize(("tool", "expected"), FAILURES.items(), ids=FAILURES)
+async def test_a_tool_that_fails_says_so_to_the_model(start: Start, tmp_path: Path, tool: str, expected: str) -> None:
     result = await called(tools_of(start(own=faulty(tmp_path))), tool)
     assert not result.success
-    assert str(result.error).startswith(told)
+    assert str(result.error).startswith(expected)
     assert result.metadata == {}
 
 
-@pytest.mark.parametrize("told", ["quota used up", "Connection closed", "SSE stream ended without a response"])
+@pytest.mark.parametrize("text", ["quota used up", "Connection closed", "SSE stream ended without a response"])
 async def test_an_error_with_the_code_of_a_closed_connection_is_the_server_s_own(
-    start: Start, tmp_path: Path, told: str
+    start: Start, tmp_path: Path, text: str
 ) -> None:
     registry = tools_of(start(own=faulty(tmp_path)))
-    refused = await called(registry, "refuse", text=told)
-    assert refused.error == f"the MCP server own refused: {told}"
+    refused = await called(registry, "refuse", text=text)
+    assert refused.error == f"the MCP server own refused: {text}"
     assert refused.metadata == {}
     assert (await called(registry, "echo", text="still there")).output == "still there"
     assert len(starts(tmp_path)) == 1
@@ -358,8 +358,8 @@ async def test_a_secret_that_a_server_is_given_is_not_told(
         monkeypatch.setenv(name, value)
     env, heard = [*secrets, "CITY", "TOKEN_FILE"], []
     registry = tools_of(start(own=faulty(tmp_path, env=env)))
-    told = json.loads((await called(registry, "environment")).output)
-    assert {name: told[name] for name in env} == {
+    environment = json.loads((await called(registry, "environment")).output)
+    assert {name: environment[name] for name in env} == {
         "OFFICE_TOKEN": "[redacted:OFFICE_TOKEN]",
         "DATABASE_URL": "[redacted:DATABASE_URL]",
         "CITY": "Reykjavik",
@@ -429,9 +429,9 @@ def test_only_the_tools_that_the_operator_takes(start: Start, tmp_path: Path) ->
 
 async def test_a_server_that_dies_in_mid_call_cuts_it_off_and_is_started_anew(start: Start, tmp_path: Path) -> None:
     registry = tools_of(start(own=faulty(tmp_path)))
-    begun = time.monotonic()
+    start_time = time.monotonic()
     died = await called(registry, "die")
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - start_time < 2
     assert died.metadata == {"transient": True, "cut_off": True}
     assert "the MCP server own ended in mid-call; its last words: out of memory" in str(died.error)
     assert (await called(registry, "echo", text="back")).output == "back"
@@ -492,14 +492,25 @@ async def test_a_call_that_waits_for_its_server_in_vain_was_not_sent(start: Star
     under_way.cancel()
 
 
-async def test_tools_are_listed_anew_after_a_while_but_not_while_the_server_is_at_work() -> None:
-    idle, at_work, told = (
-        McpSession(ConnectionMonitor()),
-        McpSession(ConnectionMonitor(), calls=1),
-        McpSession(ConnectionMonitor(), calls=1, stale=True),
-    )
-    assert [each.is_old(LISTED_ANEW + 1) for each in (idle, at_work, told)] == [True, False, True]
-    assert [each.is_old(LISTED_ANEW) for each in (idle, at_work, told)] == [False, False, True]
+def test_tools_are_listed_anew_after_a_while_but_not_while_the_server_is_at_work() -> None:
+    idle, at_work, changed = (0.0, 0), (0.0, 1), (None, 1)
+    assert [needs_listing(*each, LISTING_AGE + 1) for each in (idle, at_work, changed)] == [True, False, True]
+    assert [needs_listing(*each, LISTING_AGE) for each in (idle, at_work, changed)] == [False, False, True]
+
+
+@pytest.mark.parametrize("state", State, ids=lambda state: state.name)
+async def test_a_connection_moves_forward_only_and_ends_from_anywhere(state: State) -> None:
+    for other in State:
+        monitor = ConnectionMonitor()
+        monitor.state = state
+        if other in MOVES[state]:
+            monitor.move(other)
+            assert (monitor.state, monitor.ended.is_set()) == (other, other is State.ENDED)
+        else:
+            with pytest.raises(RuntimeError, match=f"from {state.name} to {other.name}"):
+                monitor.move(other)
+        monitor.end()
+        assert monitor.state is State.ENDED
 
 
 async def test_a_cancelled_call_is_left(start: Start, tmp_path: Path) -> None:
@@ -521,10 +532,10 @@ STARTS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_server_that_does_not_start_is_told_within_its_time(
     start: Start, tmp_path: Path, word: str, more: dict[str, Any]
 ) -> None:
-    begun = time.monotonic()
+    start_time = time.monotonic()
     with pytest.raises(DefinitionError) as error:
         start(own=faulty(tmp_path, word, **more)).tools()
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - start_time < 10
     assert str(error.value).startswith("mcp_servers/own: the MCP server own cannot be used: ")
     assert STARTS[word][1] in str(error.value)
 
@@ -609,9 +620,9 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("changed", "told"), CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize(("changed", "expected"), CHANGES.values(), ids=CHANGES)
 async def test_a_tool_that_changed_is_refused_until_it_is_approved_again(
-    start: Start, tmp_path: Path, changed: dict[str, Any], told: str
+    start: Start, tmp_path: Path, changed: dict[str, Any], expected: str
 ) -> None:
     before = start(own=faulty(tmp_path)).tools()
     redescribed(tmp_path, **changed)
@@ -619,7 +630,7 @@ async def test_a_tool_that_changed_is_refused_until_it_is_approved_again(
     assert [tool.description for tool in servers.tools()] == [tool.description for tool in before]
     registry = tools_of(servers)
     refused = await called(registry, "echo", text="hi")
-    assert told in str(refused.error)
+    assert expected in str(refused.error)
     assert refused.metadata == {}
     assert (await called(registry, "junk", text="the others work")).success
     (change,) = servers.approve("own")
@@ -635,9 +646,9 @@ async def test_a_server_that_changes_its_mind_while_it_runs_is_noticed(start: St
     assert (await called(registry, "echo", text="hi")).success
     await called(registry, "change")
     await asyncio.sleep(0.1)
-    told = str((await called(registry, "echo", text="hi")).error)
-    assert "changed after the operator had approved it" in told
-    assert "`agent-core tools approve mcp_servers/own`" in told
+    error = str((await called(registry, "echo", text="hi")).error)
+    assert "changed after the operator had approved it" in error
+    assert "`agent-core tools approve mcp_servers/own`" in error
 
 
 async def test_new_tools_wait_for_approval_and_gone_ones_are_errors(start: Start, tmp_path: Path) -> None:
@@ -740,9 +751,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("server", "told"), BAD.values(), ids=BAD)
-def test_a_bad_configuration_is_refused(server: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+@pytest.mark.parametrize(("server", "expected"), BAD.values(), ids=BAD)
+def test_a_bad_configuration_is_refused(server: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
         McpServer.model_validate(server)
 
 

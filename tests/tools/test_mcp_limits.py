@@ -1,4 +1,4 @@
-"""An MCP server that says too much is bounded, in memory and in work, and whoever called it is told."""
+"""An MCP server that sends too much is bounded, in memory and in work, and its caller learns why."""
 
 import asyncio
 import gzip
@@ -14,21 +14,20 @@ from loopback import http
 from scripted_mcp import Answer, ScriptedMcp, reply, scripted, text
 
 from utools import ToolContext, ToolRegistry, ToolResult
+from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.limits import (
-    AT_MOST,
-    AT_ONCE,
     BRACKETS,
+    BURST,
     CROWDED,
-    EACH_SECOND,
+    HIGHEST_COST,
     ITEMS,
     KIB,
     LONGEST,
+    REFILL,
     TOO_LONG,
     UNANSWERED,
-    NestingCounter,
     TokenBucket,
-    UnsolicitedQuota,
-    crowded,
+    is_crowded,
 )
 from utools.sources.mcp.servers import McpServer, McpServers
 
@@ -62,17 +61,17 @@ def starts(home: Path) -> int:
 
 FLOODS = {
     "requests": f"it was ended, since it sent more than {UNANSWERED} requests, and does not take the answers",
-    "answers": f"it was ended, since it sent more than {AT_ONCE} messages that nobody asked for",
-    "junk": f"it was ended, since it sent more than {AT_ONCE} messages that nobody asked for",
+    "answers": f"it was ended, since it sent more than {BURST} messages that nobody asked for",
+    "junk": f"it was ended, since it sent more than {BURST} messages that nobody asked for",
 }
 
 
-@pytest.mark.parametrize(("kind", "told"), FLOODS.items(), ids=FLOODS)
+@pytest.mark.parametrize(("kind", "expected"), FLOODS.items(), ids=FLOODS)
 async def test_a_server_that_does_not_stop_talking_is_ended_and_started_anew(
-    call: Call, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, told: str
+    call: Call, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, expected: str
 ) -> None:
     result = await call("flood", kind)
-    assert (result.metadata, told in str(result.error)) == (CUT_OFF, True), result
+    assert (result.metadata, expected in str(result.error)) == (CUT_OFF, True), result
     assert (await call("echo", "hi")).output == "hi"
     assert (starts(tmp_path), "the MCP server own was ended: it sent" in caplog.text) == (2, True)
 
@@ -95,12 +94,12 @@ UNSOUND: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("answer", "told"), UNSOUND.values(), ids=UNSOUND)
+@pytest.mark.parametrize(("answer", "expected"), UNSOUND.values(), ids=UNSOUND)
 async def test_an_answer_that_cannot_be_read_leaves_a_write_in_doubt_at_once(
-    call: Call, tmp_path: Path, answer: str, told: str
+    call: Call, tmp_path: Path, answer: str, expected: str
 ) -> None:
     result = await call("answer", answer)
-    assert (result.metadata, told in str(result.error)) == (CUT_OFF, True), result
+    assert (result.metadata, expected in str(result.error)) == (CUT_OFF, True), result
     assert "took the call, and its answer cannot be read" in str(result.error)
     assert (await call("echo", "hi"), starts(tmp_path)) == (ToolResult(output="hi"), 1)
 
@@ -108,8 +107,8 @@ async def test_an_answer_that_cannot_be_read_leaves_a_write_in_doubt_at_once(
 async def test_a_result_of_very_many_contents_is_not_read(call: Call, tmp_path: Path) -> None:
     assert len((await call("many", str(ITEMS))).output) == ITEMS
     result = await call("many", str(ITEMS + 1))
-    told = f"it is a list of {ITEMS + 1} items, and at most {ITEMS} are read"
-    assert (result.metadata, told in str(result.error)) == (CUT_OFF, True), result
+    expected = f"it is a list of {ITEMS + 1} items, and at most {ITEMS} are read"
+    assert (result.metadata, expected in str(result.error)) == (CUT_OFF, True), result
     assert starts(tmp_path) == 1
 
 
@@ -175,8 +174,8 @@ async def test_a_packed_answer_is_not_read_and_leaves_a_write_in_doubt(connected
 
 ENDLESS: dict[str, tuple[str, bytes, str]] = {
     "json": ("application/json", b" " * 2**16, TOO_LONG),
-    "crowd": ("application/json", b"[],[" * 2**14, CROWDED),
-    "crowd in one event": ("text/event-stream", b"data: [" + b"[],[" * 2**14, CROWDED),
+    "brackets": ("application/json", b"[],[" * 2**14, TOO_LONG),
+    "brackets in one event": ("text/event-stream", b"data: [" + b"[],[" * 2**14, TOO_LONG),
     "one event": ("text/event-stream", b"data: " + b"x" * 2**16, "SSE stream failed"),
     "pings": (
         "text/event-stream",
@@ -186,8 +185,8 @@ ENDLESS: dict[str, tuple[str, bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "again", "told"), ENDLESS.values(), ids=ENDLESS)
-async def test_an_answer_without_end_is_left(connected: Any, kind: str, again: bytes, told: str) -> None:
+@pytest.mark.parametrize(("kind", "again", "expected"), ENDLESS.values(), ids=ENDLESS)
+async def test_an_answer_without_end_is_left(connected: Any, kind: str, again: bytes, expected: str) -> None:
     sent = 0
 
     async def answer(server: ScriptedMcp, message: Any, writer: asyncio.StreamWriter) -> None:
@@ -202,11 +201,27 @@ async def test_an_answer_without_end_is_left(connected: Any, kind: str, again: b
 
     async with connected(answer) as (server, called):
         result = await called
-    assert (result.metadata, told in str(result.error), server.done) == (CUT_OFF, True, ["once"]), result
+    assert (result.metadata, expected in str(result.error), server.done) == (CUT_OFF, True, ["once"]), result
     assert sent < 5 * LONGEST
 
 
-COMMENTS = b": hi\n" * 2**14
+CROWD = b'{"jsonrpc":"2.0","id":1,"result":{"a":[[]' + b",[]" * BRACKETS + b"]}}"
+CROWDED_BODIES = {"json": ("application/json", CROWD), "event": ("text/event-stream", b"data: %b\n\n" % CROWD)}
+
+
+@pytest.mark.parametrize(("kind", "body"), CROWDED_BODIES.values(), ids=CROWDED_BODIES)
+async def test_an_answer_of_very_many_objects_is_not_read(connected: Any, kind: str, body: bytes) -> None:
+    async def answer(server: ScriptedMcp, message: Any, writer: asyncio.StreamWriter) -> None:
+        server.do(message)
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode() + body)
+
+    async with connected(answer) as (server, called):
+        result = await called
+    assert (result.metadata, CROWDED in str(result.error), server.done) == (CUT_OFF, True, ["once"]), result
+
+
+COMMENTS = b": %b\r\n\r\n" % LONG
 LOG = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%b"}}\n\n' % LONG
 
 
@@ -227,17 +242,37 @@ async def test_talk_before_an_answer_ends_nothing(connected: Any, again: bytes) 
 # ── the bounds ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_said_unasked_is_bounded_at_once_and_each_second() -> None:
-    unasked = UnsolicitedQuota()
-    assert not any(unasked.said(0, 100.0) for _ in range(AT_ONCE))
-    assert not any(unasked.said(0, 101.0) for _ in range(EACH_SECOND))
-    assert unasked.said(0, 101.0)
+def test_a_bucket_pays_for_so_many_messages_at_once_and_each_second() -> None:
+    bucket = TokenBucket()
+    assert [bucket.spend(0, 100.0) for _ in range(BURST + 5)] == [True] * BURST + [False] * 5
+    assert [bucket.spend(0, 101.0) for _ in range(REFILL + 1)] == [True] * REFILL + [False]
 
 
-def test_talk_is_taken_again_as_time_goes_by() -> None:
-    talk = TokenBucket()
-    assert [talk.takes(0, 100.0) for _ in range(AT_ONCE + 5)] == [True] * AT_ONCE + [False] * 5
-    assert [talk.takes(0, 101.0) for _ in range(EACH_SECOND + 1)] == [True] * EACH_SECOND + [False]
+def test_a_long_message_costs_more_but_one_alone_is_always_paid_for() -> None:
+    bucket = TokenBucket()
+    assert bucket.spend((HIGHEST_COST - 1) * KIB, 0.0)
+    assert all(bucket.spend(LONGEST, 0.0) for _ in range(BURST // HIGHEST_COST - 1))
+    assert not bucket.spend(0, 0.0)
+
+
+async def test_talk_leaves_enough_for_messages_that_end_a_connection() -> None:
+    monitor = ConnectionMonitor()
+    assert sum(monitor.allows_talk(0) for _ in range(BURST)) < BURST
+    for _ in range(BURST // 2):
+        monitor.count_unsolicited(0)
+    assert not monitor.ended.is_set()
+
+
+async def test_requests_wait_for_their_answers_so_many_at_a_time() -> None:
+    monitor = ConnectionMonitor()
+    for _ in range(10 * UNANSWERED):
+        monitor.count_request()
+        monitor.count_answer()
+    for _ in range(UNANSWERED):
+        monitor.count_request()
+    assert not monitor.ended.is_set()
+    monitor.count_request()
+    assert monitor.ended.is_set()
 
 
 BRIM = b"[" * BRACKETS
@@ -255,41 +290,6 @@ CROWDS: dict[str, tuple[bytes, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("message", "told"), CROWDS.values(), ids=CROWDS)
-def test_objects_and_lists_are_counted_outside_texts(message: bytes, told: bool) -> None:
-    assert crowded(message) == told
-
-
-@pytest.mark.parametrize(("message", "told"), CROWDS.values(), ids=CROWDS)
-def test_objects_and_lists_are_counted_the_same_in_parts(message: bytes, told: bool) -> None:
-    crowd, step = NestingCounter(), 3001
-    ends = [message[:9], message[-9:]]
-    single = [each[at : at + 1] for each in ends for at in range(len(each))]
-    middle = [message[at : min(at + step, len(message) - 9)] for at in range(9, len(message) - 9, step)]
-    assert all(map(crowd.grows, [*single[:9], *middle, *single[9:]])) != told
-
-
-def test_a_long_message_counts_for_many() -> None:
-    unasked = UnsolicitedQuota()
-    assert not unasked.said((AT_MOST - 1) * KIB, 0.0)
-    assert not any(unasked.said(LONGEST, 0.0) for _ in range(AT_ONCE // AT_MOST - 1))
-    assert unasked.said(0, 0.0)
-
-
-def test_requests_wait_for_their_answers_so_many_at_a_time() -> None:
-    unasked = UnsolicitedQuota()
-    for number in range(10 * UNANSWERED):
-        assert not unasked.asked(number)
-        unasked.answered(number)
-    assert not any(unasked.asked(number) for number in range(UNANSWERED))
-    unasked.withdrawn("0")
-    assert not unasked.asked("again")
-    assert unasked.asked("more")
-
-
-def test_a_request_that_is_withdrawn_takes_none_of_the_same_id_with_it() -> None:
-    unasked = UnsolicitedQuota()
-    told = [unasked.asked(5) or unasked.withdrawn(7) for _ in range(UNANSWERED + 1)]
-    for _ in range(UNANSWERED):
-        unasked.withdrawn(5)
-    assert (any(told[:-1]), bool(told[-1]), bool(unasked.asked(6))) == (False, True, True)
+@pytest.mark.parametrize(("message", "crowded"), CROWDS.values(), ids=CROWDS)
+def test_objects_and_lists_are_counted_outside_texts(message: bytes, crowded: bool) -> None:
+    assert is_crowded(message) == crowded

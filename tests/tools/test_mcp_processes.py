@@ -48,7 +48,7 @@ def server(script: str, tmp_path: Path) -> Iterator[McpServers]:
 
 
 def processes(home: Path) -> list[int]:
-    """All that was started there: the servers and what came with them."""
+    """All that was started there: the servers and what they started."""
     files = [file for name in ("starts", "started") if (file := home / name).exists()]
     return [int(line) for file in files for line in file.read_text().split()]
 

@@ -57,9 +57,9 @@ async def test_journal_keeps_which_version_of_a_tool_a_run_had(servers: McpServe
     journal = MemoryJournal()
     await run(servers, journal, ("echo", {"text": "hi"}))
     (offered,) = (tool for tool in servers.tools() if tool.code == "mcp.own.echo")
-    told = json.dumps(records(journal))
+    text = json.dumps(records(journal))
     assert str(offered.fingerprint).startswith("sha256:")
-    assert str(offered.fingerprint) in told
+    assert str(offered.fingerprint) in text
 
 
 async def test_run_is_refused_a_tool_that_changed_and_sees_the_approved_words(

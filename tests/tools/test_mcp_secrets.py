@@ -1,4 +1,4 @@
-"""What an MCP server may know and says in its descriptions: neither a model, nor the lock file, is told it."""
+"""Secrets that an MCP server may know and writes into its descriptions reach neither a model nor the lock file."""
 
 import asyncio
 import json
@@ -22,10 +22,10 @@ Start = Callable[..., McpServers]
 
 def telling(token: str) -> list[dict[str, Any]]:
     """Tools whose definitions hold the token wherever they can."""
-    told = {"type": "object", "properties": {"text": {"type": "string", "default": token}}, f"x-{token}": [token]}
+    schema = {"type": "object", "properties": {"text": {"type": "string", "default": token}}, f"x-{token}": [token]}
     return [
-        {"name": "echo", "description": f"Echoes as {token}.", "inputSchema": told},
-        {"name": "typed", "description": "Gives it back.", "inputSchema": told, "outputSchema": told},
+        {"name": "echo", "description": f"Echoes as {token}.", "inputSchema": schema},
+        {"name": "typed", "description": "Gives it back.", "inputSchema": schema, "outputSchema": schema},
         {"name": f"as-{token}", "description": "Its name tells.", "inputSchema": {"type": "object"}},
     ]
 

@@ -36,7 +36,7 @@ def connected(tmp_path: Path) -> Any:
             try:
                 yield server, call
             finally:
-                server.held.set()
+                server.release.set()
                 await asyncio.to_thread(servers.close)
 
     return connected
@@ -52,12 +52,12 @@ def status(number: int, body: Any = b"") -> Answer:
     return answer
 
 
-def refusal(number: int, code: int, told: str) -> Answer:
+def refusal(number: int, code: int, text: str) -> Answer:
     """Done, and then answered with an error of the protocol."""
 
     async def answer(server: ScriptedMcp, message: Any, writer: asyncio.StreamWriter) -> None:
         server.do(message)
-        writer.write(http(number, reply(message, error={"code": code, "message": told}), connection="close"))
+        writer.write(http(number, reply(message, error={"code": code, "message": text}), connection="close"))
 
     return answer
 
@@ -99,16 +99,16 @@ AFTERWARDS: dict[str, tuple[Answer, dict[str, bool], str]] = {
 }
 
 
-@pytest.mark.parametrize(("answer", "metadata", "told"), AFTERWARDS.values(), ids=AFTERWARDS)
+@pytest.mark.parametrize(("answer", "metadata", "expected"), AFTERWARDS.values(), ids=AFTERWARDS)
 async def test_call_that_was_carried_out_is_not_sent_again(
-    connected: Any, answer: Answer, metadata: dict[str, bool], told: str
+    connected: Any, answer: Answer, metadata: dict[str, bool], expected: str
 ) -> None:
     async with connected(answer) as (server, call):
         result = await call("once")
     assert server.done == ["once"]
     assert server.asked.count("tools/call") == 1
     assert not result.success
-    assert (result.metadata, told in str(result.error)) == (metadata, True), result.error
+    assert (result.metadata, expected in str(result.error)) == (metadata, True), result.error
 
 
 async def well(server: ScriptedMcp, message: Any, writer: asyncio.StreamWriter) -> None:
@@ -158,7 +158,7 @@ async def test_what_becomes_of_one_call_is_not_told_of_another(connected: Any) -
         head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode())
         await writer.drain()
-        await server.held.wait()
+        await server.release.wait()
         writer.write(body)
 
     async with connected(crossed) as (server, call):
@@ -167,8 +167,8 @@ async def test_what_becomes_of_one_call_is_not_told_of_another(connected: Any) -
             while "first" not in server.done:
                 await asyncio.sleep(0.01)
         second = await call("second")
-        server.held.set()
-        told = str((await first).error)
+        server.release.set()
+        error = str((await first).error)
     assert server.done == ["first", "second"]
     assert "answered with the HTTP status 404" in str(second.error)
-    assert "refused: half of it is done" in told
+    assert "refused: half of it is done" in error

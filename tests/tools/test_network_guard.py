@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utools.errors import DefinitionError, NetworkError
-from utools.net.address import KNOWN, LENGTHS, is_public, nat64_prefixes, translated
+from utools.net.address import NAT64_ADDRESSES, PREFIX_LENGTHS, embedded_ipv4, is_public, nat64_prefixes
 from utools.net.guard import NetworkGuard, Resolve, Target, read_url
 
 PUBLIC, PRIVATE = "93.184.216.34", "10.0.0.5"
@@ -124,14 +124,14 @@ def carried(prefix: str, length: int, address: str) -> str:
     return str(ip_address(bytes(octets)))
 
 
-@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("length", PREFIX_LENGTHS)
 async def test_a_private_address_behind_the_networks_own_translation_is_found(length: int) -> None:
     prefix = {32: "2a00:1234::", 40: "2a00:1234:5600::", 48: "2a00:1234:5678::"}.get(length, "2a00:1234:5678::")
-    told = [carried(prefix, length, str(address)) for address in KNOWN]
+    told = [carried(prefix, length, str(address)) for address in NAT64_ADDRESSES]
     assert set(nat64_prefixes(told)) == {IPv6Network(f"{prefix}/{length}")}
     for address, allowed in ((PRIVATE, False), ("127.0.0.1", False), (PUBLIC, True)):
         behind = carried(prefix, length, address)
-        assert str(translated(ip_address(behind), length)) == address  # type: ignore[arg-type]
+        assert str(embedded_ipv4(ip_address(behind), length)) == address  # type: ignore[arg-type]
         guard = NetworkGuard(resolve=answering(behind, nat64=told))
         if allowed:
             assert await guard.addresses("name.example", 80) == [behind]

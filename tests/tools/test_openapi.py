@@ -1,4 +1,4 @@
-"""Operations of an OpenAPI document as tools: their schemas, the requests they make, what is said of a bad document."""
+"""Operations of an OpenAPI document as tools: their schemas, the requests they make, the errors of a bad document."""
 
 import gzip
 import json
@@ -240,12 +240,12 @@ BAD: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "told"), BAD.values(), ids=BAD)
-def test_a_bad_document_is_refused_with_its_place(tmp_path: Path, old: str, new: str, told: str) -> None:
+@pytest.mark.parametrize(("old", "new", "expected"), BAD.values(), ids=BAD)
+def test_a_bad_document_is_refused_with_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:
     assert old in SHOP
     with pytest.raises(DefinitionError) as error:
         tools(tmp_path, SHOP.replace(old, new))
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 def test_a_path_that_would_go_on_with_the_hosts_name_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from utools.net.decompress import AT_ONCE, Damaged, Unpacked
+from utools.net.decompress import PIECE, Damaged, Decompressor
 
 TEXT = b"hello world" * 10
 WAYS: dict[str, tuple[str, bytes, bytes]] = {
@@ -15,9 +15,6 @@ WAYS: dict[str, tuple[str, bytes, bytes]] = {
     "padded": ("gzip", gzip.compress(TEXT) + bytes(20), TEXT),
     "padded_between": ("gzip", gzip.compress(TEXT) + bytes(3) + gzip.compress(TEXT), TEXT * 2),
     "lines_behind": ("gzip", gzip.compress(TEXT) + b"\r\n", TEXT),
-    "junk_behind": ("gzip", gzip.compress(TEXT) + b"junk" + gzip.compress(TEXT), TEXT),
-    "half_a_magic_behind": ("gzip", gzip.compress(TEXT) + b"\x1f", TEXT),
-    "junk_behind_deflate": ("deflate", zlib.compress(TEXT) + gzip.compress(TEXT), TEXT),
     "deflate": ("deflate", zlib.compress(TEXT), TEXT),
     "bare": ("deflate", zlib.compress(TEXT, wbits=-15), TEXT),
     "bare_and_stored": ("deflate", zlib.compress(TEXT, 0, wbits=-15), TEXT),
@@ -28,10 +25,10 @@ WAYS: dict[str, tuple[str, bytes, bytes]] = {
 
 
 def unpacked(encoding: str, parts: list[bytes]) -> Iterator[bytes]:
-    body = Unpacked(encoding)
+    body = Decompressor(encoding)
     for part in parts:
-        yield from body.more(part)
-    body.end()
+        yield from body.feed(part)
+    body.finish()
 
 
 @pytest.mark.parametrize(("encoding", "packed", "text"), WAYS.values(), ids=WAYS)
@@ -56,9 +53,24 @@ def test_a_further_member_that_does_not_end_is_damaged(more: bytes) -> None:
         list(unpacked("gzip", [gzip.compress(TEXT) + more]))
 
 
+BEHIND: dict[str, tuple[str, bytes]] = {
+    "junk": ("gzip", gzip.compress(TEXT) + b"junk"),
+    "half_a_magic": ("gzip", gzip.compress(TEXT) + b"\x1f"),
+    "junk_behind_deflate": ("deflate", zlib.compress(TEXT) + gzip.compress(TEXT)),
+}
+
+
+@pytest.mark.parametrize(("encoding", "packed"), BEHIND.values(), ids=BEHIND)
+def test_a_body_that_goes_on_after_its_end_is_damaged(encoding: str, packed: bytes) -> None:
+    single = [packed[at : at + 1] for at in range(len(packed))]
+    for parts in ([packed], single):
+        with pytest.raises(Damaged):
+            list(unpacked(encoding, parts))
+
+
 def test_a_few_bytes_that_hold_many_are_given_piece_by_piece() -> None:
-    pieces = [len(each) for each in unpacked("gzip", [gzip.compress(bytes(100 * AT_ONCE))])]
-    assert (max(pieces), sum(pieces)) == (AT_ONCE, 100 * AT_ONCE)
+    pieces = [len(each) for each in unpacked("gzip", [gzip.compress(bytes(100 * PIECE))])]
+    assert (max(pieces), sum(pieces)) == (PIECE, 100 * PIECE)
 
 
 def test_each_of_many_empty_members_is_a_step_of_its_own() -> None:

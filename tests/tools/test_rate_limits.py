@@ -18,9 +18,9 @@ from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.errors import DefinitionError
 from agent_core.models import ScriptedModel
 from utools import Tool, ToolContext, ToolError, ToolRegistry, ToolResult
-from utools.calls.rate_limit import RateLimit, turn_of
+from utools.calls.rate_limit import RateLimit, acquire
 from utools.calls.shared import SharedCalls
-from utools.calls.store import Place
+from utools.calls.store import Reservation
 from utools.calls.store_memory import MemoryCallStore
 from utools.calls.store_redis import RedisCallStore
 from utools.redis_server import RedisServer
@@ -55,32 +55,32 @@ def test_what_is_no_limit_is_told_where_it_stands(text: str) -> None:
 
 
 async def test_places_come_up_as_the_limit_allows(backend: Backend) -> None:
-    waits = [(await backend.store.take("k", 2, 60, None)).wait for _ in range(5)]
+    waits = [(await backend.store.reserve("k", 2, 60, None)).wait for _ in range(5)]
     assert waits == pytest.approx([0, 0, 60, 60, 120], abs=0.5)
-    assert (await backend.store.take("other", 2, 60, None)).wait == 0
+    assert (await backend.store.reserve("other", 2, 60, None)).wait == 0
     backend.later(61)
-    assert (await backend.store.take("k", 2, 60, None)).wait == pytest.approx(59, abs=0.5)
+    assert (await backend.store.reserve("k", 2, 60, None)).wait == pytest.approx(59, abs=0.5)
 
 
 async def test_place_that_comes_up_too_late_is_not_taken(backend: Backend) -> None:
-    assert (await backend.store.take("k", 1, 60, 0)).ticket is not None
-    late = await backend.store.take("k", 1, 60, 59)
+    assert (await backend.store.reserve("k", 1, 60, 0)).ticket is not None
+    late = await backend.store.reserve("k", 1, 60, 59)
     assert (late.ticket, late.wait) == (None, pytest.approx(60, abs=0.5))
-    in_time = await backend.store.take("k", 1, 60, 61)
+    in_time = await backend.store.reserve("k", 1, 60, 61)
     assert (in_time.ticket is not None, in_time.wait) == (True, pytest.approx(60, abs=0.5))
 
 
 async def test_place_that_is_given_back_is_free_again(backend: Backend) -> None:
-    await backend.store.take("k", 1, 60, None)
-    waiting = await backend.store.take("k", 1, 60, None)
+    await backend.store.reserve("k", 1, 60, None)
+    waiting = await backend.store.reserve("k", 1, 60, None)
     assert waiting.ticket is not None
-    await backend.store.give_back("k", waiting.ticket)
-    await backend.store.give_back("k", "no such ticket")
-    assert (await backend.store.take("k", 1, 60, None)).wait == pytest.approx(60, abs=0.5)
+    await backend.store.cancel("k", waiting.ticket)
+    await backend.store.cancel("k", "no such ticket")
+    assert (await backend.store.reserve("k", 1, 60, None)).wait == pytest.approx(60, abs=0.5)
 
 
 async def test_many_at_once_get_places_of_their_own(backend: Backend) -> None:
-    taken = await asyncio.gather(*(backend.store.take("k", 10, 60, None) for _ in range(50)))
+    taken = await asyncio.gather(*(backend.store.reserve("k", 10, 60, None) for _ in range(50)))
     assert len({each.ticket for each in taken}) == 50
     expected = [60.0 * (number // 10) for number in range(50)]
     assert sorted(each.wait for each in taken) == pytest.approx(expected, abs=0.5)
@@ -95,11 +95,11 @@ async def test_no_span_ever_has_more_than_are_allowed(steps: list[tuple[float, b
     store, starts = MemoryCallStore(clock=clock), dict[str, float]()
     for passing, giving_back in steps:
         clock.pass_by(passing)
-        place = await store.take("k", count, 1.0, None)
+        place = await store.reserve("k", count, 1.0, None)
         assert place.ticket is not None
         starts[place.ticket] = clock.now + place.wait
         if giving_back and place.wait:
-            await store.give_back("k", place.ticket)
+            await store.cancel("k", place.ticket)
             del starts[place.ticket]
     for start in starts.values():
         assert sum(start <= each < start + 1.0 - 1e-6 for each in starts.values()) <= count
@@ -111,7 +111,7 @@ from utools.calls.store_redis import RedisCallStore
 from utools.redis_server import RedisServer
 async def main():
     store = RedisCallStore(RedisServer(sys.argv[1]))
-    taken = await asyncio.gather(*(store.take("k", 5, 3600, 1) for _ in range(25)))
+    taken = await asyncio.gather(*(store.reserve("k", 5, 3600, 1) for _ in range(25)))
     print(sum(each.ticket is not None for each in taken))
 asyncio.run(main())
 """
@@ -131,17 +131,17 @@ class Scripted(MemoryCallStore):
         self.wait = wait
         self.given_back: list[str] = []
 
-    async def take(self, key: str, count: int, seconds: float, longest: float | None) -> Place:
-        return Place(self.wait, None if longest is not None and self.wait > longest else "mine")
+    async def reserve(self, key: str, count: int, seconds: float, longest: float | None) -> Reservation:
+        return Reservation(self.wait, None if longest is not None and self.wait > longest else "mine")
 
-    async def give_back(self, key: str, ticket: str) -> None:
+    async def cancel(self, key: str, ticket: str) -> None:
         self.given_back.append(ticket)
 
 
 async def test_who_can_wait_waits_and_who_cannot_is_told_until_when() -> None:
     limit = RateLimit.of("1/min")
-    assert await turn_of(Scripted(0.01), "look", limit, within=1) is None
-    told = await turn_of(Scripted(42), "look", limit, within=30)
+    assert await acquire(Scripted(0.01), "look", limit, within=1) is None
+    told = await acquire(Scripted(42), "look", limit, within=30)
     assert re.fullmatch(
         r"look is limited to 1 call a minute, and this call cannot wait so long: "
         r"it would be allowed in 42\.0 seconds, at 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ",
@@ -151,7 +151,7 @@ async def test_who_can_wait_waits_and_who_cannot_is_told_until_when() -> None:
 
 async def test_who_is_cancelled_while_waiting_gives_the_place_back() -> None:
     store = Scripted(60)
-    waiting = asyncio.create_task(turn_of(store, "look", RateLimit.of("1/min"), within=None))
+    waiting = asyncio.create_task(acquire(store, "look", RateLimit.of("1/min"), within=None))
     await asyncio.sleep(0.01)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

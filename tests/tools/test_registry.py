@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from utools import DefinitionError, Tool, ToolContext, ToolError, ToolRegistry, ToolResult, tool
+from utools.builtin import builtin_tools
 from utools.errors import UnknownTool
 
 ANY = {"type": "object"}
@@ -358,3 +359,8 @@ def test_installed_package_is_found_and_named(tmp_path: Path, monkeypatch: pytes
 
 def test_discovery_without_packages_finds_nothing_new() -> None:
     assert ToolRegistry().discover() == []
+
+
+def test_the_schemas_of_the_built_in_tools_are_good() -> None:
+    """`default_registry` takes them without a check."""
+    assert ToolRegistry(builtin_tools()).all()

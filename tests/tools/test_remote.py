@@ -147,13 +147,13 @@ ANSWERS: dict[str, tuple[Any, str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("reply", "told", "metadata"), ANSWERS.values(), ids=ANSWERS)
-async def test_what_another_host_may_answer(tmp_path: Path, reply: Any, told: str, metadata: Any) -> None:
+@pytest.mark.parametrize(("reply", "expected", "metadata"), ANSWERS.values(), ids=ANSWERS)
+async def test_what_another_host_may_answer(tmp_path: Path, reply: Any, expected: str, metadata: Any) -> None:
     offers = http(200, [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}])
     async with serving(offers, reply) as server:
         registry = await tools_of(hosts(tmp_path, f"http://127.0.0.1:{server.port}", timeout=0.3))
         result = await called(registry, "add")
-    assert told in str(result.error)
+    assert expected in str(result.error)
     assert result.metadata == metadata
 
 
@@ -201,13 +201,13 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("reply", "told"), BAD.values(), ids=BAD)
-async def test_a_new_host_that_cannot_be_asked_is_told(tmp_path: Path, reply: Any, told: str) -> None:
+@pytest.mark.parametrize(("reply", "expected"), BAD.values(), ids=BAD)
+async def test_a_new_host_that_cannot_be_asked_is_told(tmp_path: Path, reply: Any, expected: str) -> None:
     async with serving(reply) as server:
         with pytest.raises(DefinitionError) as error:
             await tools_of(hosts(tmp_path, f"http://127.0.0.1:{server.port}"))
     assert str(error.value).startswith("remote: cannot be asked for its tools: ")
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert not (tmp_path / "lock.json").exists()
 
 

@@ -235,7 +235,7 @@ def test_what_is_hidden_is_neither_written_nor_read(root: Path, path: str) -> No
 
 def test_a_root_may_be_hidden_where_its_author_says_so(root: Path) -> None:
     (root / ".notes").mkdir()
-    Sandbox(root).narrowed(".notes").write("a.txt", b"x")
+    Sandbox(root).subdirectory(".notes").write("a.txt", b"x")
     assert (root / ".notes" / "a.txt").read_bytes() == b"x"
 
 

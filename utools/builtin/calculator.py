@@ -1,4 +1,4 @@
-"""`calculator`: statistics of a list of numbers, and safe arithmetic. Pure; exact where the numbers are."""
+"""`calculator`: statistics of a list of numbers, and arithmetic with exact fractions. Pure."""
 
 import ast
 import operator
@@ -61,11 +61,11 @@ def calculator() -> Tool:
 
 
 def calculate(args: Args) -> Number:
-    """The result of one of the two forms; ToolError if it has none."""
+    """The result of an expression, or of an operation; ToolError if there is none."""
     if "expression" in args:
-        return rendered(evaluate(args["expression"]))
+        return as_number(evaluate(args["expression"]))
     if "operation" in args and "numbers" in args:
-        return rendered(OPERATIONS[args["operation"]]([exact(each) for each in args["numbers"]]))
+        return as_number(OPERATIONS[args["operation"]]([exact(each) for each in args["numbers"]]))
     raise ToolError("give an 'expression', or else both 'operation' and 'numbers'")
 
 
@@ -74,7 +74,7 @@ def exact(number: Number) -> Fraction:
     return Fraction(repr(number))
 
 
-def rendered(result: Fraction) -> Number:
+def as_number(result: Fraction) -> Number:
     """An int if the result is whole, else the nearest float."""
     if result.denominator == 1 and SMALLEST <= result.numerator <= LARGEST:
         return result.numerator
@@ -85,7 +85,7 @@ def rendered(result: Fraction) -> Number:
 
 
 def evaluate(expression: str) -> Fraction:
-    """The value of an arithmetic expression; nothing but numbers and operators is understood."""
+    """The value of an arithmetic expression of numbers, operators and OPERATIONS."""
     if not ALLOWED.fullmatch(expression):
         raise ToolError(NOT_ARITHMETIC)
     if len(expression) > MAX_LENGTH:
@@ -103,17 +103,17 @@ def evaluate(expression: str) -> Fraction:
 def _value(node: ast.expr) -> Fraction:
     match node:
         case ast.Constant(value=int() | float() as number) if number == number and abs(number) != float("inf"):
-            return _bounded(exact(number))
+            return _check_size(exact(number))
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return -_value(inner)
         case ast.UnaryOp(op=ast.UAdd(), operand=inner):
             return _value(inner)
-        case ast.Call(func=ast.Name(id=name), args=[_, *_] as given, keywords=[]) if name in OPERATIONS:
-            return Fraction(OPERATIONS[name]([_value(each) for each in given]))
+        case ast.Call(func=ast.Name(id=name), args=[_, *_] as operands, keywords=[]) if name in OPERATIONS:
+            return Fraction(OPERATIONS[name]([_value(each) for each in operands]))
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return _bounded(_power(_value(left), _value(right)))
+            return _check_size(_power(_value(left), _value(right)))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
-            return _bounded(Fraction(BINARY[type(op)](_value(left), _value(right))))
+            return _check_size(Fraction(BINARY[type(op)](_value(left), _value(right))))
     raise ToolError(NOT_ARITHMETIC)
 
 
@@ -133,32 +133,32 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
         raise ToolError("the result is too large") from None
 
 
-def _bounded(value: Fraction) -> Fraction:
+def _check_size(value: Fraction) -> Fraction:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
         raise ToolError("the result is too large")
     return value
 
 
-def _some(numbers: Sequence[Fraction]) -> Sequence[Fraction]:
+def _check_not_empty(numbers: Sequence[Fraction]) -> Sequence[Fraction]:
     if not numbers:
         raise ToolError("this operation needs at least one number")
     return numbers
 
 
 def _mean(numbers: Sequence[Fraction]) -> Fraction:
-    return Fraction(sum(_some(numbers)), len(numbers))
+    return Fraction(sum(_check_not_empty(numbers)), len(numbers))
 
 
 def _median(numbers: Sequence[Fraction]) -> Fraction:
-    ordered = sorted(_some(numbers))
+    ordered = sorted(_check_not_empty(numbers))
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 OPERATIONS: dict[str, Callable[[Sequence[Fraction]], Fraction]] = {
     "mean": _mean,
-    "max": lambda numbers: max(_some(numbers)),
-    "min": lambda numbers: min(_some(numbers)),
+    "max": lambda numbers: max(_check_not_empty(numbers)),
+    "min": lambda numbers: min(_check_not_empty(numbers)),
     "sum": lambda numbers: sum(numbers, Fraction(0)),
     "count": lambda numbers: Fraction(len(numbers)),
     "median": _median,

@@ -1,4 +1,4 @@
-"""`echo`: gives back what it was given."""
+"""`echo`: returns its text unchanged."""
 
 from utools.tool import Args, Tool, ToolContext
 

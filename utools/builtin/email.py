@@ -1,47 +1,48 @@
-"""`email`: a message by SMTP, to recipients that the author allows, with attachments from below the root."""
+"""`email`: a message by SMTP, to recipients that the author allows, with attachments from below the root.
 
-import io
+Needs the extra `email`.
+"""
+
 import mimetypes
 import os
-import smtplib
-import ssl
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from email.message import EmailMessage
-from email.utils import make_msgid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from utools.error_text import reason_of
 from utools.errors import ToolError
 from utools.files.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext
 
 if TYPE_CHECKING:
-    import socket
+    from email.message import EmailMessage
 
-    from _typeshed import WriteableBuffer
+    from aiosmtplib import SMTP
 
 SECONDS = 30.0
-"""How long the server may be silent."""
+"""How long one reply of the server may take."""
 LONGEST = 300.0
-"""Seconds that all of it may take, where the call has no time of its own."""
-MAX_LINES = 100
-"""Lines of one reply of the server."""
+"""Seconds that the whole call may take if it has no deadline."""
+QUIT_SECONDS = 1.0
 SHOWN = 1000
-"""Bytes of a reply that are told."""
+"""Characters of a reply that are shown."""
+NOT_SMTP = -1
+"""aiosmtplib's code of a reply that cannot be read, or is too long."""
 MAX_ATTACHED = 10 * 2**20
 ADDRESS = r"^[^@\s,;:<>\"()\[\]\\\x00-\x1f\x7f]{1,64}@[A-Za-z0-9.\-]{1,255}$"
 PORTS = {"starttls": 587, "tls": 465, "none": 25}
 
 
 def email(root: str | os.PathLike[str] = ".") -> Tool:
-    """The tool `email`, which attaches nothing from outside `root`."""
+    """The tool `email`, which attaches files below `root` only."""
 
-    def execute(args: Args, context: ToolContext) -> dict[str, Any]:
-        message = composed(args, Sandbox(root), context)
-        refused = _sent(message, args, context)
+    async def execute(args: Args, context: ToolContext) -> dict[str, Any]:
+        from asyncio import to_thread
+
+        message = await to_thread(compose, args, Sandbox(root), context)
+        refused = await _send(message, args, context)
         sent = [address for address in _recipients(args) if address not in refused]
         return {"sent_to": sent, **({"refused": refused} if refused else {})}
 
@@ -53,8 +54,9 @@ def email(root: str | os.PathLike[str] = ".") -> Tool:
     )
 
 
-def _authors(told: str, kind: str = "string", **more: Any) -> dict[str, Any]:
-    return {"type": kind, "x-author": True, "description": told, **more}
+def _author(description: str, kind: str = "string", **more: Any) -> dict[str, Any]:
+    """The schema of an argument that only the author sets."""
+    return {"type": kind, "x-author": True, "description": description, **more}
 
 
 _ADDRESSES = {"type": "array", "items": {"type": "string", "pattern": ADDRESS}, "maxItems": 50}
@@ -67,21 +69,21 @@ SCHEMA: dict[str, Any] = {
         "text": {"type": "string"},
         "html": {"type": "string", "description": "The same as HTML."},
         "attachments": {"type": "array", "items": {"type": "string"}, "maxItems": 10, "description": "Paths of files."},
-        "allowed_recipients": _authors(
+        "allowed_recipients": _author(
             "Addresses, or patterns such as *@example.com.", "array", items={"type": "string"}
         ),
-        "sender": _authors("The address in From.", pattern=ADDRESS),
-        "host": _authors("The SMTP server."),
-        "port": _authors("587, 465 or 25 by default.", "integer"),
+        "sender": _author("The address in From.", pattern=ADDRESS),
+        "host": _author("The SMTP server."),
+        "port": _author("587, 465 or 25 by default.", "integer"),
         "security": {"enum": list(PORTS), "default": "starttls", "x-author": True},
-        "user_env": _authors("The environment variable of the user's name."),
-        "password_env": _authors("The environment variable of the password."),
+        "user_env": _author("The environment variable of the user's name."),
+        "password_env": _author("The environment variable of the password."),
     },
     "required": ["to", "subject", "text"],
 }
 
 
-def composed(args: Args, sandbox: Sandbox, context: ToolContext) -> EmailMessage:
+def compose(args: Args, sandbox: Sandbox, context: ToolContext) -> "EmailMessage":
     """The message; ToolError for a recipient who is not allowed, or a file that cannot be attached."""
     for address in _recipients(args):
         if not _is_allowed(address, args.get("allowed_recipients", ())):
@@ -89,6 +91,8 @@ def composed(args: Args, sandbox: Sandbox, context: ToolContext) -> EmailMessage
     for name in ("sender", "host"):
         if name not in args:
             raise ToolError(f"the workflow's author has to set {name}; nothing was sent")
+    from email.message import EmailMessage
+
     message = EmailMessage()
     message["From"], message["To"], message["Message-ID"] = args["sender"], ", ".join(args["to"]), _id(args, context)
     if args.get("cc"):
@@ -112,12 +116,14 @@ def _is_allowed(address: str, allowed: Sequence[str]) -> bool:
 
 
 def _id(args: Args, context: ToolContext) -> str:
+    from email.utils import make_msgid
+
     domain = args["sender"].partition("@")[2]
     key = "".join(char if char.isalnum() else "." for char in context.idempotency_key)
     return f"<{key}@{domain}>" if key else make_msgid(domain=domain)
 
 
-def _attach(message: EmailMessage, paths: Sequence[str], sandbox: Sandbox) -> None:
+def _attach(message: "EmailMessage", paths: Sequence[str], sandbox: Sandbox) -> None:
     room = MAX_ATTACHED
     for path in paths:
         with sandbox.open(path) as file:
@@ -129,118 +135,67 @@ def _attach(message: EmailMessage, paths: Sequence[str], sandbox: Sandbox) -> No
         message.add_attachment(data, maintype=kind, subtype=subtype, filename=PurePosixPath(path).name)
 
 
-def _sent(message: EmailMessage, args: Args, context: ToolContext) -> dict[str, str]:
-    """Send it; the recipients that the server refused, and why.
+async def _send(message: "EmailMessage", args: Args, context: ToolContext) -> dict[str, str]:
+    """Send the message; the recipients that the server refused, and why.
 
-    ToolError where nothing was sent; ConnectionError where the line went dead after that, and nobody can tell.
+    ToolError if nothing was sent; ConnectionError if the connection broke after that, and nobody can know.
     """
-    seconds = min(SECONDS, context.deadline_s or SECONDS)
-    try:
-        server = _connected(args, context, seconds)
-    except smtplib.SMTPAuthenticationError:
-        raise ToolError(f"the server {args['host']} refused the user or the password") from None
-    except (OSError, smtplib.SMTPException) as error:
-        raise ToolError(f"the server {args['host']} cannot be used: {_why(error)}", transient=True) from None
-    with _left(server):
+    import asyncio
+
+    host, end = args["host"], asyncio.get_running_loop().time() + (context.deadline_s or LONGEST)
+    async with _connected(args, context, end) as server:
+        from aiosmtplib import SMTPException, SMTPRecipientsRefused, SMTPResponseException
+
         try:
-            refused = server.send_message(message)
-        except smtplib.SMTPServerDisconnected:
-            raise ConnectionResetError(f"{args['host']} broke off while the message was sent") from None
-        except smtplib.SMTPRecipientsRefused as error:
-            raise ToolError(f"every recipient was refused: {_refusals(error.recipients)}; nothing was sent") from None
-        except smtplib.SMTPException as error:
-            raise ToolError(f"{args['host']} refused the message: {_why(error)}") from None
-    return {address: _reply(*answer) for address, answer in refused.items()}
+            async with asyncio.timeout_at(end):
+                refused, _ = await server.send_message(message, sender=args["sender"], recipients=_recipients(args))
+        except SMTPRecipientsRefused as error:
+            replies = "; ".join(f"{each.recipient}: {_reply(each.code, each.message)}" for each in error.recipients)
+            raise ToolError(f"every recipient was refused: {replies}; nothing was sent") from None
+        except (OSError, SMTPException) as error:
+            if isinstance(error, OSError) or getattr(error, "code", None) == NOT_SMTP:
+                raise ConnectionResetError(f"{host} broke off while the message was sent") from None
+            reply = _reply(error.code, error.message) if isinstance(error, SMTPResponseException) else str(error)
+            raise ToolError(f"{host} refused the message: {reply}") from None
+    return {address: _reply(*reply) for address, reply in refused.items()}
 
 
-@contextmanager
-def _left(server: smtplib.SMTP) -> Iterator[None]:
-    """Take leave of the server; whatever it says to that, the message is sent or not."""
+@asynccontextmanager
+async def _connected(args: Args, context: ToolContext, end: float) -> "AsyncIterator[SMTP]":
+    """A connection with TLS and login as the author asks for them; ToolError if there is none."""
+    import asyncio
+
     try:
-        yield
-        with suppress(smtplib.SMTPException, OSError):
-            server.quit()
-    finally:
-        server.close()
-
-
-def _connected(args: Args, context: ToolContext, seconds: float) -> smtplib.SMTP:
-    security, end = args.get("security", "starttls"), monotonic() + (context.deadline_s or LONGEST)
-    place = args["host"], args.get("port", PORTS[security])
-    server: smtplib.SMTP = (
-        _BoundedTls(end, *place, timeout=seconds, context=ssl.create_default_context())
-        if security == "tls"
-        else _Bounded(end, *place, timeout=seconds)
+        from aiosmtplib import SMTP, SMTPAuthenticationError, SMTPException, SMTPResponseException
+    except ImportError:
+        raise ToolError("sending e-mail needs an extra: pip install 'agent-core[email]'") from None
+    host, security = args["host"], args.get("security", "starttls")
+    server = SMTP(
+        hostname=host,
+        port=args.get("port", PORTS[security]),
+        use_tls=security == "tls",
+        start_tls=security == "starttls",
+        timeout=min(SECONDS, context.deadline_s or SECONDS),
     )
     try:
-        if security == "starttls":
-            server.starttls(context=ssl.create_default_context())
-        if "user_env" in args:
-            server.login(context.secret(args["user_env"]), context.secret(args["password_env"]))
-    except BaseException:
+        try:
+            async with asyncio.timeout_at(end):
+                await server.connect()
+                if "user_env" in args:
+                    await server.login(context.secret(args["user_env"]), context.secret(args["password_env"]))
+        except SMTPAuthenticationError:
+            raise ToolError(f"the server {host} refused the user or the password") from None
+        except (OSError, SMTPException) as error:
+            reason = _reply(error.code, error.message) if isinstance(error, SMTPResponseException) else reason_of(error)
+            raise ToolError(f"the server {host} cannot be used: {reason}", transient=True) from None
+        yield server
+        with suppress(SMTPException, OSError):  # the message is sent, whatever the server replies
+            await server.quit(timeout=QUIT_SECONDS)
+    finally:
         server.close()
-        raise
-    return server
+        await asyncio.sleep(0)  # the transport closes its socket in the loop's next turn
 
 
-class _Bounded(smtplib.SMTP):
-    """A server whose replies have an end: smtplib takes as many lines as it is sent, however slowly they come."""
-
-    def __init__(self, end: float, host: str, port: int, **options: Any) -> None:
-        self._end = end
-        super().__init__(host, port, **options)
-
-    def getreply(self) -> tuple[int, bytes]:
-        if self.file is None and self.sock is not None:
-            self.file = _Replies(_Timed(self.sock, self._end))
-        if self.file is not None:
-            self.file.lines = 0
-        return super().getreply()
-
-
-class _BoundedTls(_Bounded, smtplib.SMTP_SSL):
-    """The same, by TLS from the start."""
-
-
-class _Replies(io.BufferedReader):
-    """What a server says, of which no reply is too long; `lines` counts those of the present one."""
-
-    lines = 0
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        self.lines += 1
-        if self.lines > MAX_LINES:
-            raise OSError(f"its reply has more than {MAX_LINES} lines")
-        return super().readline(size)
-
-
-class _Timed(io.RawIOBase):
-    """What a socket receives until a time on the monotonic clock."""
-
-    def __init__(self, sock: "socket.socket", end: float) -> None:
-        self._sock, self._end = sock, end
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        left = self._end - monotonic()
-        if left <= 0:
-            raise TimeoutError("it was not done in time")
-        self._sock.settimeout(min(SECONDS, left))
-        return self._sock.recv_into(buffer)
-
-
-def _refusals(recipients: dict[str, tuple[int, bytes]]) -> str:
-    return "; ".join(f"{address}: {_reply(*answer)}" for address, answer in recipients.items())
-
-
-def _reply(code: int, text: bytes) -> str:
-    return f"{code} {text[:SHOWN].decode('utf-8', 'replace')}"
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, smtplib.SMTPResponseException):
-        told = error.smtp_error
-        return _reply(error.smtp_code, told if isinstance(told, bytes) else str(told).encode())
-    return getattr(error, "strerror", None) or str(error)
+def _reply(code: int, text: str) -> str:
+    readable = text[:SHOWN].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return readable if code == NOT_SMTP else f"{code} {readable}"

@@ -11,15 +11,15 @@ import time
 from typing import Any
 
 from utools.errors import NetworkError, ToolError
-from utools.net.outgoing_secrets import usable
+from utools.net.outgoing_secrets import checked_secret
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
 LARGEST = 20 * 1024
-"""Bytes that a message may have."""
+"""Bytes of a message that Feishu takes."""
 BUSY = 11232
-"""The code of a bot that has sent too much in this moment: nothing was sent, and soon it may be."""
+"""Feishu's code for a bot that sends too often: nothing was sent, and a later try may succeed."""
 PAUSES = (1.0, 2.0)
-REPLY = 65_536
+MAX_REPLY = 65_536
 
 
 def feishu_bot() -> Tool:
@@ -32,8 +32,8 @@ def feishu_bot() -> Tool:
     )
 
 
-def _env(told: str) -> dict[str, Any]:
-    return {"type": "string", "x-author": True, "description": f"The environment variable of {told}."}
+def _env(content: str) -> dict[str, Any]:
+    return {"type": "string", "x-author": True, "description": f"The environment variable of {content}."}
 
 
 SCHEMA: dict[str, Any] = {
@@ -77,20 +77,23 @@ def signature(secret: str, timestamp: int) -> str:
     return base64.b64encode(hmac.digest(f"{timestamp}\n{secret}".encode(), b"", "sha256")).decode()
 
 
-def message(args: Args) -> dict[str, Any]:
-    """The body that the webhook wants; ToolError unless there is exactly one kind of message."""
-    given = [kind for kind in ("text", "post", "card") if kind in args]
-    match given:
+def message_body(args: Args) -> dict[str, Any]:
+    """The body for the webhook; ToolError unless there is exactly one kind of message."""
+    kinds = [kind for kind in ("text", "post", "card") if kind in args]
+    match kinds:
         case ["text"]:
             return {"msg_type": "text", "content": {"text": args["text"]}}
         case ["post"]:
-            return {"msg_type": "post", "content": {"post": {args.get("language", "zh_cn"): _post(args["post"])}}}
+            return {
+                "msg_type": "post",
+                "content": {"post": {args.get("language", "zh_cn"): _paragraphs(args["post"])}},
+            }
         case ["card"]:
             return {"msg_type": "interactive", "card": args["card"]}
-    raise ToolError(f"give one of text, post and card; you gave {' and '.join(given) or 'none'}")
+    raise ToolError(f"give one of text, post and card; you gave {' and '.join(kinds) or 'none'}")
 
 
-def _post(post: Args) -> dict[str, Any]:
+def _paragraphs(post: Args) -> dict[str, Any]:
     content = [[_piece(piece) for piece in paragraph] for paragraph in post["paragraphs"]]
     return {"title": post.get("title", ""), "content": content}
 
@@ -104,23 +107,23 @@ def _piece(piece: Args) -> dict[str, Any]:
 
 
 async def _execute(args: Args, context: ToolContext) -> ToolResult:
-    body = message(args)
-    url = usable(context.secret, args["webhook_env"], "used as the URL of a webhook")
+    body = message_body(args)
+    url = checked_secret(context.secret, args["webhook_env"], "used as the URL of a webhook")
     for pause in (*PAUSES, None):
-        reply = await _sent(url, _signed(body, args, context), args)
+        reply = await _post(url, _signed(body, args, context), args)
         code = reply.get("code", reply.get("StatusCode"))
         if code == 0:
             return ToolResult(output={"sent": True})
         if code != BUSY or pause is None:
             break
         await asyncio.sleep(pause)
-    told = reply.get("msg") or reply.get("StatusMessage") or "no reason was given"
-    return ToolResult(False, error=f"Feishu refused the message: {told} (code {code})")
+    reason = reply.get("msg") or reply.get("StatusMessage") or "no reason was given"
+    return ToolResult(False, error=f"Feishu refused the message: {reason} (code {code})")
 
 
 def _signed(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:
     if "secret_env" in args:
-        now, secret = int(time.time()), usable(context.secret, args["secret_env"], "used to sign a message")
+        now, secret = int(time.time()), checked_secret(context.secret, args["secret_env"], "used to sign a message")
         body = {"timestamp": str(now), "sign": signature(secret, now), **body}
     data = json.dumps(body, ensure_ascii=False).encode()
     if len(data) > LARGEST:
@@ -128,18 +131,18 @@ def _signed(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:
     return data
 
 
-async def _sent(url: str, data: bytes, args: Args) -> dict[str, Any]:
+async def _post(url: str, data: bytes, args: Args) -> dict[str, Any]:
     from utools.net.guard import NetworkGuard
     from utools.net.transport import fetch
 
     guard = NetworkGuard.of(allow_cidrs=args.get("allow_cidrs", ()))
     try:
         answer = await fetch(
-            guard, "POST", url, headers={"content-type": "application/json"}, content=data, limit=REPLY, redirects=0
+            guard, "POST", url, headers={"content-type": "application/json"}, content=data, limit=MAX_REPLY, redirects=0
         )
-    except NetworkError as error:  # its words may hold the URL, and that is a secret
-        told = f"the webhook in {args['webhook_env']} is no URL of a host that may be reached"
-        raise NetworkError(told, transient=error.transient) from None
+    except NetworkError as error:  # its message may hold the URL, which is a secret
+        message = f"the webhook in {args['webhook_env']} is no URL of a host that may be reached"
+        raise NetworkError(message, transient=error.transient) from None
     try:
         reply = json.loads(answer.body)
     except ValueError:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from utools.calls.deadline import checking
+from utools.calls.deadline import deadline_check
 from utools.errors import SandboxError, ToolError
 from utools.files.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext, ToolResult
@@ -16,13 +16,13 @@ MAX_WRITTEN = 4 * 2**20
 MAX_TEXT = 65_536
 SNIPPET = 200
 
-WRITTEN = {
+WRITE_ROOT = {
     "type": "string",
     "x-author": True,
     "description": "The directory that may be written in, inside the host's root. `.` is all of that: then also what "
     "other programs there run, though never what this host goes by.",
 }
-MARK = "[redacted:"
+REDACTION = "[redacted:"
 Clean = Callable[[str], str]
 
 ROOT = {"type": "string", "x-author": True, "description": "A directory inside the host's root that bounds the tool."}
@@ -32,10 +32,10 @@ def file_search(root: str | os.PathLike[str] = ".") -> Tool:
     """The tool `file_search`, which sees nothing outside `root`."""
 
     def execute(args: Args, context: ToolContext) -> ToolResult:
-        sandbox = Sandbox(root).narrowed(args.get("root"))
+        sandbox = Sandbox(root).subdirectory(args.get("root"))
         directory = args.get("root_dir", "./data")
         try:
-            hits, unread = searched(sandbox, args["query"], directory, args.get("limit", 20), context)
+            hits, unread = search(sandbox, args["query"], directory, args.get("limit", 20), context)
         except SandboxError as error:
             if "root_dir" in args:
                 raise
@@ -64,8 +64,8 @@ def read_file(root: str | os.PathLike[str] = ".") -> Tool:
     """The tool `read_file`, which sees nothing outside `root`."""
 
     def execute(args: Args, context: ToolContext) -> dict[str, Any]:
-        sandbox = Sandbox(root).narrowed(args.get("root"))
-        return portion(sandbox, args["path"], args.get("offset", 0), args.get("limit", 16_384), context.clean)
+        sandbox = Sandbox(root).subdirectory(args.get("root"))
+        return read_part(sandbox, args["path"], args.get("offset", 0), args.get("limit", 16_384), context.clean)
 
     return Tool(
         code="read_file",
@@ -90,7 +90,7 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
 
     def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         data, mode = args["text"].encode(), args.get("mode", "overwrite")
-        sandbox = Sandbox(root).narrowed(args.get("root"))  # none in a call that was approved before it was required
+        sandbox = Sandbox(root).subdirectory(args.get("root"))  # a call that was approved by an older release has none
         if len(data) > MAX_WRITTEN:
             raise ToolError(f"the text is larger than {MAX_WRITTEN // 2**20} MiB")
         sandbox.write(args["path"], data, append=mode == "append", new=mode == "new")
@@ -105,7 +105,7 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
                 "path": {"type": "string", "minLength": 1, "description": "Path of the file."},
                 "text": {"type": "string"},
                 "mode": {"enum": ["overwrite", "append", "new"], "default": "overwrite"},
-                "root": WRITTEN,
+                "root": WRITE_ROOT,
             },
             "required": ["path", "text", "root"],
         },
@@ -113,19 +113,19 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
     )
 
 
-def searched(
+def search(
     sandbox: Sandbox, query: str, directory: str, limit: int, context: ToolContext
 ) -> tuple[list[dict[str, Any]], int]:
-    """The first `limit` hits as path, line, snippet, and how many files could not be searched to their end."""
+    """The first `limit` hits as path, line and snippet; and how many files could not be searched to their end."""
     hits: list[dict[str, Any]] = []
-    unread, check = 0, checking(context)
+    unread, check = 0, deadline_check(context)
     for count, path in enumerate(sandbox.files(directory)):
         if count >= MAX_FILES:
             raise ToolError(f"{directory!r} holds more than {MAX_FILES} files; search a directory below it")
         check()
         try:
             text, whole = _text(sandbox, path)
-        except SandboxError:  # a link out of the root, a FIFO, a file that has gone
+        except SandboxError:  # a link out of the root, a FIFO, a file that was deleted
             unread += 1
             continue
         unread += not whole
@@ -136,26 +136,26 @@ def searched(
     return hits, unread
 
 
-def portion(sandbox: Sandbox, path: str, offset: int, limit: int, clean: Clean) -> dict[str, Any]:
-    """Part of a file's text as it may be shown; `replaced` says that bytes which are no UTF-8 stand as U+FFFD."""
+def read_part(sandbox: Sandbox, path: str, offset: int, limit: int, clean: Clean) -> dict[str, Any]:
+    """Part of a file's text, without secrets; `replaced` says that bytes which are not UTF-8 became U+FFFD."""
     with sandbox.open(path) as file:
         raw = file.read(MAX_READ + 1)
     if len(raw) > MAX_READ:
         raise ToolError(f"{path!r} is larger than {MAX_READ // 2**20} MiB")
-    written = raw.decode("utf-8", "replace")
-    text, end = clean(written), offset + limit
+    decoded = raw.decode("utf-8", "replace")
+    text, end = clean(decoded), offset + limit
     return {
         "path": path,
         "text": text[offset:end],
         "offset": offset,
         "total_chars": len(text),
         "truncated": offset > 0 or end < len(text),
-        "replaced": "\ufffd" in written and written.encode() != raw,
+        "replaced": "\ufffd" in decoded and decoded.encode() != raw,
     }
 
 
 def _text(sandbox: Sandbox, path: str) -> tuple[str, bool]:
-    """A file's text, empty for a binary file, and whether that is all of it."""
+    """A file's text, empty for a binary file, and whether it is complete."""
     with sandbox.open(path) as file:
         raw = file.read(MAX_SEARCHED + 1)
     text = "" if b"\0" in raw[:8192] else raw[:MAX_SEARCHED].decode("utf-8", "replace")
@@ -163,19 +163,19 @@ def _text(sandbox: Sandbox, path: str) -> tuple[str, bool]:
 
 
 def _hits(text: str, query: str, clean: Clean) -> Iterator[tuple[int, str]]:
-    """The number and a part of each line that holds the query, in what may be shown of the text."""
-    wanted = query.casefold()
-    if wanted not in text.casefold():
+    """The number and a snippet of each line that holds the query, in the text without secrets."""
+    query = query.casefold()
+    if query not in text.casefold():
         return
     for number, line in _numbered(text, clean(text)):
-        at = line.casefold().find(wanted)
+        at = line.casefold().find(query)
         if at >= 0:
             start = max(0, at - SNIPPET // 2)
             yield number, line[start : start + SNIPPET].strip()
 
 
 def _numbered(text: str, shown: str) -> Iterator[tuple[int, str]]:
-    """The lines that may be shown, by their numbers in the file: what is hidden may have been several of them."""
+    """The lines without secrets, by their numbers in the file: a masked secret may have been several lines."""
     if text.count("\n") == shown.count("\n"):
         yield from enumerate(shown.split("\n"), start=1)
         return
@@ -186,6 +186,6 @@ def _numbered(text: str, shown: str) -> Iterator[tuple[int, str]]:
 
 
 def _begins(line: str, shown: str) -> bool:
-    """Whether a line of the file is, or begins, what is shown."""
-    before, mark, _ = shown.partition(MARK)
+    """Whether a line of the file is the shown one, or begins like it up to a masked secret."""
+    before, mark, _ = shown.partition(REDACTION)
     return line.startswith(before) if mark else line == shown

@@ -1,7 +1,7 @@
 """`formatter`: numbers, dates, tables, and templates of an author or a model.
 
 A template is code: it runs in jinja2's sandbox, in a process of its own with bounded time and memory, and sees only
-the data that it is given.
+the data of the call.
 """
 
 import json
@@ -18,12 +18,12 @@ from utools.tool import Args, Tool, ToolContext
 MAX_TEMPLATE = 65_536
 MAX_ROWS = 1000
 MAX_TEXT = 30_000
-"""Characters that a template may make."""
+"""Characters of the text that a template may make."""
 MAX_COLUMNS = 1000
 MAX_TABLE = 2**20
-"""Characters that a table may have, those among them that a cell leaves out."""
+"""Characters of a table, with those that its cells leave out."""
 LARGEST = 6 * MAX_TEXT + 1000
-"""Bytes of the program's answer: no character takes more in JSON, and an error is short."""
+"""Bytes of the program's output: no character takes more than 6 in JSON, and an error is short."""
 PROGRAM = Path(__file__).with_name("render_template.py")
 
 
@@ -74,20 +74,20 @@ SCHEMA: dict[str, Any] = {
 async def _execute(args: Args, context: ToolContext) -> str:
     from asyncio import to_thread
 
-    given = [kind for kind in ("number", "date", "rows", "template") if kind in args]
-    match given:
+    kinds = [kind for kind in ("number", "date", "rows", "template") if kind in args]
+    match kinds:
         case ["number"]:
-            return number(args["number"], args.get("decimals", 2), args.get("style", "grouped"))
+            return format_number(args["number"], args.get("decimals", 2), args.get("style", "grouped"))
         case ["date"]:
-            return date(args["date"], args.get("pattern", "%Y-%m-%d %H:%M"), args.get("timezone"))
+            return format_date(args["date"], args.get("pattern", "%Y-%m-%d %H:%M"), args.get("timezone"))
         case ["rows"]:
-            return await to_thread(table, args["rows"], args.get("columns"))
+            return await to_thread(format_table, args["rows"], args.get("columns"))
         case ["template"]:
-            return await rendered(args["template"], args.get("data", {}))
-    raise ToolError(f"give one of number, date, rows and template; you gave {' and '.join(given) or 'none'}")
+            return await render(args["template"], args.get("data", {}))
+    raise ToolError(f"give one of number, date, rows and template; you gave {' and '.join(kinds) or 'none'}")
 
 
-def number(value: float, decimals: int, style: str) -> str:
+def format_number(value: float, decimals: int, style: str) -> str:
     """A number as people write it."""
     match style:
         case "percent":
@@ -97,8 +97,8 @@ def number(value: float, decimals: int, style: str) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def date(value: str, pattern: str, timezone: str | None) -> str:
-    """A time as `strftime` writes it; without an offset it is UTC."""
+def format_date(value: str, pattern: str, timezone: str | None) -> str:
+    """A time as `strftime` writes it; a time without an offset is UTC."""
     try:
         at = datetime.now(UTC) if value == "now" else datetime.fromisoformat(value)
     except ValueError:
@@ -114,8 +114,8 @@ def date(value: str, pattern: str, timezone: str | None) -> str:
         raise ToolError(f"the date cannot be written so: {error}") from None
 
 
-def table(rows: list[dict[str, Any]], columns: list[str] | None) -> str:
-    """A Markdown table; a bar in a cell is escaped, a line break becomes a space. ToolError for one too large."""
+def format_table(rows: list[dict[str, Any]], columns: list[str] | None) -> str:
+    """A Markdown table; a bar in a cell is escaped, a line break becomes a space. ToolError if it is too large."""
     names = columns or list(dict.fromkeys(name for row in rows for name in row))
     if not names:
         return ""
@@ -140,16 +140,16 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("\\|", "|").replace("|", "\\|")
 
 
-async def rendered(template: str, data: dict[str, Any]) -> str:
-    """The text that a template makes of the data; ToolError in jinja2's words for one that is wrong, or runs away."""
-    from utools.command import run
+async def render(template: str, data: dict[str, Any]) -> str:
+    """The text that a template makes of the data; ToolError for a template that is wrong or takes too much time."""
+    from utools.command import run_command
 
     stdin = json.dumps({"template": template, "data": data, "longest": MAX_TEXT}).encode()
-    ran = await run([sys.executable, "-I", str(PROGRAM)], cwd=Path(os.sep), stdin=stdin, largest=LARGEST)
+    ran = await run_command([sys.executable, "-I", str(PROGRAM)], cwd=Path(os.sep), stdin=stdin, largest=LARGEST)
     try:
-        told = json.loads(ran.stdout)
+        answer = json.loads(ran.stdout)
     except ValueError:
         raise ToolError("the template takes too much time or memory; let it do less") from None
-    if "error" in told:
-        raise ToolError(f"the template cannot be rendered: {told['error']}")
-    return str(told["text"])
+    if "error" in answer:
+        raise ToolError(f"the template cannot be rendered: {answer['error']}")
+    return str(answer["text"])

@@ -1,6 +1,7 @@
 """`json_transform`: a JMESPath expression over JSON data."""
 
 import json
+from time import monotonic
 from typing import Any
 
 from utools.errors import ToolError
@@ -15,7 +16,7 @@ def json_transform() -> Tool:
     """The tool `json_transform`."""
 
     def execute(args: Args, context: ToolContext) -> Any:
-        return transformed(args["data"], args["expression"])
+        return transform(args["data"], args["expression"])
 
     return Tool(
         code="json_transform",
@@ -33,14 +34,14 @@ def json_transform() -> Tool:
     )
 
 
-def transformed(data: Any, expression: str) -> Any:
-    """What the expression makes of the data; ToolError for an expression, data or result that is wrong or too large."""
+def transform(data: Any, expression: str) -> Any:
+    """The result of the expression; ToolError if the expression, the data or the result is wrong or too large."""
     from utools.query import QueryError, query
 
     if isinstance(data, str):
-        data = _parsed(data)
+        data = _parse(data)
     try:
-        result = query(expression, data)
+        result = query(expression, data, clock=monotonic)
     except QueryError as error:
         raise ToolError(f"JMESPath: {error}") from None
     if len(json.dumps(result, ensure_ascii=False)) > MAX_OUTPUT:
@@ -48,7 +49,7 @@ def transformed(data: Any, expression: str) -> Any:
     return result
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     if len(text) > MAX_INPUT:
         raise ToolError(f"the data is larger than {MAX_INPUT // 2**20} MiB")
     try:

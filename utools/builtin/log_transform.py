@@ -1,4 +1,4 @@
-"""`log_transform`: log lines parsed into fields, filtered, counted. No expression of a model's is run."""
+"""`log_transform`: log lines parsed into fields, filtered and counted. It runs no expression of a model."""
 
 import io
 import json
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from utools.calls.deadline import Check, checking
+from utools.calls.deadline import Check, deadline_check
 from utools.errors import ToolError
 from utools.files.sandbox import Sandbox
 from utools.jsonvalue import NotJson, as_json
@@ -17,15 +17,15 @@ from utools.tool import Args, Tool, ToolContext
 
 MAX_BYTES = 32 * 2**20
 MAX_LINE = 8192
-"""Characters of a line that are looked at."""
+"""Characters of a line that are read."""
 MAX_VALUES = 100_000
 """Different values of one field that are counted."""
-CHECKED = 100
-"""After so many lines it is looked at whether the call's time is over."""
+LINES_PER_CHECK = 100
+"""After so many lines the deadline is checked."""
 DEPTH_OF_LINE = 2
-"""How deep the fields of a line lie in what the tool gives."""
+"""How deep the fields of a line are in the tool's output."""
 LEVELS = ["trace", "debug", "info", "warning", "error", "critical"]
-SAME_LEVEL = {"warn": "warning", "err": "error", "fatal": "critical", "panic": "critical", "notice": "info"}
+LEVEL_NAMES = {"warn": "warning", "err": "error", "fatal": "critical", "panic": "critical", "notice": "info"}
 TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 PLAIN = re.compile(rf"\[?(?P<time>{TIME})\]?\s+\[?(?P<level>[A-Za-z]{{3,8}})\]?:?\s+(?P<message>.*)")
 ACCESS = re.compile(
@@ -44,8 +44,8 @@ def log_transform(root: str | os.PathLike[str] = ".") -> Tool:
         if ("path" in args) == ("text" in args):
             raise ToolError("give either the path of a log file, or the text of its lines")
         if "text" in args:
-            return transformed(io.StringIO(args["text"], newline=None), args, checking(context))
-        return transformed(_file(Sandbox(root), args["path"]), args, checking(context))
+            return transform(io.StringIO(args["text"], newline=None), args, deadline_check(context))
+        return transform(_open(Sandbox(root), args["path"]), args, deadline_check(context))
 
     return Tool(
         code="log_transform",
@@ -82,32 +82,32 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def transformed(file: TextIO, args: Args, check: Check = lambda: None) -> dict[str, Any]:
-    """The last `limit` lines that fit, as fields; how many fit, how many there are; and what was counted.
+def transform(file: TextIO, args: Args, check: Check = lambda: None) -> dict[str, Any]:
+    """The last `limit` lines that fit, as fields; how many fit, how many there are; and the counts.
 
-    No more of the lines than that is kept in memory. `check` is called now and then, and may raise.
+    Only these lines are held in memory. `check` is called now and then, and may raise.
     """
     args = {**args, "contains": args["contains"].casefold()} if "contains" in args else args
-    since, until = (_moment(args[name], name) if name in args else None for name in ("since", "until"))
+    since, until = (_required_time(args[name], name) if name in args else None for name in ("since", "until"))
     total, matched = 0, 0
     last: deque[dict[str, Any]] = deque(maxlen=args.get("limit", 50))
     counts = _Counts(args["count_by"]) if "count_by" in args else None
     for line in _lines(file):
-        if total % CHECKED == 0:
+        if total % LINES_PER_CHECK == 0:
             check()
         total += 1
-        fields = parsed(line)
+        fields = parse_line(line)
         if _fits(fields, args, since, until):
             matched += 1
             last.append(fields)
             if counts is not None:
                 counts.add(fields)
-    told: dict[str, Any] = {"total": total, "matched": matched, "lines": list(last)}
-    return told if counts is None else {**told, "counts": dict(counts.counter.most_common(100))}
+    output: dict[str, Any] = {"total": total, "matched": matched, "lines": list(last)}
+    return output if counts is None else {**output, "counts": dict(counts.counter.most_common(100))}
 
 
 class _Counts:
-    """How often each value of a field was met; ToolError when there are too many to remember."""
+    """How often each value of a field occurs; ToolError if there are too many values."""
 
     def __init__(self, field: str) -> None:
         self.field = field
@@ -124,7 +124,7 @@ class _Counts:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """Each line with something in it, as far as it is looked at; what is longer is passed over, never held."""
+    """Each line that is not blank, up to MAX_LINE characters; the rest of a longer one is never held."""
     while line := file.readline(MAX_LINE):
         rest = line
         while rest and not rest.endswith("\n"):
@@ -133,16 +133,16 @@ def _lines(file: TextIO) -> Iterator[str]:
             yield line.rstrip("\n")
 
 
-def parsed(line: str) -> dict[str, Any]:
-    """The fields of a line: at least `message`; `time` and `level` where it has them, `level` in one spelling."""
-    fields = _json(line) or _matched(line)
+def parse_line(line: str) -> dict[str, Any]:
+    """The fields of a line: at least `message`; `time` and `level` if it has them, levels with one name each."""
+    fields = _json_fields(line) or _text_fields(line)
     level = str(fields.get("level", fields.get("severity", ""))).lower()
-    level = SAME_LEVEL.get(level, level)
+    level = LEVEL_NAMES.get(level, level)
     return {**fields, "level": level} if level in LEVELS else fields
 
 
-def _json(line: str) -> dict[str, Any] | None:
-    """The fields of a line that is a JSON object; None for any other, and for what JSON cannot hold."""
+def _json_fields(line: str) -> dict[str, Any] | None:
+    """The fields of a line that is a JSON object; None for any other line."""
     if not line.startswith("{"):
         return None
     try:
@@ -155,7 +155,7 @@ def _json(line: str) -> dict[str, Any] | None:
     return {"message": "", **fields}
 
 
-def _matched(line: str) -> dict[str, Any]:
+def _text_fields(line: str) -> dict[str, Any]:
     if access := ACCESS.match(line):
         return {**access.groupdict(), "message": line}
     plain = PLAIN.match(line)
@@ -181,7 +181,7 @@ def _fits(fields: dict[str, Any], args: Args, since: datetime | None, until: dat
 
 
 def _time(value: Any) -> datetime | None:
-    """A line's time, UTC where it says no other; None where it has none that can be read."""
+    """A line's time, in UTC if it names no offset; None if it has no time that can be read."""
     if not isinstance(value, str):
         return None
     try:
@@ -191,7 +191,7 @@ def _time(value: Any) -> datetime | None:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _moment(value: str, name: str) -> datetime:
+def _required_time(value: str, name: str) -> datetime:
     at = _time(value)
     if at is None:
         raise ToolError(f"{name} must be a time in ISO 8601, such as 2026-01-31T08:00:00Z; you gave {value!r}")
@@ -202,8 +202,8 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _file(sandbox: Sandbox, path: str) -> TextIO:
-    """A file as it is now: what is written to it meanwhile does not count."""
+def _open(sandbox: Sandbox, path: str) -> TextIO:
+    """A file as it is now; lines that are written to it later are not read."""
     with sandbox.open(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_BYTES:

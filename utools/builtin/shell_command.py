@@ -31,7 +31,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
     """The tool `shell_command`. Without the preset `allow` it runs nothing."""
 
     async def execute(args: Args, context: ToolContext) -> dict[str, Any]:
-        from utools.command import run
+        from utools.command import run_command
 
         argv, allowed = args["argv"], args.get("allow", [])
         fitting = [words for words in map(shlex.split, allowed) if fits(argv, words)]
@@ -42,7 +42,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
         out = await asyncio.to_thread(lambda: [strayed(argv, words, cwd, top) for words in fitting])
         if all(out):
             raise ToolError(str(out[0]))
-        ran = await run(argv, cwd=cwd)
+        ran = await run_command(argv, cwd=cwd)
         told: dict[str, Any] = {"exit_code": ran.exit_code, "stdout": ran.stdout, "stderr": ran.stderr}
         return {**told, "truncated": True} if ran.truncated else told
 

@@ -1,4 +1,4 @@
-"""The end of a call's time, for a tool that works in a thread: nobody can stop it there but itself."""
+"""The deadline of a call, for a tool in a thread: nobody else can stop it there."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -9,8 +9,8 @@ from utools.tool import ToolContext
 Check = Callable[[], None]
 
 
-def checking(context: ToolContext) -> Check:
-    """Something to call now and then from here on: ToolError once the call's time is over, and its answer void."""
+def deadline_check(context: ToolContext) -> Check:
+    """A function to call now and then: it raises ToolError once the time of the call is over."""
     if context.deadline_s is None:
         return lambda: None
     end = monotonic() + context.deadline_s

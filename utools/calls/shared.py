@@ -1,4 +1,4 @@
-"""SharedCalls: what all calls of one host share, whichever run makes them."""
+"""SharedCalls: what all calls of one host share, across runs."""
 
 from utools.calls.cache import AnswerCache
 from utools.calls.store import CallStore
@@ -6,7 +6,7 @@ from utools.calls.store_memory import MemoryCallStore
 
 
 class SharedCalls:
-    """Kept answers and rate limits: of this process, or of all that share the given store."""
+    """Cached answers and rate limits of this process, or of all processes that share the given store."""
 
     def __init__(self, store: CallStore | None = None) -> None:
         self.store = store or MemoryCallStore()

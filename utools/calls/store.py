@@ -1,33 +1,33 @@
-"""CallStore: the seam behind which a host's calls share answers and rate limits."""
+"""CallStore: where the calls of a host share answers and rate limits."""
 
 from typing import NamedTuple, Protocol
 
 
-class Place(NamedTuple):
-    """A place in a rate limit's order: how many seconds from now it comes up, and, when it is taken, its ticket."""
+class Reservation(NamedTuple):
+    """A slot in a rate limit: the seconds until it comes up, and its ticket; without a ticket nothing is reserved."""
 
     wait: float
     ticket: str | None
 
 
 class CallStore(Protocol):
-    """Threads and event loops share it, and processes where it is on a server."""
+    """Threads and event loops share it; processes share it too where it is on a server."""
 
-    async def kept(self, key: str) -> str | None:
-        """The text kept under a key; None when there is none, or its time is over."""
+    async def get(self, key: str) -> str | None:
+        """The text under a key; None when there is none or it has expired."""
         ...
 
-    async def keep(self, key: str, text: str, ttl: float) -> None:
-        """Keep a text for so many seconds, or less long where space is short."""
+    async def put(self, key: str, text: str, ttl: float) -> None:
+        """Store a text for `ttl` seconds; the store may drop it earlier to save space."""
         ...
 
-    async def take(self, key: str, count: int, seconds: float, longest: float | None) -> Place:
-        """Take the next place such that no more than `count` come up in any `seconds`; all at once, or not.
+    async def reserve(self, key: str, count: int, seconds: float, longest: float | None) -> Reservation:
+        """Reserve, atomically, the next slot such that at most `count` slots fall into any span of `seconds`.
 
-        One that would come up later than `longest` from now is not taken, and has no ticket.
+        A slot that is more than `longest` seconds away is not reserved; the answer then has no ticket.
         """
         ...
 
-    async def give_back(self, key: str, ticket: str) -> None:
-        """Let go of a place that was not used."""
+    async def cancel(self, key: str, ticket: str) -> None:
+        """Free a reserved slot that was not used; an unknown ticket is ignored."""
         ...

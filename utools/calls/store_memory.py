@@ -1,4 +1,4 @@
-"""What calls share, in memory: for a host that is one process."""
+"""MemoryCallStore: answers and rate limits of a host that is one process."""
 
 import threading
 import time
@@ -6,58 +6,58 @@ from bisect import insort
 from collections import OrderedDict
 from collections.abc import Callable
 
-from utools.calls.store import Place
+from utools.calls.store import Reservation
 
 LARGEST = 64 * 2**20
-"""Characters of all kept texts together; those that were not asked for longest go first."""
+"""Characters of all stored texts together; the least recently used ones are dropped first."""
 
 
 class MemoryCallStore:
-    """A CallStore that is gone with the process."""
+    """A CallStore that ends with the process."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, largest: int = LARGEST) -> None:
         self._clock, self._largest = clock, largest
         self._lock = threading.Lock()
         self._texts: OrderedDict[str, tuple[float, str]] = OrderedDict()
         self._size = 0
-        self._places: dict[str, list[tuple[float, str]]] = {}
+        self._slots: dict[str, list[tuple[float, str]]] = {}
         self._tickets = 0
 
-    async def kept(self, key: str) -> str | None:
+    async def get(self, key: str) -> str | None:
         with self._lock:
             expires, text = self._texts.get(key, (0.0, None))
             if text is None:
                 return None
             if expires <= self._clock():
-                self._forget(key)
+                self._drop(key)
                 return None
             self._texts.move_to_end(key)
             return text
 
-    async def keep(self, key: str, text: str, ttl: float) -> None:
+    async def put(self, key: str, text: str, ttl: float) -> None:
         with self._lock:
-            self._forget(key)
+            self._drop(key)
             self._texts[key] = (self._clock() + ttl, text)
             self._size += len(text)
             while self._size > self._largest:
-                self._forget(next(iter(self._texts)))
+                self._drop(next(iter(self._texts)))
 
-    async def take(self, key: str, count: int, seconds: float, longest: float | None) -> Place:
+    async def reserve(self, key: str, count: int, seconds: float, longest: float | None) -> Reservation:
         with self._lock:
             now = self._clock()
-            places = [each for each in self._places.get(key, ()) if each[0] > now - seconds]
-            start = max(now, places[-count][0] + seconds) if len(places) >= count else now
-            self._places[key] = places
+            slots = [slot for slot in self._slots.get(key, ()) if slot[0] > now - seconds]
+            start = max(now, slots[-count][0] + seconds) if len(slots) >= count else now
+            self._slots[key] = slots
             if longest is not None and start - now > longest:
-                return Place(start - now, None)
+                return Reservation(start - now, None)
             self._tickets += 1
-            insort(places, (start, str(self._tickets)))
-            return Place(start - now, str(self._tickets))
+            insort(slots, (start, str(self._tickets)))
+            return Reservation(start - now, str(self._tickets))
 
-    async def give_back(self, key: str, ticket: str) -> None:
+    async def cancel(self, key: str, ticket: str) -> None:
         with self._lock:
-            self._places[key] = [each for each in self._places.get(key, ()) if each[1] != ticket]
+            self._slots[key] = [slot for slot in self._slots.get(key, ()) if slot[1] != ticket]
 
-    def _forget(self, key: str) -> None:
+    def _drop(self, key: str) -> None:
         _, text = self._texts.pop(key, (0.0, ""))
         self._size -= len(text)

@@ -1,14 +1,14 @@
-"""What calls share, in Redis: for a host that is several processes or machines. The server's clock is the one used."""
+"""RedisCallStore: answers and rate limits of a host that is several processes or machines, by the server's clock."""
 
 from uuid import uuid4
 
-from utools.calls.store import Place
+from utools.calls.store import Reservation
 from utools.redis_server import RedisServer
 
 PREFIX = "agent-core:calls:"
 
-# A sorted set: ticket -> when it comes up, in milliseconds.
-TAKE = """
+# KEYS[1] is a sorted set: ticket -> when its slot comes up, in milliseconds.
+RESERVE = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local count, span = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -31,20 +31,20 @@ class RedisCallStore:
     def __init__(self, server: RedisServer, *, prefix: str = PREFIX) -> None:
         self._server, self._prefix = server, prefix
 
-    async def kept(self, key: str) -> str | None:
+    async def get(self, key: str) -> str | None:
         text = await self._server.ask("GET", self._key("answer", key))
         return None if text is None else text.decode()
 
-    async def keep(self, key: str, text: str, ttl: float) -> None:
+    async def put(self, key: str, text: str, ttl: float) -> None:
         await self._server.ask("SET", self._key("answer", key), text, "PX", max(1, round(ttl * 1000)))
 
-    async def take(self, key: str, count: int, seconds: float, longest: float | None) -> Place:
+    async def reserve(self, key: str, count: int, seconds: float, longest: float | None) -> Reservation:
         ticket, limit = uuid4().hex, "" if longest is None else str(int(longest * 1000))
         arguments = (str(count), str(round(seconds * 1000)), limit, ticket)
-        wait, taken = await self._server.ask("EVAL", TAKE, 1, self._key("rate", key), *arguments)
-        return Place(wait / 1000, ticket if taken else None)
+        wait, reserved = await self._server.ask("EVAL", RESERVE, 1, self._key("rate", key), *arguments)
+        return Reservation(wait / 1000, ticket if reserved else None)
 
-    async def give_back(self, key: str, ticket: str) -> None:
+    async def cancel(self, key: str, ticket: str) -> None:
         await self._server.ask("ZREM", self._key("rate", key), ticket)
 
     def _key(self, kind: str, key: str) -> str:

@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from utools.context.turns import Turn
-from utools.files.protected_paths import keep_store
+from utools.files.protected_paths import protect_store
 from utools.sqlite_file import Layout, SqliteFile, data_file
 from utools.threads import DaemonThreads
 
@@ -35,7 +35,7 @@ class SqliteContextStore:
         self._clock = clock
         self._threads = DaemonThreads(THREADS)
         with suppress(RuntimeError):  # without a home directory the first use fails
-            keep_store(self._path or default_path())
+            protect_store(self._path or default_path())
 
     async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
         return await self._threads.run(self._append, session, turn_id, json.dumps(turn), ttl)

@@ -1,1 +1,1 @@
-"""Files below one root, and none that the host goes by."""
+"""Files below one root, and the paths that no tool touches."""

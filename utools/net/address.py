@@ -1,4 +1,4 @@
-"""Which addresses are public: the only ones that a tool reaches unless its author names others. Pure.
+"""Public addresses: the only ones that a tool reaches unless its author allows others. Pure.
 
 IPv6 carries IPv4 in several forms, and a forbidden IPv4 address is forbidden in each of them (RFC 6052, 4291, 3056).
 """
@@ -19,12 +19,12 @@ SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))
 """Protocol assignments and 6to4 relays, of which some versions of Python call some global."""
 WELL_KNOWN = IPv6Network("64:ff9b::/96")
 """The NAT64 prefix that every network may use (RFC 6052, 2.1)."""
-LENGTHS = (32, 40, 48, 56, 64, 96)
+PREFIX_LENGTHS = (32, 40, 48, 56, 64, 96)
 RESERVED_OCTET = 8
-"""Bits 64 to 71 of a translated address are zero, and the IPv4 address goes on behind them (RFC 6052, 2.2)."""
-ASKED = "ipv4only.arpa"
-KNOWN = frozenset(map(IPv4Address, ("192.0.0.170", "192.0.0.171")))
-"""What that name stands for: an IPv6 answer tells the prefix that this network translates with (RFC 7050)."""
+"""Bits 64 to 71 of a translated address are zero, and the IPv4 address goes on after them (RFC 6052, 2.2)."""
+NAT64_NAME = "ipv4only.arpa"
+NAT64_ADDRESSES = frozenset(map(IPv4Address, ("192.0.0.170", "192.0.0.171")))
+"""The addresses of that name: an IPv6 answer shows the prefix that this network translates with (RFC 7050)."""
 
 
 def is_public(address: Address, *, nat64: Iterable[IPv6Network] = ()) -> bool:
@@ -36,7 +36,7 @@ def is_public(address: Address, *, nat64: Iterable[IPv6Network] = ()) -> bool:
         return is_public(address.ipv4_mapped)
     for prefix in (WELL_KNOWN, *nat64):
         if address in prefix:
-            return is_public(translated(address, prefix.prefixlen))
+            return is_public(embedded_ipv4(address, prefix.prefixlen))
     return address in GLOBAL_UNICAST and not any(address in network for network in NOT_PUBLIC)
 
 
@@ -45,12 +45,12 @@ def is_within(address: Address, networks: Sequence[Network], *, nat64: Iterable[
     forms: list[Address] = [address]
     if isinstance(address, IPv6Address):
         forms += [address.ipv4_mapped] if address.ipv4_mapped else []
-        forms += [translated(address, prefix.prefixlen) for prefix in (WELL_KNOWN, *nat64) if address in prefix]
+        forms += [embedded_ipv4(address, prefix.prefixlen) for prefix in (WELL_KNOWN, *nat64) if address in prefix]
     return any(form.version == network.version and form in network for form in forms for network in networks)
 
 
-def translated(address: IPv6Address, length: int) -> IPv4Address:
-    """The IPv4 address that stands behind a NAT64 prefix of this length."""
+def embedded_ipv4(address: IPv6Address, length: int) -> IPv4Address:
+    """The IPv4 address after a NAT64 prefix of this length."""
     octets = bytearray(address.packed)
     del octets[RESERVED_OCTET]
     start = length // 8 if length < 96 else 11
@@ -58,11 +58,11 @@ def translated(address: IPv6Address, length: int) -> IPv4Address:
 
 
 def nat64_prefixes(answers: Iterable[str]) -> Iterator[IPv6Network]:
-    """The prefixes that a network translates with, told by the IPv6 answers for `ipv4only.arpa`."""
+    """The prefixes that a network translates with, from the IPv6 answers for `ipv4only.arpa`."""
     for answer in answers:
         address = ip_address(answer.partition("%")[0])
         if isinstance(address, IPv6Address):
-            for length in LENGTHS:
-                if translated(address, length) in KNOWN:
+            for length in PREFIX_LENGTHS:
+                if embedded_ipv4(address, length) in NAT64_ADDRESSES:
                     yield IPv6Network((address, length), strict=False)
                     break

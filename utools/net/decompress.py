@@ -1,92 +1,87 @@
-"""A packed HTTP body (gzip, deflate), unpacked a little at a time, of which it is known whether it came to its end."""
+"""Decompressor: a compressed HTTP body (gzip, deflate), inflated in bounded pieces, that must be whole. Pure."""
 
 import zlib
 from collections.abc import Iterator
 
-AT_ONCE = 2**16
-"""Bytes that one step gives at most, however far a few packed ones could be blown up."""
-PACKED = frozenset({"gzip", "x-gzip", "deflate"})
-FOREIGN = frozenset({"br", "compress", "dcb", "dcz", "x-compress", "zstd"})
-"""What a body may be packed as, though nobody asked for it, and only other programs unpack."""
+PIECE = 2**16
+"""Bytes that one step gives at most, however many a few compressed bytes hold."""
+READ = frozenset({"gzip", "x-gzip", "deflate"})
+NOT_READ = frozenset({"br", "compress", "dcb", "dcz", "x-compress", "zstd"})
+"""Encodings that were not asked for and are refused; other words in `content-encoding` are ignored."""
 GZIP, ZLIB, NO_HEADER = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 MAGIC = b"\x1f\x8b"
+PADDING = b"\0\r\n"
 
 
 class Damaged(Exception):
-    """A body that is not packed as it says, or not all there."""
+    """A body that is not compressed as it says, is not complete, or goes on after its end."""
 
 
-class Unpacked:
-    """What a body holds, by its `content-encoding`; one that is no way of packing is passed over.
+class Decompressor:
+    """Inflates a body by its `content-encoding`.
 
-    A body that was packed more than once is refused: no server sends one, and each layer multiplies what a few bytes
-    cost. Several gzip members are read one after another (RFC 1952), zeros between them are left out, and whatever
-    follows the last and begins no further one is passed over.
+    A body that was compressed more than once is refused: no server sends one, and each layer multiplies what a few
+    bytes cost. Several gzip members are read one after another (RFC 1952). Only padding may follow the last.
     """
 
     def __init__(self, encoding: str) -> None:
-        names = [each for name in encoding.split(",") if (each := name.strip().lower()) in PACKED | FOREIGN]
-        self._refused = _refused(names)
-        self._packed, self._bare = bool(names), names == ["deflate"]
-        self._stream, self._begin = zlib.decompressobj(), b""
-        self._begun = self._gzip = self._over = False
+        names = [each for name in encoding.split(",") if (each := name.strip().lower()) in READ | NOT_READ]
+        self._refusal = _refusal(names)
+        self._compressed, self._may_lack_header = bool(names), names == ["deflate"]
+        self._head = b""
+        self._stream: zlib._Decompress | None = None
+        self._is_gzip = False
 
-    def more(self, data: bytes) -> Iterator[bytes]:
-        """What the next bytes of the body hold, in pieces, some of them empty: each is a moment to do other things.
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What the next bytes of the body hold, in pieces, some of them empty: the caller may pause between them."""
+        if self._refusal and data:
+            raise Damaged(self._refusal)
+        try:
+            yield from self._inflate(data) if self._compressed else (data,)
+        except zlib.error as error:
+            raise Damaged(str(error)) from None
 
-        Damaged for what is not packed as it says.
-        """
-        if not self._packed:
-            yield data
-        elif self._refused and data:
-            raise Damaged(self._refused)
-        else:
-            try:
-                yield from self._unpacked(data)
-            except zlib.error as error:
-                raise Damaged(str(error)) from None
-
-    def end(self) -> None:
-        """Damaged where the body has ended and what it holds has not."""
-        if not self._stream.eof and (self._begin or self._begun):
+    def finish(self) -> None:
+        """Damaged if the body ended before its content did."""
+        if self._head or (self._stream and not self._stream.eof):
             raise Damaged("it ends too early")
 
-    def _unpacked(self, data: bytes) -> Iterator[bytes]:
-        while data and not self._over:
-            if (not self._begun or self._stream.eof) and not (data := self._opened(data)):
+    def _inflate(self, data: bytes) -> Iterator[bytes]:
+        if self._stream is None:
+            self._head, data = b"", self._head + data
+            if len(data) < 2:
+                self._head = data
                 return
-            piece = self._stream.decompress(data, AT_ONCE)
-            yield piece
-            data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
-            while len(piece) == AT_ONCE and not data and not self._stream.eof:  # it may hold back more
-                yield (piece := self._stream.decompress(b"", AT_ONCE))
+            self._is_gzip, self._stream = data.startswith(MAGIC), zlib.decompressobj(self._format(data))
+        while data:
+            if self._stream.eof:
+                data = data.lstrip(PADDING)
+                if not data:
+                    return
+                if not self._is_gzip:
+                    raise Damaged("it goes on after its end")
+                self._stream = zlib.decompressobj(GZIP)
+            yield from _pieces(self._stream, data)
+            data = self._stream.unused_data
 
-    def _opened(self, data: bytes) -> bytes:
-        """Begin with what the first two bytes say; returns what is to be read, nothing as long as there is but one, or
-        where they begin no further member."""
-        begin = self._begin + (data.lstrip(b"\0") if self._begun else data)
-        self._begin = begin if len(begin) < 2 else b""
-        if len(begin) < 2:
-            return b""
-        if self._begun and not (self._gzip and begin.startswith(MAGIC)):
-            self._over = True
-            return b""
-        self._gzip, self._begun = begin.startswith(MAGIC), True
-        self._stream = zlib.decompressobj(_window(begin, bare=self._bare))
-        return begin
-
-
-def _window(begin: bytes, *, bare: bool) -> int:
-    """How a body that begins like this is packed. Some servers leave out the header of deflate, or send the other."""
-    if begin.startswith(MAGIC):
-        return GZIP
-    with_header = begin[0] & 15 == zlib.DEFLATED and int.from_bytes(begin[:2]) % 31 == 0
-    return NO_HEADER if bare and not with_header else ZLIB
+    def _format(self, head: bytes) -> int:
+        """How a body that begins like this is compressed. Some servers send deflate without its header, or gzip."""
+        if head.startswith(MAGIC):
+            return GZIP
+        has_header = head[0] & 15 == zlib.DEFLATED and int.from_bytes(head[:2]) % 31 == 0
+        return NO_HEADER if self._may_lack_header and not has_header else ZLIB
 
 
-def _refused(names: list[str]) -> str:
-    """Why a body that is packed like this is not read."""
+def _pieces(stream: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    piece = stream.decompress(data, PIECE)
+    yield piece
+    while not stream.eof and (stream.unconsumed_tail or len(piece) == PIECE):
+        yield (piece := stream.decompress(stream.unconsumed_tail, PIECE))
+
+
+def _refusal(names: list[str]) -> str:
+    """Why a body with these encodings is not read; empty if it is."""
     if len(names) > 1:
         return f"it is packed {len(names)} times"
-    unknown = [name for name in names if name in FOREIGN]
-    return f"it is packed as {unknown[0]}, which is not read here, and gzip was asked for" if unknown else ""
+    unread = [name for name in names if name in NOT_READ]
+    return f"it is packed as {unread[0]}, which is not read here, and gzip was asked for" if unread else ""

@@ -1,7 +1,7 @@
-"""NetworkGuard: which hosts a tool may reach, checked on the very address that is then connected to.
+"""NetworkGuard: the hosts that a tool may reach, checked on the very address that is connected to.
 
-A URL is read once, strictly; its host is resolved once; each answer is checked; and the connection goes to a checked
-address. A redirect is a new URL and starts over.
+A URL is read once, strictly. Its host is resolved once, each answer is checked, and the connection goes to a checked
+address. A redirect is a new URL and is checked again.
 """
 
 import asyncio
@@ -16,23 +16,23 @@ from urllib.parse import urlsplit
 import idna
 
 from utools.errors import DefinitionError, NetworkError
-from utools.net.address import ASKED, Address, Network, is_public, is_within, nat64_prefixes
+from utools.net.address import NAT64_NAME, Address, Network, is_public, is_within, nat64_prefixes
 
 PORTS = {"http": 80, "https": 443}
 LONGEST_URL = 8192
-NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f\\]|%(?![0-9A-Fa-f]{2})")
-"""White space, control characters and backslashes, which parsers read in different ways, and a lone percent sign."""
+FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]|%(?![0-9A-Fa-f]{2})")
+"""White space, control characters and backslashes, which parsers read differently, and a lone percent sign."""
 BRACKETED = re.compile(r"\[[0-9A-Fa-f:.]+\](:\d+)?")
-WITH_A_TOKEN = "a request with a token goes over https to port 443 or one of allowed_ports, or to allow_cidrs"
-OTHERS_ALLOW = "only the author or the operator can allow it, by allow_cidrs"
+TOKEN_RULE = "a request with a token goes over https to port 443 or one of allowed_ports, or to allow_cidrs"
+CIDR_RULE = "only the author or the operator can allow it, by allow_cidrs"
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 NUMERIC = re.compile(r"\d+|0x[0-9a-f]*")
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host, as texts."""
+"""Returns the addresses of a host, as texts."""
 
 
 class Target(NamedTuple):
-    """Where a URL leads. `host` is lower case, ASCII, without a trailing dot; an IPv6 address has no brackets."""
+    """The target of a URL. `host` is lower case, ASCII, without a trailing dot; an IPv6 address has no brackets."""
 
     scheme: str
     host: str
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 async def system_resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses that this machine's resolver gives."""
+    """The addresses that this machine's resolver returns."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(each[4][0]) for each in found]
@@ -50,9 +50,8 @@ async def system_resolve(host: str, port: int) -> Sequence[str]:
 class NetworkGuard:
     """What a tool may reach: by default every public host on any port.
 
-    `domains` are host names, `*.example.com` for what is below one; None allows all. `cidrs` are networks that may be
-    reached although they are not public; with them, and no `domains`, public hosts may be reached as well, unless
-    `public` is false.
+    `domains` are host names, or `*.example.com` for all names below one; None allows all. `cidrs` are networks that
+    may be reached although they are not public. Public hosts may be reached as well unless `public` is false.
     """
 
     domains: Sequence[str] | None = None
@@ -70,13 +69,13 @@ class NetworkGuard:
         allowed_ports: Sequence[int] | None = None,
         resolve: Resolve = system_resolve,
     ) -> "NetworkGuard":
-        """A guard from an author's words; DefinitionError for a domain or a network that is none."""
+        """A guard from an author's settings; DefinitionError for a domain or a network that cannot be read."""
         domains = None if allowed_domains is None else tuple(_domain(each) for each in allowed_domains)
         ports = None if allowed_ports is None else frozenset(allowed_ports)
         return cls(domains, tuple(_network(each) for each in allow_cidrs), ports, resolve=resolve)
 
     def target(self, url: str) -> Target:
-        """Where a URL leads, if it may; NetworkError says what is wrong with it, or what is not allowed."""
+        """The target of a URL; NetworkError says what is wrong with the URL, or what is not allowed."""
         target = read_url(url)
         if self.domains is not None and not any(_fits(target.host, domain) for domain in self.domains):
             raise NetworkError(f"the host {target.host} is not among the allowed domains")
@@ -87,14 +86,14 @@ class NetworkGuard:
     def for_token(self, url: str) -> "NetworkGuard":
         """The guard of a request that carries a token to this URL: nobody on the way may read it.
 
-        A token goes over https, to port 443 or a port of `ports`; else to addresses of `cidrs` alone, which are looked
-        at as they are connected to. NetworkError where it may not go.
+        A token goes over https, to port 443 or a port of `ports`; else only to addresses of `cidrs`, which are checked
+        when they are connected to. NetworkError if it may not be sent.
         """
         target = self.target(url)
         if target.scheme == "https" and (target.port == PORTS["https"] or self.ports is not None):
             return self
         if not self.cidrs:
-            raise NetworkError(f"{target.scheme}://{target.host}:{target.port} is not asked: {WITH_A_TOKEN}")
+            raise NetworkError(f"{target.scheme}://{target.host}:{target.port} is not asked: {TOKEN_RULE}")
         return replace(self, public=False)
 
     async def addresses(self, host: str, port: int) -> list[str]:
@@ -102,20 +101,20 @@ class NetworkGuard:
         try:
             found = [ip_address(host)]
         except ValueError:
-            found = await self._resolved(host, port)
+            found = await self._resolve(host, port)
         nat64 = await self._nat64() if any(isinstance(each, IPv6Address) for each in found) else ()
         for address in found:
             if is_within(address, self.cidrs, nat64=nat64):
                 continue
             if not is_public(address, nat64=nat64):
-                led = f"{host} leads to {address}, which is" if host != str(address) else f"{host} is"
-                raise NetworkError(f"{led} no public address; {OTHERS_ALLOW}")
+                subject = f"{host} leads to {address}, which is" if host != str(address) else f"{host} is"
+                raise NetworkError(f"{subject} no public address; {CIDR_RULE}")
             if not self.public:
-                led = f"{host} leads to {address}," if host != str(address) else f"{host} is"
-                raise NetworkError(f"{led} outside of allow_cidrs: {WITH_A_TOKEN}")
+                subject = f"{host} leads to {address}," if host != str(address) else f"{host} is"
+                raise NetworkError(f"{subject} outside of allow_cidrs: {TOKEN_RULE}")
         return [str(address) for address in found]
 
-    async def _resolved(self, host: str, port: int) -> list[Address]:
+    async def _resolve(self, host: str, port: int) -> list[Address]:
         try:
             answers = await self.resolve(host, port)
             addresses = [ip_address(answer) for answer in dict.fromkeys(answers)]
@@ -128,16 +127,16 @@ class NetworkGuard:
         return addresses
 
     async def _nat64(self) -> tuple[IPv6Network, ...]:
-        """How this network translates IPv4, asked each time: it is asked rarely, and networks change."""
+        """The prefixes with which this network translates IPv4; looked up each time, because networks change."""
         try:
-            return tuple(nat64_prefixes(await self.resolve(ASKED, 0)))
+            return tuple(nat64_prefixes(await self.resolve(NAT64_NAME, 0)))
         except (OSError, ValueError):
             return ()
 
 
 def read_url(url: str) -> Target:
-    """A URL's scheme, host and port; NetworkError for one that could be read in more than one way."""
-    if len(url) > LONGEST_URL or NOT_IN_A_URL.search(url):
+    """A URL's scheme, host and port; NetworkError for a URL that could be read in more than one way."""
+    if len(url) > LONGEST_URL or FORBIDDEN.search(url):
         raise NetworkError(f"{_shown(url)} is no URL: it is too long, or holds characters that no URL holds")
     try:
         parts = urlsplit(url)
@@ -156,7 +155,7 @@ def read_url(url: str) -> Target:
 
 
 def host_name(host: str, *, bracketed: bool = False) -> str:
-    """A host as it is compared and resolved; NetworkError for one that different resolvers read differently."""
+    """A host as it is compared and resolved; NetworkError for a name that resolvers read differently."""
     if bracketed:
         return _ipv6(host)
     try:

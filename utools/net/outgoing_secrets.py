@@ -1,4 +1,4 @@
-"""Secrets that leave with a request. What is said of one names its environment variable, and never shows its value."""
+"""Secrets that are sent with a request. Errors name the environment variable, never the value."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,19 +8,21 @@ Secret = Callable[[str], str]
 
 
 def secret_headers(secret: Secret, token_env: str | None, others: Mapping[str, str]) -> dict[str, str]:
-    """The headers that carry secrets, the bearer token among them; ToolError for a value that no header can carry."""
-    found = {name.lower(): usable(secret, env, f"sent in the header {name.lower()}") for name, env in others.items()}
+    """The headers that carry secrets, with the bearer token; ToolError for a value that no header can carry."""
+    headers = {
+        name.lower(): checked_secret(secret, env, f"sent in the header {name.lower()}") for name, env in others.items()
+    }
     if token_env is not None:
-        found["authorization"] = f"Bearer {usable(secret, token_env, 'sent in the header authorization')}"
-    return found
+        headers["authorization"] = f"Bearer {checked_secret(secret, token_env, 'sent in the header authorization')}"
+    return headers
 
 
-def usable(secret: Secret, env: str, use: str) -> str:
-    """The value of a secret; ToolError for one that is not printable ASCII, or has white space around it."""
+def checked_secret(secret: Secret, env: str, use: str) -> str:
+    """The value of a secret; ToolError if it is not printable ASCII, or has white space around it."""
     value = secret(env)
     if fault := _fault(value):
-        told = f"the secret {env} cannot be {use}: it {fault}"
-        raise ToolError(f"{told}; set the variable {env} to printable ASCII on one line, without spaces around it")
+        problem = f"the secret {env} cannot be {use}: it {fault}"
+        raise ToolError(f"{problem}; set the variable {env} to printable ASCII on one line, without spaces around it")
     return value
 
 

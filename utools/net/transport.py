@@ -1,6 +1,6 @@
-"""HTTP through a NetworkGuard: every connection, redirects too, goes to an address that was checked.
+"""fetch: HTTP through a NetworkGuard. Every connection, also of a redirect, goes to an address that was checked.
 
-No proxy of the environment is used, no cookie kept, and at most so many bytes are read, packed and unpacked.
+No proxy of the environment is used and no cookie is stored. The bytes that are read are bounded, compressed or not.
 """
 
 import asyncio
@@ -14,22 +14,23 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from utools.error_text import reason_of
 from utools.errors import NetworkError, ToolError
-from utools.net.decompress import Damaged, Unpacked
+from utools.net.decompress import Damaged, Decompressor
 from utools.net.guard import NetworkGuard
 
 REDIRECTS = 5
 READS = ("GET", "HEAD", "OPTIONS")
 CONNECT_SECONDS = 10.0
-PACKING = 2**16
-"""Bytes by which a packed body may be longer than what it holds."""
-KEPT_ACROSS = ("accept", "accept-encoding", "accept-language", "user-agent", "content-type", "content-length")
-"""Headers that go on to another host; whatever else was sent may be a secret meant for the first."""
+OVERHEAD = 2**16
+"""Bytes by which a compressed body may be longer than its content."""
+SAFE_ACROSS_HOSTS = ("accept", "accept-encoding", "accept-language", "user-agent", "content-type", "content-length")
+"""Headers that a redirect to another host is sent too; any other may be a secret for the first host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A response: its status, its headers by lower-case name, its body as far as it was read, and from where."""
+    """A response: status, headers by lower-case name, the body as far as it was read, the URL that it came from."""
 
     status: int
     headers: Mapping[str, str]
@@ -50,24 +51,24 @@ async def fetch(
 ) -> Fetched:
     """One request and its response, redirects followed.
 
-    NetworkError for a host that may not be reached, ToolError (transient) where nothing was sent, and ConnectionError
-    where the connection broke after that: the request may have been heard. The caller bounds the time.
+    NetworkError for a host that may not be reached. ToolError (transient) if nothing was sent. ConnectionError if the
+    connection broke after that: the server may have acted on the request. The caller bounds the time.
     """
     async with _client(guard) as client:
-        request = client.build_request(method, _checked(guard, url), headers=dict(headers or {}), content=content)
-        heard = False
+        request = client.build_request(method, _checked_url(guard, url), headers=dict(headers or {}), content=content)
+        answered = False
         try:
             for _ in range(redirects + 1):
-                async with _sent(client, request) as response:
-                    heard = method not in READS
+                async with _send(client, request) as response:
+                    answered = method not in READS
                     following = response.next_request if redirects else None
                     if following is None:
-                        body, truncated = await _body(response, limit)
+                        body, truncated = await _read_body(response, limit)
                         return Fetched(response.status_code, dict(response.headers), body, str(request.url), truncated)
-                request = _redirected(guard, request, following)
+                request = _redirect_request(guard, request, following)
             raise ToolError(f"more than {redirects} redirects were followed")
         except ToolError as error:
-            if not heard:
+            if not answered:
                 raise
             raise ConnectionResetError(f"the request was answered, but not to its end: {error}") from None
 
@@ -76,7 +77,7 @@ async def fetch(
 async def _client(guard: NetworkGuard) -> AsyncIterator[httpx2.AsyncClient]:
     transport = httpx2.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
     transport._pool = httpcore2.AsyncConnectionPool(
-        ssl_context=_ssl_context(), max_connections=1, network_backend=_Guarded(guard)
+        ssl_context=_ssl_context(), max_connections=1, network_backend=_GuardedBackend(guard)
     )
     timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
     async with httpx2.AsyncClient(transport=transport, trust_env=False, timeout=timeout) as client:
@@ -84,8 +85,8 @@ async def _client(guard: NetworkGuard) -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-class _Guarded(httpcore2.AsyncNetworkBackend):
-    """Connections to checked addresses only; the host's name is still what its certificate must bear."""
+class _GuardedBackend(httpcore2.AsyncNetworkBackend):
+    """Connects to checked addresses only; a certificate must still bear the host's name."""
 
     def __init__(self, guard: NetworkGuard) -> None:
         self._guard, self._plain = guard, httpcore2.AnyIOBackend()
@@ -114,57 +115,57 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
 
 
 @asynccontextmanager
-async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
+async def _send(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
     host = request.url.host
     try:
         response = await client.send(request, stream=True, follow_redirects=False)
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-        raise ToolError(f"{host} cannot be reached: {_why(error)}", transient=True) from None
+        raise ToolError(f"{host} cannot be reached: {reason_of(error)}", transient=True) from None
     except httpx2.LocalProtocolError as error:
         raise ToolError(f"the request cannot be sent: {error}") from None
     except httpx2.TransportError as error:
-        raise ConnectionResetError(f"{host} gave no answer: {_why(error)}") from None
+        raise ConnectionResetError(f"{host} gave no answer: {reason_of(error)}") from None
     try:
         yield response
     except Damaged as error:
         raise ToolError(f"the answer of {host} is damaged: {error}") from None
     except httpx2.TransportError as error:
-        raise ConnectionResetError(f"{host} broke off its answer: {_why(error)}") from None
+        raise ConnectionResetError(f"{host} broke off its answer: {reason_of(error)}") from None
     finally:
         await response.aclose()
 
 
-async def _body(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
-    """What came, as far as it was read: neither more packed bytes are taken than the limit, nor given unpacked.
+async def _read_body(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
+    """The content up to the limit, which bounds the compressed bytes too; and whether there was more.
 
-    Between the pieces others have their turn, and a timeout is heard.
+    Other tasks run between the pieces, and a timeout can take effect.
     """
-    read, taken, unpacked = bytearray(), 0, Unpacked(response.headers.get("content-encoding", ""))
-    async for packed in response.aiter_raw():
-        taken += len(packed)
-        for piece in unpacked.more(packed):
-            read += piece
-            if len(read) > limit:
-                return bytes(read[:limit]), True
+    content, received, body = bytearray(), 0, Decompressor(response.headers.get("content-encoding", ""))
+    async for chunk in response.aiter_raw():
+        received += len(chunk)
+        for piece in body.feed(chunk):
+            content += piece
+            if len(content) > limit:
+                return bytes(content[:limit]), True
             await asyncio.sleep(0)
-        if taken > limit + PACKING:
-            return bytes(read), True
-    unpacked.end()
-    return bytes(read), False
+        if received > limit + OVERHEAD:
+            return bytes(content), True
+    body.finish()
+    return bytes(content), False
 
 
-def _redirected(guard: NetworkGuard, request: httpx2.Request, following: httpx2.Request) -> httpx2.Request:
-    """The request to where a redirect leads, checked like the first; another host gets none of its secrets."""
-    url = _checked(guard, str(following.url))
+def _redirect_request(guard: NetworkGuard, request: httpx2.Request, following: httpx2.Request) -> httpx2.Request:
+    """The request that a redirect asks for, checked like the first; another host gets none of the secrets."""
+    url = _checked_url(guard, str(following.url))
     if (url.scheme, url.host, url.port) != (request.url.scheme, request.url.host, request.url.port):
-        for name in [name for name in following.headers if name not in KEPT_ACROSS]:
+        for name in [name for name in following.headers if name not in SAFE_ACROSS_HOSTS]:
             del following.headers[name]
         following.headers["host"] = url.netloc.decode("ascii")
     return following
 
 
-def _checked(guard: NetworkGuard, url: str) -> httpx2.URL:
-    """The URL, if it may be asked for and the client reads it as the guard does."""
+def _checked_url(guard: NetworkGuard, url: str) -> httpx2.URL:
+    """The URL as the guard reads it, if it may be requested."""
     target = guard.target(url)
     try:
         read = httpx2.URL(url)
@@ -174,15 +175,6 @@ def _checked(guard: NetworkGuard, url: str) -> httpx2.URL:
     if (read.scheme, host) != (target.scheme, target.host) or (read.port or target.port) != target.port:
         return read.copy_with(host=target.host, port=target.port)
     return read
-
-
-def _why(error: Exception) -> str:
-    """The nearest to the operating system's own words."""
-    chain: list[BaseException] = [error]
-    while cause := chain[-1].__cause__ or chain[-1].__context__:
-        chain.append(cause)
-    told = next((each.strerror for each in reversed(chain) if isinstance(each, OSError) and each.strerror), None)
-    return told or str(error) or type(error).__name__
 
 
 @lru_cache(maxsize=1)

@@ -9,17 +9,18 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from utools.schema.keywords import MOST
-from utools.schema.shape import escaped, named_properties
+from utools.schema.pointer import pointer_of
+from utools.schema.shape import named_properties
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 SHOWN = 120
 NAMED = 8
-ECHO = "unevaluated"  # out of place only because its branch failed for another reason
+ECHO = "unevaluated"  # a property that is refused only because its branch failed for another reason
 QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
-Place = tuple[str | int, ...]
+Path = tuple[str | int, ...]
 Follow = Callable[[str], Any]
 
 
@@ -35,37 +36,37 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A fault on its way: its place as a path, and the keyword that found it."""
+    """A fault before it is worded: its path, and the keyword that found it."""
 
-    place: Place
+    path: Path
     keyword: str
     expected: str
     value: Any
     problem: str
     absent: bool = False
-    known: Sequence[str] | None = None  # the names that there are, for a name that is not one of them
+    known: Sequence[str] | None = None  # for an unknown name: the names that exist
 
 
 def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow) -> list[Fault]:
-    """The first 100 faults of `value` that come up, in the order in which a reader of the document meets them."""
+    """The first 100 faults that validation of `value` finds, in document order."""
     errors = iter(errors)
     first = next(errors, None)
     if first is None:
         return []
     found = list(islice((each for error in chain((first,), errors) for each in _found(error, follow)), MOST))
-    sound = {each.place[:depth] for each in found if each.keyword != ECHO for depth in range(len(each.place) + 1)}
-    found = [each for each in found if each.keyword != ECHO or each.place[:-1] not in sound]
-    places: dict[int, dict[str, int]] = {}
-    found.sort(key=lambda each: _position(each.place, value, places))
-    return list(dict.fromkeys(map(fault, found)))
+    sound = {each.path[:depth] for each in found if each.keyword != ECHO for depth in range(len(each.path) + 1)}
+    found = [each for each in found if each.keyword != ECHO or each.path[:-1] not in sound]
+    orders: dict[int, dict[str, int]] = {}
+    found.sort(key=lambda each: _position(each.path, value, orders))
+    return list(dict.fromkeys(map(_worded, found)))
 
 
-def fault(found: Found) -> Fault:
-    """Say it in words."""
-    pointer = "".join(f"/{escaped(part)}" for part in found.place)
+def _worded(found: Found) -> Fault:
+    """The fault in words."""
+    pointer = pointer_of(found.path)
     got = "nothing" if found.absent else shown(found.value)
     tail = "" if found.absent else f", got {got}"
-    problem = found.problem if found.known is None else _not_known(str(found.place[-1]), found.known)
+    problem = found.problem if found.known is None else _not_known(str(found.path[-1]), found.known)
     return Fault(pointer, found.expected, got, f"{pointer or 'The value'} {problem}{tail}.")
 
 
@@ -82,7 +83,7 @@ def shown(value: Any, limit: int = SHOWN) -> str:
 
 
 def _beginning(pieces: Iterable[str], limit: int) -> str:
-    """So many of the pieces that they are longer than `limit`, or all."""
+    """As many of the pieces as exceed `limit`, or all of them."""
     text = ""
     for piece in pieces:
         text += piece
@@ -92,43 +93,43 @@ def _beginning(pieces: Iterable[str], limit: int) -> str:
 
 
 def _found(error: "ValidationError", follow: Follow) -> list[Found]:
-    place = tuple(error.absolute_path)
+    path = tuple(error.absolute_path)
     keyword = str(error.validator)
     limit: Any = error.validator_value
     value: Any = error.instance
     match keyword:
         case "required":
-            return [_missing(place, name, keyword) for name in limit if name not in value and _says(error, name)]
+            return [_missing(path, name, keyword) for name in limit if name not in value and _is_about(error, name)]
         case "dependentRequired":
             names = [name for key, many in limit.items() if key in value for name in many]
-            return [_missing(place, name, keyword) for name in dict.fromkeys(names) if name not in value]
+            return [_missing(path, name, keyword) for name in dict.fromkeys(names) if name not in value]
         case "additionalProperties" | "unevaluatedProperties":
-            return _unknown(error, place, follow)
+            return _unknown(error, path, follow)
         case "anyOf" | "oneOf" if error.context:
             return _best_branch(error, follow)
     expected = _expected(keyword, limit, error.message)
     if _is_name(error):
-        return [Found((*place, value), keyword, expected, value, f"is not allowed as a name: it must be {expected}")]
-    return [Found(place, keyword, expected, value, f"must be {expected}")]
+        return [Found((*path, value), keyword, expected, value, f"is not allowed as a name: it must be {expected}")]
+    return [Found(path, keyword, expected, value, f"must be {expected}")]
 
 
 def _is_name(error: "ValidationError") -> bool:
-    """Whether it is a property's name that is wrong, not its value."""
+    """Whether the name of a property is wrong, not its value."""
     above = list(error.relative_schema_path)[-3:-1]
     return isinstance(error.instance, str) and above[-1:] == ["propertyNames"] and above[0] != "properties"
 
 
-def _says(error: "ValidationError", name: str) -> bool:
-    """jsonschema makes one error for each missing property; take its own only."""
+def _is_about(error: "ValidationError", name: str) -> bool:
+    """Whether an error is the one about this property: jsonschema makes one for each that is missing."""
     return error.message == f"{name!r} is a required property"
 
 
-def _missing(place: Place, name: str, keyword: str) -> Found:
-    return Found((*place, name), keyword, "a value", None, "is required but missing", absent=True)
+def _missing(path: Path, name: str, keyword: str) -> Found:
+    return Found((*path, name), keyword, "a value", None, "is required but missing", absent=True)
 
 
 def _not_known(name: str, known: Sequence[str]) -> str:
-    """Which property was meant, or, when none comes near, the first of those that there are."""
+    """Which property may have been meant; if none comes near, the first of those that exist."""
     near = get_close_matches(name, known, n=1, cutoff=0.6)
     if near:
         return f"is not a known property (did you mean {near[0]}?)"
@@ -136,14 +137,14 @@ def _not_known(name: str, known: Sequence[str]) -> str:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """What a name may have been meant to be."""
+    """Which name may have been meant, or which names exist."""
     names = list(known)
     near = get_close_matches(name, names, n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"
 
 
-def _unknown(error: "ValidationError", place: Place, follow: Follow) -> list[Found]:
-    """One fault for each property that no schema names, or that is named only where it does not hold."""
+def _unknown(error: "ValidationError", path: Path, follow: Follow) -> list[Found]:
+    """One fault for each property that no schema names, or only a branch that does not fit."""
     schema: Any = error.schema
     value: Any = error.instance
     known = sorted(named_properties(schema, follow)) if isinstance(schema, dict) else []
@@ -151,53 +152,51 @@ def _unknown(error: "ValidationError", place: Place, follow: Follow) -> list[Fou
     quoted = frozenset(QUOTED.findall(error.message))
     extras = [name for name in value if repr(name) in quoted]
     return [
-        Found((*place, name), ECHO, expected, value[name], "is not allowed in this combination")
+        Found((*path, name), ECHO, expected, value[name], "is not allowed in this combination")
         if name in known
-        else Found((*place, name), "unknown", expected, value[name], "", known=known)
+        else Found((*path, name), "unknown", expected, value[name], "", known=known)
         for name in extras
     ]
 
 
 def _best_branch(error: "ValidationError", follow: Follow) -> list[Found]:
-    """Of several alternatives, the faults of the one that the value was most likely meant to be."""
+    """The faults of the alternative that the value was most likely meant to be."""
     branches: dict[Any, list[Found]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.schema_path[0], []).extend(_found(inner, follow))
-    place = tuple(error.absolute_path)
-    near = {key: many for key, many in branches.items() if not any(_misses(each, place) for each in many)}
+    path = tuple(error.absolute_path)
+    near = {key: many for key, many in branches.items() if not any(_is_of_another_kind(each, path) for each in many)}
     if not near:
-        return [_none_fits(list(branches.values()), place, error)]
+        return [_none_fits(list(branches.values()), path, error)]
     tags = [[each for each in many if each.keyword in {"const", "enum"}] for many in near.values()]
-    places = {each.place for many in tags for each in many}
-    if len(near) > 1 and all(tags) and len(places) == 1:
+    paths = {each.path for many in tags for each in many}
+    if len(near) > 1 and all(tags) and len(paths) == 1:
         return [_joined([each for many in tags for each in many])]
     return min(near.values(), key=lambda many: (any(f.keyword in {"const", "enum"} for f in many), len(many)))
 
 
-def _misses(found: Found, place: Place) -> bool:
-    """The branch is for another kind of value altogether."""
-    return found.place == place and found.keyword in {"type", "const", "enum"}
+def _is_of_another_kind(found: Found, path: Path) -> bool:
+    """Whether the branch is for another kind of value altogether."""
+    return found.path == path and found.keyword in {"type", "const", "enum"}
 
 
-def _none_fits(branches: list[list[Found]], place: Place, error: "ValidationError") -> Found:
-    here = [each for many in branches for each in many if _misses(each, place)]
-    return (
-        _joined(here) if here else Found(place, str(error.validator), "a valid value", error.instance, "is not valid")
-    )
+def _none_fits(branches: list[list[Found]], path: Path, error: "ValidationError") -> Found:
+    here = [each for many in branches for each in many if _is_of_another_kind(each, path)]
+    return _joined(here) if here else Found(path, str(error.validator), "a valid value", error.instance, "is not valid")
 
 
 def _joined(found: list[Found]) -> Found:
     first = found[0]
     expected = " or ".join(dict.fromkeys(each.expected for each in found))
-    return Found(first.place, first.keyword, expected, first.value, f"must be {expected}")
+    return Found(first.path, first.keyword, expected, first.value, f"must be {expected}")
 
 
-def _position(place: Place, value: Any, places: dict[int, dict[str, int]]) -> tuple[int, ...]:
-    """Where in the document: the index of each step; what is missing comes after what is there."""
+def _position(path: Path, value: Any, orders: dict[int, dict[str, int]]) -> tuple[int, ...]:
+    """The index of each step in the document; what is missing comes last. `orders` caches the order of names."""
     position: list[int] = []
-    for part in place:
+    for part in path:
         if isinstance(value, dict):
-            order = places.get(id(value)) or places.setdefault(id(value), {key: at for at, key in enumerate(value)})
+            order = orders.get(id(value)) or orders.setdefault(id(value), {key: at for at, key in enumerate(value)})
             position.append(order.get(str(part), len(order)))
             value = value.get(part)
         elif isinstance(value, list) and isinstance(part, int):
@@ -207,7 +206,7 @@ def _position(place: Place, value: Any, places: dict[int, dict[str, int]]) -> tu
 
 
 def _expected(keyword: str, limit: Any, message: str) -> str:
-    """What would have been right, as a phrase that follows "must be"."""
+    """What would be right, as a phrase that follows "must be"."""
     match keyword:
         case "type":
             return " or ".join(map(_kind, [limit] if isinstance(limit, str) else limit))

@@ -1,13 +1,15 @@
-"""How a JSON Schema is put together: subschemas, references, closing it to unknown properties. Pure."""
+"""The structure of a JSON Schema: its subschemas and references, and how it is closed to unknown properties. Pure."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from utools.errors import DefinitionError
+from utools.schema.pointer import escape
 
 Schema = dict[str, Any]
 
-# keyword: what it holds, and whether that judges the same value ("in place") or something inside it
+# keyword: what it holds, and whether its schemas judge the same value ("in place") or something inside it
 APPLICATORS = {
     "$defs": ("map", False),
     "definitions": ("map", False),
@@ -34,16 +36,11 @@ REFERENCES = ("$ref", "$dynamicRef")
 # Checked together with their surroundings: closing one would refuse the properties of the others.
 TOGETHER = ("allOf", "not", "if", "then", "else", "dependentSchemas")
 ALTERNATIVES = ("anyOf", "oneOf")
-LOSING_PLACE = ("properties", "patternProperties", "dependentSchemas", "prefixItems", "allOf", "anyOf", "oneOf")
-
-
-def escaped(part: object) -> str:
-    """One step of a JSON pointer (RFC 6901)."""
-    return str(part).replace("~", "~0").replace("/", "~1")
+PATHLESS = ("properties", "patternProperties", "dependentSchemas", "prefixItems", "allOf", "anyOf", "oneOf")
 
 
 def subschemas(schema: Schema) -> Iterator[tuple[str, Any, bool]]:
-    """The schemas directly within: pointer, schema, and whether it judges the same value ("in place")."""
+    """The schemas directly within a schema: pointer, schema, and whether it judges the same value ("in place")."""
     for keyword, (shape, in_place) in APPLICATORS.items():
         within = schema.get(keyword)
         if shape == "one" and isinstance(within, dict):
@@ -51,11 +48,11 @@ def subschemas(schema: Schema) -> Iterator[tuple[str, Any, bool]]:
         elif shape == "list" and isinstance(within, list):
             yield from ((f"/{keyword}/{index}", each, in_place) for index, each in enumerate(within))
         elif shape == "map" and isinstance(within, dict):
-            yield from ((f"/{keyword}/{escaped(name)}", each, in_place) for name, each in within.items())
+            yield from ((f"/{keyword}/{escape(name)}", each, in_place) for name, each in within.items())
 
 
 def walk(root: Schema, follow: Callable[[str], Any] | None = None) -> Iterator[tuple[str, Schema]]:
-    """`root` and every object schema below, once, with its pointer; `follow` resolves references."""
+    """`root` and every object schema below it, each once, with its pointer; `follow` resolves references."""
     todo: list[tuple[str, Any]] = [("", root)]
     seen: set[int] = set()
     while todo:
@@ -70,65 +67,69 @@ def walk(root: Schema, follow: Callable[[str], Any] | None = None) -> Iterator[t
 
 
 def resolver(root: Schema) -> Callable[[str], Any]:
-    """Look up local references in `root`; nothing is ever fetched. An unknown target is `None`."""
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-    from referencing.jsonschema import DRAFT202012
+    """A function that looks up local references in `root`; nothing is fetched. An unknown target is `None`."""
 
-    registry: Registry[Any] = Registry()
-    local = registry.resolver_with_root(DRAFT202012.create_resource(root))
+    @cache
+    def local() -> Any:  # imported for the first reference; most schemas have none
+        from referencing import Registry
+        from referencing.jsonschema import DRAFT202012
 
-    def lookup(reference: str) -> Any:
+        registry: Registry[Any] = Registry()
+        return registry.resolver_with_root(DRAFT202012.create_resource(root))
+
+    def look_up(reference: str) -> Any:
+        from referencing.exceptions import Unresolvable
+
         try:
-            return local.lookup(reference).contents if reference.startswith("#") else None
+            return local().lookup(reference).contents if reference.startswith("#") else None
         except (Unresolvable, ValueError, TypeError, AttributeError):
             return None
 
-    return lookup
+    return look_up
 
 
 def check_references(root: Schema, *, where: str) -> None:
-    """Refuse references that leave the schema or lead nowhere, and identities that change what "#" means."""
+    """Refuse references that leave the schema or have no target, and identities that change what "#" means."""
     follow = resolver(root)
     for pointer, schema in walk(root, follow):
-        place = where + pointer
+        at = where + pointer
         if pointer and "$id" in schema:
-            raise DefinitionError("a nested $id is not allowed", where=f"{place}/$id", value=schema["$id"])
+            raise DefinitionError("a nested $id is not allowed", where=f"{at}/$id", value=schema["$id"])
         for key in REFERENCES:
             target = schema.get(key)
             if isinstance(target, str) and not target.startswith("#"):
-                raise DefinitionError("only local references (#/…) are allowed", where=f"{place}/{key}", value=target)
+                raise DefinitionError("only local references (#/…) are allowed", where=f"{at}/{key}", value=target)
             if key in schema and not isinstance(follow(schema[key]), dict | bool):
-                raise DefinitionError("this reference leads nowhere", where=f"{place}/{key}", value=target)
+                raise DefinitionError("this reference has no target", where=f"{at}/{key}", value=target)
 
 
 def check_author_marks(root: Schema, *, where: str) -> None:
-    """Refuse `"x-author": true` wherever it would not hide anything: it counts on top-level properties only."""
+    """Refuse `"x-author": true` where it would hide nothing: it takes effect on top-level properties only."""
     follow = resolver(root)
-    counted = {id(each) for each in root.get("properties", {}).values() if is_marked(each)}
+    effective = {id(each) for each in root.get("properties", {}).values() if is_marked(each)}
     for pointer, schema in walk(root, follow):
-        if id(schema) in counted:
+        if id(schema) in effective:
             continue
         if is_marked(schema):
-            told = "x-author counts on a property at the top level of the schema only; move what it hides up there"
-            raise DefinitionError(told, where=f"{where}{pointer}/x-author")
+            message = "x-author counts on a property at the top level of the schema only; move what it hides up there"
+            raise DefinitionError(message, where=f"{where}{pointer}/x-author")
         for key in REFERENCES:
             if key in schema and is_marked(follow(schema[key])):
-                told = (
+                message = (
                     "this refers to an x-author property; write out the schema here, with a mark of its own if need be"
                 )
-                raise DefinitionError(told, where=f"{where}{pointer}/{key}", value=schema[key])
+                raise DefinitionError(message, where=f"{where}{pointer}/{key}", value=schema[key])
 
 
 def is_marked(schema: Any) -> bool:
-    """Whether only the workflow's author or the host may set what this describes."""
+    """Whether only the workflow's author or the host may set what this schema describes."""
     return isinstance(schema, dict) and schema.get("x-author") is True
 
 
 def close(root: Schema) -> None:
-    """Make every object that names properties refuse the others, in place.
+    """Make every object that names properties refuse all others, in place.
 
-    An object schema of its own gets `additionalProperties: false`. Where several schemas judge one value
+    An object schema that stands alone gets `additionalProperties: false`. Where several schemas judge one value
     together (`allOf`, `if`, …, or properties beside alternatives), the outermost gets
     `unevaluatedProperties: false`, which sees through all of them, and the branches stay open.
     """
@@ -144,9 +145,9 @@ def close(root: Schema) -> None:
 
 
 def spell_out(root: Schema) -> None:
-    """Write `false` as `{"not": {}}`, in place, where jsonschema would lose the place of the fault."""
+    """Write `false` as `{"not": {}}`, in place, where jsonschema would report the fault without its path."""
     for _, schema in walk(root):
-        for keyword in LOSING_PLACE:
+        for keyword in PATHLESS:
             within = schema.get(keyword, {})
             for name in within if isinstance(within, dict) else range(len(within)):
                 if within[name] is False:
@@ -156,7 +157,7 @@ def spell_out(root: Schema) -> None:
 
 
 def named_properties(schema: Schema, follow: Callable[[str], Any]) -> frozenset[str]:
-    """The properties that `schema` or one of its branches in place names, through references too."""
+    """The properties that `schema` names, or a branch of it that judges the same value, through references too."""
     todo: list[Any] = [schema]
     seen: set[int] = set()
     names: set[str] = set()
@@ -177,7 +178,7 @@ def _branches(schema: Schema, follow: Callable[[str], Any]) -> list[Any]:
 
 
 def _open_branches(root: Schema, follow: Callable[[str], Any]) -> set[int]:
-    """The identities of all schemas that must stay open, since an enclosing one judges the same value."""
+    """The identities of all schemas that must stay open, because an enclosing one judges the same value."""
     found: set[int] = set()
     todo: list[Any] = []
     for _, schema in walk(root, follow):

@@ -1,1 +1,1 @@
-"""Secrets: found in any form in which they travel, and taken out."""
+"""Secrets: found in every encoding in which they travel, and taken out."""

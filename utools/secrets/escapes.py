@@ -1,10 +1,9 @@
-"""Escapes: how JSON, JavaScript, URLs and HTML spell single characters; read for what they spell. Pure."""
+"""Escapes: how JSON, JavaScript, URLs and HTML write single characters, and what they stand for. Pure."""
 
 import re
-from bisect import bisect_right
 from functools import lru_cache
 from html import unescape
-from typing import NamedTuple
+from itertools import accumulate, chain
 from urllib.parse import unquote
 
 ESCAPE = re.compile(
@@ -12,59 +11,39 @@ ESCAPE = re.compile(
     r"|%(?:[0-7][0-9A-Fa-f]|[c-fC-F][0-9A-Fa-f](?:%[89abAB][0-9A-Fa-f]){1,3})"
     r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);"
 )
+ESCAPE_OR_CHARACTER = re.compile(f"(?:{ESCAPE.pattern})|.", re.DOTALL)
 SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 LONGEST = 12
-"""Characters that spell one, as `\\ud83d\\udd11` does."""
+"""Characters of the longest escape, such as `\\ud83d\\udd11`."""
 
 
 def has_escapes(text: str) -> bool:
-    """Whether a text may spell a character otherwise than by itself."""
+    """Whether a text may hold escapes."""
     return "\\" in text or "%" in text or "&" in text
 
 
-def plain(text: str) -> str:
-    """The text with each escape read once; what it spells may be an escape again."""
-    return ESCAPE.sub(lambda found: _char(found[0]), text)
+def unescaped(text: str) -> str:
+    """The text with each escape read once; the result may hold escapes again."""
+    return ESCAPE.sub(lambda found: _character(found[0]), text)
+
+
+def offsets(text: str) -> list[int]:
+    """For each character of `unescaped(text)` where it starts in `text`; and the end of the text."""
+    tokens = ESCAPE_OR_CHARACTER.findall(text)
+    lengths = ((len(each),) if len(_character(each)) == 1 else (1,) * len(each) for each in tokens)
+    return [0, *accumulate(chain.from_iterable(lengths))]
 
 
 @lru_cache(maxsize=4096)
-def _char(escape: str) -> str:
-    """The one character; the escape as it stands where it spells none, or several."""
-    match escape[:2]:
+def _character(token: str) -> str:
+    """The character that an escape stands for; the token itself if it stands for none, or for several."""
+    match token[:2]:
         case r"\u" | r"\x":
-            codes = [int(code, 16) for code in re.findall(r"[ux]([0-9A-Fa-f]+)", escape)]
+            codes = [int(code, 16) for code in re.findall(r"[ux]([0-9A-Fa-f]+)", token)]
             return chr(codes[0] if len(codes) == 1 else 0x10000 + (codes[0] - 0xD800) * 0x400 + codes[1] - 0xDC00)
-    if escape[0] == "\\":
-        return SHORT.get(escape[1], escape[1])
-    char = unquote(escape) if escape[0] == "%" else unescape(escape)
-    return char if len(char) == 1 else escape
-
-
-class Places:
-    """Where in a text that is which stands in what `plain` made of it."""
-
-    def __init__(self, text: str) -> None:
-        self._read: list[_Read] = []
-        self._starts: list[int] = []
-        shorter = 0
-        for found in ESCAPE.finditer(text):
-            if len(_char(found[0])) == 1:
-                self._starts.append(found.start() - shorter)
-                self._read.append(_Read(*found.span()))
-                shorter += len(found[0]) - 1
-
-    def of(self, start: int, end: int) -> tuple[int, int]:
-        """The span in the text of a span in what was made of it, which is not empty."""
-        return self._of(start)[0], self._of(end - 1)[1]
-
-    def _of(self, at: int) -> tuple[int, int]:
-        index = bisect_right(self._starts, at) - 1
-        if index < 0:
-            return at, at + 1
-        read, past = self._read[index], at - self._starts[index]
-        return read if past == 0 else (read.end + past - 1, read.end + past)
-
-
-class _Read(NamedTuple):
-    start: int
-    end: int
+    if len(token) == 1:
+        return token
+    if token[0] == "\\":
+        return SHORT.get(token[1], token[1])
+    character = unquote(token) if token[0] == "%" else unescape(token)
+    return character if len(character) == 1 else token

@@ -1,7 +1,7 @@
-"""Key formats: keys that are told by how they look, of clouds, code hosts, chats and the like.
+"""Key formats: keys of clouds, code hosts, chats and the like, recognised by their form.
 
-The rules are those of `detect-secrets`, and a few for newer formats. A rule is looked up only when a text holds one of
-its hints, so that ordinary text costs a handful of substring searches.
+The rules are those of `detect-secrets`, and a few for newer formats. A rule is used only if a text holds one of its
+hints, so that ordinary text costs a handful of substring searches.
 """
 
 import re
@@ -20,13 +20,13 @@ HINTS: Mapping[str, tuple[str, ...]] = {
     "square_oauth": ("sq0csp-",),
     "stripe": ("sk_live_", "rk_live_"),
 }
-"""By the module of the rule in `detect_secrets.plugins`: what stands in every key of that format."""
+"""By module of `detect_secrets.plugins`: texts of which every key of the format holds one."""
 ARMOUR = r"A-Za-z0-9+/=\s\\:,-"
-"""What a private key is written in, with its headers, and with line breaks that were escaped."""
+"""The characters of a private key, with its headers and with escaped line breaks."""
 KEY_ITSELF = "[A-Za-z0-9+/=]{24}"
-"""What no private key is without, and no words about one."""
+"""A part that every private key has, and no text about one."""
 PLACEHOLDER = r"(?:<[^>\s@]*>|\$?\{[^}\s@]*\}|\$[A-Z_][A-Z0-9_]*|%s|\*+|[xX]+|\.{3})"
-"""What stands for a password in examples and templates."""
+"""What is written instead of a password in examples and templates."""
 OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
     "npm": ((":_authToken=",), r"(?<=:_authToken=)\s*(?:npm_\S{1,256}|[A-Fa-f0-9-]{36})"),
     "openai": (("T3BlbkFJ",), r"(?a)(?<![\w-])sk-[\w-]{20,256}?T3BlbkFJ[A-Za-z0-9]{20}"),
@@ -50,24 +50,24 @@ OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
         rf"(?<=://)[^\s:/?#@\[\]]{{1,256}}:(?!{PLACEHOLDER}@)[^\s/?#@\[\]]{{1,256}}(?=@[\w\[])",
     ),
 }
-"""By name: hints, and the pattern."""
+"""Formats of our own, by name: hints and pattern."""
 NAMES = sorted([*HINTS, *OWN])
 ALL_HINTS = tuple(hint for hints in (*HINTS.values(), *(hints for hints, _ in OWN.values())) for hint in hints)
 TOKEN = re.compile(r"[\w\-.~+/=:%@]+\Z", re.ASCII)
-"""What may be the beginning of a key, at the end of a text that goes on."""
-BEGUN, ENDED = "-----BEGIN ", re.compile("-----END [^-]*-----")
+"""The end of a text that goes on, where a key may have begun."""
+ARMOUR_BEGIN, ARMOUR_END = "-----BEGIN ", re.compile("-----END [^-]*-----")
 
 
 def is_hinted(text: str) -> bool:
-    """Whether a text may hold a key of any format; none stands otherwise in JSON than in the text itself."""
+    """Whether a text, or the JSON of it, may hold a key of any format: no hint is escaped in JSON."""
     for hint in ALL_HINTS:  # noqa: SIM110 - a generator takes three times as long
         if hint in text:
             return True
     return False
 
 
-def masked(text: str) -> str:
-    """`text` with each key by its format, as `[redacted:FORMAT]`."""
+def mask_keys(text: str) -> str:
+    """`text` with each key replaced by `[redacted:FORMAT]`."""
     if not is_hinted(text):
         return text
     for name in _hinted(text):
@@ -76,11 +76,11 @@ def masked(text: str) -> str:
     return text
 
 
-def unsettled(text: str) -> int:
+def unsettled_key(text: str) -> int:
     """How many characters at the end of a text that goes on may be the beginning of a key."""
-    begun = text.rfind(BEGUN)
-    if begun >= 0 and not ENDED.search(text, begun):
-        return len(text) - begun
+    begin = text.rfind(ARMOUR_BEGIN)
+    if begin >= 0 and not ARMOUR_END.search(text, begin):
+        return len(text) - begin
     found = TOKEN.search(text)
     return len(found[0]) if found else 0
 

@@ -7,7 +7,7 @@ from utools.secrets.redaction import Redactor
 
 SEPARATOR = re.compile(r"[/\\]")
 TRACE = re.compile(r"(?:\+ Exception Group )?Traceback \(most recent call last\)")
-LINE = re.compile(r"\n|\\n")  # a trace may have been put through repr
+LINE = re.compile(r"\n|\\n")  # a trace may be in a repr
 QUOTED = re.compile(r"""(['"])(?:file://)?(?:[A-Za-z]:[\\/]|/)[^'"\n]*\1""")
 BARE = re.compile(r"""(?<![\w.~/\-…])(?:file://)?(?:[A-Za-z]:\\|/(?!/))[^\s'"<>|:;,()\[\]]+""")
 SYSTEM_ERROR = re.compile(r"\[(?:Errno|WinError) ")
@@ -18,29 +18,29 @@ ON_DISK = re.compile(
 
 
 def scrubbed(text: str, environment: Mapping[str, str]) -> str:
-    """`text` with each absolute path cut down to its last part, and each environment value by its name."""
+    """`text` with each absolute path reduced to its last part, and each environment value replaced by its name."""
     return _without(text, environment, re.compile(""))
 
 
 def scrubbed_words(text: str, environment: Mapping[str, str]) -> str:
-    """The same for text that somebody wrote for the model: what may be a JSON pointer or a route stays (`/items/0`).
+    """The same for a text that was written for the model: what may be a JSON pointer or a route stays (`/items/0`).
 
-    Paths are told by where they begin (`/home/…`), by an extension, or by standing in a system error.
+    A path is recognised by its beginning (`/home/…`), by an extension, or by being part of a system error.
     """
     return _without(text, environment, re.compile("") if SYSTEM_ERROR.search(text) else ON_DISK)
 
 
-def _without(text: str, environment: Mapping[str, str], telling: re.Pattern[str]) -> str:
-    def cut(path: str) -> str:
-        return f"…/{SEPARATOR.split(path.rstrip('/'))[-1]}" if telling.match(path) else path
+def _without(text: str, environment: Mapping[str, str], is_path: re.Pattern[str]) -> str:
+    def shorten(path: str) -> str:
+        return f"…/{SEPARATOR.split(path.rstrip('/'))[-1]}" if is_path.match(path) else path
 
-    text = QUOTED.sub(lambda found: f"{found[1]}{cut(found[0].strip(found[1]))}{found[1]}", _untraced(text))
-    text = BARE.sub(lambda found: cut(found[0]), text)
+    text = QUOTED.sub(lambda found: f"{found[1]}{shorten(found[0].strip(found[1]))}{found[1]}", _without_trace(text))
+    text = BARE.sub(lambda found: shorten(found[0]), text)
     return Redactor(environment).text(text)
 
 
-def _untraced(text: str) -> str:
-    """What stands before a stack trace, and its last line, which names the exception."""
+def _without_trace(text: str) -> str:
+    """The text before a stack trace, and its last line, which names the exception."""
     trace = TRACE.search(text)
     if trace is None:
         return text

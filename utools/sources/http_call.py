@@ -1,20 +1,18 @@
-"""A request that a tool of a manifest, of an OpenAPI document or of another host makes, and what comes of it."""
+"""HTTP calls of tools that are defined elsewhere: where they may go, how they are sent, how the response is read."""
 
 import asyncio
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from utools.builtin.http_request import LIMIT, NAME, NOT_THE_CALLERS, PASSING, READS, read_body
-from utools.errors import DefinitionError, NetworkError, ToolError
+from utools.errors import DefinitionError, NetworkError
 from utools.jsonvalue import as_json
 from utools.net.address import ORIGIN
 from utools.net.guard import NetworkGuard, read_url
 from utools.net.outgoing_secrets import secret_headers
+from utools.sources.request import ORIGIN, Request
 from utools.tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
 SHOWN = 500
 """Characters of an error's body that a model reads."""
-TURNS = frozenset({".", ".."})
 
 HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 
@@ -44,7 +41,7 @@ class HttpPolicy(BaseModel):
 
     @field_validator("allowed_domains", "allow_cidrs")
     @classmethod
-    def _readable(cls, value: list[str] | None, field: ValidationInfo) -> list[str] | None:
+    def _check_readable(cls, value: list[str] | None, field: ValidationInfo) -> list[str] | None:
         try:
             NetworkGuard.of(**{str(field.field_name): value})  # type: ignore[arg-type]
         except DefinitionError as error:
@@ -53,8 +50,8 @@ class HttpPolicy(BaseModel):
 
     @field_validator("secret_headers")
     @classmethod
-    def _settable(cls, value: dict[str, str]) -> dict[str, str]:
-        return {check_header(name): each for name, each in value.items()}
+    def _check_headers(cls, value: dict[str, str]) -> dict[str, str]:
+        return check_headers(value)
 
     def guard(self, url: str) -> NetworkGuard:
         """The guard of calls to the host of `url`."""
@@ -66,25 +63,16 @@ class HttpPolicy(BaseModel):
         return secret_headers(context.secret, self.token_env, self.secret_headers)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be sent."""
-
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    content: bytes | None = None
+def check_headers(headers: dict[str, str]) -> dict[str, str]:
+    """The same headers; ValueError for one that frames the request, or speaks to a proxy."""
+    for name in headers:
+        if name.lower() in NOT_THE_CALLERS or name.lower().startswith("proxy-"):
+            raise ValueError(f"the header {name} is not yours to set")
+    return headers
 
 
-def check_header(name: str) -> str:
-    """The name, if a tool may set that header; ValueError otherwise."""
-    if name.lower() in NOT_THE_CALLERS or name.lower().startswith("proxy-"):
-        raise ValueError(f"the header {name} is not yours to set")
-    return name
-
-
-def checked_origin(url: str) -> str:
-    """Scheme, host and port of a URL template; ValueError if they are not fixed and sound."""
+def read_origin(url: str) -> str:
+    """Scheme, host and port of a URL template; ValueError if they are not fixed and valid."""
     origin = ORIGIN.match(url)
     if origin is None:
         raise ValueError("must begin with http:// or https:// and a host, and name no argument before the path")
@@ -97,77 +85,45 @@ def checked_origin(url: str) -> str:
     return origin[0]
 
 
-def header_value(name: str, value: str) -> str:
-    """A header's value; ToolError for one that could be read as more than that."""
-    if not value.isprintable() or not value.isascii():
-        raise ToolError(f"the header {name} must be printable ASCII, got {value[:80]!r}")
-    return value
-
-
-def in_path(value: str) -> str:
-    """A value as a part of one path segment; ToolError for one that would lead elsewhere."""
-    if not value or TURNS & set(re.split(r"[/\\]", value)):
-        raise ToolError(f"{value[:80]!r} cannot be part of a URL's path: it is empty, or leads to another one")
-    return quote(value, safe="")
-
-
-def in_query(value: str) -> str:
-    """A value as a part of a query."""
-    return quote(value, safe="")
-
-
-def check_path(path: str) -> None:
-    """ToolError where values have come together to a segment that leads elsewhere."""
-    for segment in path.split("/"):
-        if segment.lower().replace("%2e", ".") in TURNS:
-            raise ToolError(f"{path!r} leads to another path than the tool's own")
-
-
-async def send(request: Request, reach: HttpPolicy, context: ToolContext) -> "Fetched":
-    """One request and its response. TimeoutError when it takes too long."""
+async def send(request: Request, policy: HttpPolicy, context: ToolContext) -> "Fetched":
+    """Send one request and receive its response. TimeoutError when that takes too long."""
     from utools.net.transport import fetch
 
-    headers = {name.lower(): value for name, value in request.headers.items()} | reach.secrets(context)
+    headers = {name.lower(): value for name, value in request.headers.items()} | policy.secrets(context)
     if request.method not in READS and context.idempotency_key:
         headers.setdefault("idempotency-key", context.idempotency_key)
-    guard = reach.guard(request.url)
+    guard = policy.guard(request.url)
     try:
-        async with asyncio.timeout(reach.timeout):
+        async with asyncio.timeout(policy.timeout):
             return await fetch(
-                guard, request.method, request.url, headers=headers, content=request.content, limit=reach.max_bytes
+                guard, request.method, request.url, headers=headers, content=request.content, limit=policy.max_bytes
             )
     except TimeoutError:
-        raise TimeoutError(f"no answer within {reach.timeout:g} seconds") from None
+        raise TimeoutError(f"no answer within {policy.timeout:g} seconds") from None
 
 
-def result_of(answer: "Fetched", *, reads: bool) -> ToolResult:
-    """The body, JSON parsed; a status of 400 and more is a failure, and one that may pass where nothing was changed."""
-    body = read_body(answer.headers, answer.body)
-    if answer.status >= 400:
-        passing = reads and (answer.status in PASSING or answer.status >= 500)
-        told = f"the server answered {answer.status}: {_shown(body)}".rstrip(": ")
-        return ToolResult(False, error=told, metadata={"transient": True} if passing else {})
-    if answer.truncated:
-        body = {"truncated": f"only the first {len(answer.body)} bytes of the body were read", "body": body}
-    return ToolResult(output=as_json(body), metadata={"status": answer.status})
+def read_response(response: "Fetched", *, reads: bool) -> ToolResult:
+    """The body, JSON parsed. A status of 400 and more is a failure: a transient one if the call `reads` only and the
+    status may pass."""
+    body = read_body(response.headers, response.body)
+    if response.status >= 400:
+        transient = reads and (response.status in PASSING or response.status >= 500)
+        text = f"the server answered {response.status}: {_shorten(body)}".rstrip(": ")
+        return ToolResult(False, error=text, metadata={"transient": True} if transient else {})
+    if response.truncated:
+        body = {"truncated": f"only the first {len(response.body)} bytes of the body were read", "body": body}
+    return ToolResult(output=as_json(body), metadata={"status": response.status})
 
 
-def too_large(whose: str, reach: HttpPolicy, *, reads: bool) -> ToolResult:
-    """A failure where an answer was needed as a whole: a write may have been made, and nobody knows how it went."""
-    told = f"the answer of {whose} is larger than {reach.max_bytes} bytes (max_bytes)"
+def refuse_truncated(server: str, policy: HttpPolicy, *, reads: bool) -> ToolResult:
+    """A failure where a response is needed as a whole: a write may have been made, and nobody knows how it went."""
+    text = f"the answer of {server} is larger than {policy.max_bytes} bytes (max_bytes)"
     if reads:
-        return ToolResult(False, error=f"{told}; ask for less")
-    told = f"{told}; the call was made, and whether it succeeded is not known"
-    return ToolResult(False, error=told, metadata={"cut_off": True})
+        return ToolResult(False, error=f"{text}; ask for less")
+    text = f"{text}; the call was made, and whether it succeeded is not known"
+    return ToolResult(False, error=text, metadata={"cut_off": True})
 
 
-def _shown(body: Any) -> str:
-    import json
-
+def _shorten(body: Any) -> str:
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-
-
-def joined(pairs: Sequence[tuple[str, str]]) -> str:
-    """A query of names and values."""
-    return "&".join(f"{in_query(name)}={in_query(value)}" for name, value in pairs)

@@ -1,4 +1,4 @@
-"""An event loop of its own, in a daemon thread: connections live there, whichever loop their callers come from."""
+"""An event loop in a daemon thread of its own: connections live there, whichever loop their callers come from."""
 
 import asyncio
 import atexit
@@ -10,21 +10,21 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-ENDING = 0.5
-"""Seconds that what was under way has to end, when what it works with is closed."""
+GRACE = 0.5
+"""Seconds that tasks have to end after what they work with has been closed."""
 
 
 class LoopThread:
-    """Starts at the first use; `closing` is awaited, within `seconds`, when it or the process ends."""
+    """Starts at the first use. When it or the process ends, `on_close` is awaited, for `seconds` at most."""
 
-    def __init__(self, closing: Callable[[], Coroutine[Any, Any, None]], *, seconds: float) -> None:
-        self._closing, self._seconds = closing, seconds
+    def __init__(self, on_close: Callable[[], Coroutine[Any, Any, None]] | None = None, *, seconds: float) -> None:
+        self._on_close, self._seconds = on_close, seconds
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Begin the work there. Cancelling the future cancels the work."""
+        """Start the work there. Cancelling the future cancels the work."""
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -34,11 +34,11 @@ class LoopThread:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have the work done there, and wait for it in the caller's loop."""
+        """Run the work there, and wait for it in the caller's loop."""
         return await asyncio.wrap_future(self.submit(work))
 
     def close(self) -> None:
-        """End what lives there, and the thread. It may be used again."""
+        """End what runs there, and the thread. It may be used again."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
@@ -46,17 +46,18 @@ class LoopThread:
             return
         atexit.unregister(self.close)
         with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(self._end(), loop).result(self._seconds)
+            asyncio.run_coroutine_threadsafe(self._end_tasks(), loop).result(self._seconds)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(self._seconds)
         if not thread.is_alive():
             loop.close()
 
-    async def _end(self) -> None:
-        """Close, and cancel what has not ended soon after: who waits for it would wait for ever."""
-        await self._closing()
-        if left := asyncio.all_tasks() - {asyncio.current_task()}:
-            await asyncio.wait(left, timeout=ENDING)
-        for each in left:
+    async def _end_tasks(self) -> None:
+        """Close, and cancel what does not end soon after, since its caller would wait for ever."""
+        if self._on_close is not None:
+            await self._on_close()
+        if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(tasks, timeout=GRACE)
+        for each in tasks:
             each.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,7 +1,11 @@
 """Manifests: a YAML or JSON file that makes a tool of an HTTP call, a Python function or a command."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import file_digest, sha256
 from inspect import getdoc
 from pathlib import Path
 from typing import Any, Literal
@@ -9,19 +13,22 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from utools.builtin.http_request import READS
-from utools.document import Document, Place, read_document
+from utools.document import Document, read_document
 from utools.errors import DefinitionError
-from utools.files.protected_paths import keep
+from utools.files.protected_paths import protect
+from utools.function_tool import from_function
+from utools.model_faults import Position
 from utools.schema.config_schema import ConfigSchema
 from utools.sources.manifest_command import Command
 from utools.sources.manifest_http import HttpCall
-from utools.sources.manifest_version import fingerprint, programs_of
-from utools.sources.placeholder import names_in
-from utools.sources.python_object import loaded
+from utools.sources.placeholder import find_names
+from utools.sources.python_object import load_object
 from utools.tool import Args, Execute, Tool, ToolContext
 
 KINDS = ("http", "python", "command")
 LONGEST_DESCRIPTION = 2000
+SCRIPTS = (".py", ".sh", ".js", ".mjs", ".ts", ".rb", ".pl", ".php", ".lua", ".jar", ".sql", ".jq", ".awk")
+"""How the name of a script ends that a command runs by an interpreter."""
 
 
 class Manifest(BaseModel):
@@ -42,13 +49,40 @@ class Manifest(BaseModel):
     command: Command | None = None
 
     @model_validator(mode="after")
-    def _one_kind(self) -> "Manifest":
-        given = [kind for kind in KINDS if getattr(self, kind) is not None]
-        if len(given) != 1:
-            raise ValueError(f"give one of http, python and command, not {' and '.join(given) or 'none'}")
+    def _check_one_kind(self) -> "Manifest":
+        kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if len(kinds) != 1:
+            raise ValueError(f"give one of http, python and command, not {' and '.join(kinds) or 'none'}")
         if self.python is None and self.schema_ is None:
-            raise ValueError(f"{given[0]} needs a schema of its arguments")
+            raise ValueError(f"{kinds[0]} needs a schema of its arguments")
         return self
+
+    @property
+    def kind(self) -> str:
+        """Which of KINDS it is."""
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+
+    @property
+    def reads(self) -> bool:
+        """Whether the call itself changes nothing: a GET does not, a command may."""
+        return self.http is not None and self.http.method in READS
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One manifest of a document, and the position in it, for errors."""
+
+    manifest: Manifest
+    document: Document
+    position: Position
+
+    @property
+    def base(self) -> Path:
+        """The directory that the manifest lies in."""
+        return self.document.path.parent
+
+    def error(self, message: str, *keys: str | int, **value: Any) -> DefinitionError:
+        return self.document.error(message, (*self.position, *keys), **value)
 
 
 def manifest_tools(path: Path, *, root: Path | str = ".", trusted: bool = False) -> list[Tool]:
@@ -58,153 +92,187 @@ def manifest_tools(path: Path, *, root: Path | str = ".", trusted: bool = False)
     DefinitionError names the file, the line and the field.
     """
     document = read_document(path, "the manifest")
-    entries = document.data if isinstance(document.data, list) else [document.data]
-    places: list[Place] = [(index,) for index in range(len(entries))] if isinstance(document.data, list) else [()]
-    return [_tool(document, entry, place, Path(root), trusted) for entry, place in zip(entries, places, strict=True)]
+    if isinstance(document.data, list):
+        entries: dict[Position, Any] = {(index,): each for index, each in enumerate(document.data)}
+    else:
+        entries = {(): document.data}
+    return [_make_tool(_read_entry(document, each, at, trusted=trusted), Path(root)) for at, each in entries.items()]
 
 
-def _tool(document: Document, entry: Any, place: Place, root: Path, trusted: bool) -> Tool:
-    if not isinstance(entry, dict):
-        raise document.error("a manifest must be an object, or a list of them", place, value=entry)
+def _read_entry(document: Document, data: Any, position: Position, *, trusted: bool) -> _Entry:
+    if not isinstance(data, dict):
+        raise document.error("a manifest must be an object, or a list of them", position, value=data)
     try:
-        manifest = Manifest.model_validate(entry)
+        entry = _Entry(Manifest.model_validate(data), document, position)
     except ValidationError as error:
-        raise document.refused(error, place, _keys) from None
-    base = document.path.parent
-    if not trusted and manifest.http is None:
-        kind = "python" if manifest.python is not None else "command"
-        told = "only a manifest of the host's own configuration may name Python or a command"
-        raise document.error(told, (*place, kind))
-    if not trusted and manifest.docs is not None:
-        raise document.error("only a manifest of the host's own configuration may name a file", (*place, "docs"))
-    made = _from_python(manifest, document, place)
-    schema = _schema(manifest, made, document, place)
-    programs = list(programs_of(manifest, base, root))
-    for program in programs:
-        keep(program)
-    options: dict[str, Any] = {
-        "code": manifest.code,
-        "description": _description(manifest, made, document, place),
-        "config_schema": schema,
-        "effect": manifest.effect or (made.effect if made else "read" if _reads(manifest) else "write"),
-        "idempotent": manifest.idempotent or (made is not None and made.idempotent),
-        "output_schema": manifest.output_schema or (made.output_schema if made else None),
-        "cache": manifest.cache or (made.cache if made else None),
-        "fingerprint": fingerprint(manifest, programs),
-    }
-    try:
-        if made is not None:
-            return replace(made, **options)
-        return Tool(execute=_with_defaults(schema, _executed(manifest, root, base)), **options)
-    except DefinitionError as error:
-        field = error.where.removeprefix(f"tools.{manifest.code}.")
-        raise document.error(error.message, (*place, field), value=error.value) from None
+        raise document.explain(error, position, _known_keys) from None
+    if not trusted and entry.manifest.kind != "http":
+        refusal = "only a manifest of the host's own configuration may name Python or a command"
+        raise entry.error(refusal, entry.manifest.kind)
+    if not trusted and entry.manifest.docs is not None:
+        raise entry.error("only a manifest of the host's own configuration may name a file", "docs")
+    return entry
 
 
-def _keys(place: Place) -> list[str]:
-    """The keys that there are at a place of a manifest."""
+def _known_keys(position: Position) -> list[str]:
+    """The keys that a manifest may have at a position."""
     within: dict[str | int, type[BaseModel]] = {"http": HttpCall, "command": Command}
-    model = within.get(place[0], Manifest) if len(place) > 1 else Manifest
+    model = within.get(position[0], Manifest) if len(position) > 1 else Manifest
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _from_python(manifest: Manifest, document: Document, place: Place) -> Tool | None:
-    """The tool of the function that a manifest names, or the Tool itself."""
-    if manifest.python is None:
+def _make_tool(entry: _Entry, root: Path) -> Tool:
+    manifest = entry.manifest
+    function = _load_python(entry)
+    schema = _check_schema(entry) if manifest.schema_ is not None else function.config_schema if function else {}
+    programs = list(find_programs(manifest, entry.base, root))
+    for program in programs:
+        protect(program)
+    options: dict[str, Any] = {
+        "code": manifest.code,
+        "description": _describe(entry, function),
+        "config_schema": schema,
+        "effect": manifest.effect or (function.effect if function else "read" if manifest.reads else "write"),
+        "idempotent": manifest.idempotent or (function is not None and function.idempotent),
+        "output_schema": manifest.output_schema or (function.output_schema if function else None),
+        "cache": manifest.cache or (function.cache if function else None),
+        "fingerprint": fingerprint(manifest, programs),
+    }
+    try:
+        if function is not None:
+            return replace(function, **options)
+        return Tool(execute=_fill_defaults(schema, _make_execute(entry, root)), **options)
+    except DefinitionError as error:
+        field = error.where.removeprefix(f"tools.{manifest.code}.")
+        raise entry.error(error.message, field, value=error.value) from None
+
+
+def _load_python(entry: _Entry) -> Tool | None:
+    """The tool of the function that a manifest names, or the Tool itself; None for another kind of manifest."""
+    reference = entry.manifest.python
+    if reference is None:
         return None
-    where = document.where((*place, "python"))
-    found = loaded(manifest.python, document.path.parent, where)
+    where = entry.document.where((*entry.position, "python"))
+    found = load_object(reference, entry.base, where)
     if isinstance(found, Tool):
         return found
     if not callable(found):
         raise DefinitionError("must name a function or a Tool", where=where, value=found)
-    from utools.function_tool import from_function
-
     try:
-        made = from_function(found, code=manifest.code)
+        function = from_function(found, code=entry.manifest.code)
     except DefinitionError as error:
-        raise DefinitionError(f"{manifest.python}: {error.message}", where=where) from None
-    return made if getdoc(found) else replace(made, description="")
+        raise DefinitionError(f"{reference}: {error.message}", where=where) from None
+    return function if getdoc(found) else replace(function, description="")
 
 
-def _schema(manifest: Manifest, made: Tool | None, document: Document, place: Place) -> dict[str, Any]:
-    """The schema that the manifest gives, sound and with all that the call takes, else that of the signature."""
-    if manifest.schema_ is None:
-        return made.config_schema if made else {}
-    for key, schema in (("schema", manifest.schema_), ("output_schema", manifest.output_schema)):
+def _check_schema(entry: _Entry) -> dict[str, Any]:
+    """The manifest's schema, if it is valid and has every argument that the call takes."""
+    manifest = entry.manifest
+    schema = manifest.schema_ or {}
+    for key, each in (("schema", schema), ("output_schema", manifest.output_schema or {})):
         try:
-            ConfigSchema(schema or {}, where="")
+            ConfigSchema(each, where="")
         except DefinitionError as error:
             pointer = [int(part) if part.isdigit() else part for part in error.where.split("/")[1:]]
-            raise document.error(error.message, (*place, key, *pointer)) from None
-    known = manifest.schema_.get("properties", {})
-    for at, name in _asked(manifest, place):
-        if name not in known:
-            there = ", ".join(known) or "none"
-            raise document.error(f"there is no argument {name!r} in the schema; there are {there}", at)
-    return manifest.schema_
+            raise entry.error(error.message, key, *pointer) from None
+    properties = schema.get("properties", {})
+    for position, name in _find_arguments(manifest):
+        if name not in properties:
+            known = ", ".join(properties) or "none"
+            raise entry.error(f"there is no argument {name!r} in the schema; there are {known}", *position)
+    return schema
 
 
-def _asked(manifest: Manifest, place: Place) -> Iterator[tuple[Place, str]]:
-    """The arguments that the call takes, with where."""
-    dumped = manifest.model_dump(by_alias=True, include={"http", "command"})
-    for at, text in _texts(dumped, place):
-        yield from ((at, name) for name in names_in(text))
+def _find_arguments(manifest: Manifest) -> Iterator[tuple[Position, str]]:
+    """The arguments that the call takes, each with its position."""
+    fields = manifest.model_dump(by_alias=True, include={"http", "command"})
+    for position, text in _find_texts(fields, ()):
+        yield from ((position, name) for name in find_names(text))
     for index, name in enumerate(manifest.command.paths if manifest.command else ()):
-        yield (*place, "command", "paths", index), name
+        yield ("command", "paths", index), name
 
 
-def _texts(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
+def _find_texts(value: Any, position: Position) -> Iterator[tuple[Position, str]]:
     if isinstance(value, str):
-        yield place, value
+        yield position, value
     elif isinstance(value, dict | list):
         for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _texts(each, (*place, key))
+            yield from _find_texts(each, (*position, key))
 
 
-def _description(manifest: Manifest, made: Tool | None, document: Document, place: Place) -> str:
-    """What the manifest says, else the function's docstring, else the beginning of a docs file."""
-    told = manifest.description or (made.description if made else "")
-    if told:
-        return told
-    file = document.path.parent / (manifest.docs or f"{manifest.code}.md")
+def _describe(entry: _Entry, function: Tool | None) -> str:
+    """The manifest's description, else the function's docstring, else the beginning of a docs file."""
+    manifest = entry.manifest
+    if description := manifest.description or (function.description if function else ""):
+        return description
+    file = entry.base / (manifest.docs or f"{manifest.code}.md")
     if manifest.docs is None and not file.is_file():
         wanted = f"say what the tool does: by description, by a docstring, or in a file {file.name} beside this one"
-        raise document.error(wanted, (*place, "description"))
-    keep(file)
+        raise entry.error(wanted, "description")
+    protect(file)
     try:
         paragraphs = file.read_text("utf-8").split("\n\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise document.error(f"{file.name} cannot be read: {error}", (*place, "docs")) from None
-    first = next((each.strip() for each in map(_unheaded, paragraphs) if each.strip()), "")
+        raise entry.error(f"{file.name} cannot be read: {error}", "docs") from None
+    first = next((each.strip() for each in map(_strip_headings, paragraphs) if each.strip()), "")
     if not first:
-        raise document.error(f"{file.name} says nothing of the tool", (*place, "docs"))
+        raise entry.error(f"{file.name} says nothing of the tool", "docs")
     return first[:LONGEST_DESCRIPTION]
 
 
-def _unheaded(paragraph: str) -> str:
+def _strip_headings(paragraph: str) -> str:
     return "\n".join(line for line in paragraph.splitlines() if not line.startswith("#"))
 
 
-def _reads(manifest: Manifest) -> bool:
-    """Whether the call changes nothing, as far as can be told: GET does not, a command may."""
-    return manifest.http is not None and manifest.http.method in READS
-
-
-def _executed(manifest: Manifest, root: Path, base: Path) -> Execute:
+def _make_execute(entry: _Entry, root: Path) -> Execute:
+    manifest = entry.manifest
     if manifest.command is not None:
-        return manifest.command.executed(root, base)
-    assert manifest.http is not None  # or there would be a made one
-    reads = manifest.effect == "read" or _reads(manifest)
-    return manifest.http.executed(reads=reads, checked=manifest.output_schema is not None)
+        return manifest.command.make_execute(root, entry.base)
+    assert manifest.http is not None  # a manifest that names Python has a function
+    reads = manifest.effect == "read" or manifest.reads
+    return manifest.http.make_execute(reads=reads, checked=manifest.output_schema is not None)
 
 
-def _with_defaults(schema: Mapping[str, Any], execute: Execute) -> Execute:
-    """What the schema gives as a default is put in where the model gave nothing."""
+def _fill_defaults(schema: Mapping[str, Any], execute: Execute) -> Execute:
+    """`execute` with the schema's defaults for the arguments that were not given."""
     properties = schema.get("properties", {}).items()
     defaults = {name: each["default"] for name, each in properties if isinstance(each, dict) and "default" in each}
 
-    async def completed(args: Args, context: ToolContext) -> Any:
+    async def execute_with_defaults(args: Args, context: ToolContext) -> Any:
         return await execute({**defaults, **args}, context)
 
-    return completed
+    return execute_with_defaults
+
+
+def fingerprint(manifest: Manifest, programs: Iterable[Path]) -> str:
+    """SHA-256 over the manifest, whatever the order of its keys, and the files that it runs.
+
+    It does not depend on where the manifest lies, nor on what such a file reads or imports in turn.
+    """
+    fields = manifest.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    text = json.dumps(
+        [fields, [_hash_file(path) for path in programs]], sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def find_programs(manifest: Manifest, base: Path, root: Path) -> Iterator[Path]:
+    """The files that a tool runs: programs and Python files named by their paths, modules, interpreted scripts."""
+    if manifest.command is not None:
+        if os.sep in manifest.command.argv[0]:
+            yield base / manifest.command.argv[0]
+        scripts = (word for word in manifest.command.argv[1:] if word.endswith(SCRIPTS))
+        yield from filter(os.path.isfile, (root / manifest.command.cwd / word for word in scripts))
+    if manifest.python is not None:
+        module = manifest.python.rpartition(":")[0]
+        file = base / module if module.endswith(".py") else getattr(sys.modules.get(module), "__file__", None)
+        if file is not None:
+            yield Path(file)
+
+
+def _hash_file(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:  # a program that is not there yet, or may only be run
+        return None

@@ -1,6 +1,7 @@
-"""The `http` of a manifest: a request whose URL, headers and body hold the arguments."""
+"""The `http` of a manifest: a request whose URL, headers and body take the arguments."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -11,29 +12,24 @@ from utools.net.guard import read_url
 from utools.sources.http_call import (
     HeaderName,
     HttpPolicy,
-    Request,
-    check_header,
-    check_path,
-    checked_origin,
-    header_value,
-    in_path,
-    in_query,
-    joined,
-    result_of,
+    check_headers,
+    read_origin,
+    read_response,
+    refuse_truncated,
     send,
-    too_large,
 )
-from utools.sources.placeholder import ABSENT, PLACEHOLDER, as_text, filled, names_in, value_of, whole
+from utools.sources.placeholder import ABSENT, PLACEHOLDER, fill_text, fill_value, find_names, sole_name, to_text
+from utools.sources.request import Request, check_path, encode_header, encode_pairs, encode_query, encode_segment
 from utools.tool import Args, Execute, ToolContext, ToolResult
 
 Method = Literal["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 BODIES = ("json", "form", "body")
 STRUCTURED = {"json": "`json`", "form": "`form`", "xml": "`json` or `form`", "html": "`json` or `form`"}
-"""Parts of the content types whose syntax a value could break, and what encodes it instead."""
+"""Content types, by a part of their names, whose syntax a value could break; and what encodes it instead."""
 
 
 class HttpCall(HttpPolicy):
-    """The request. Values are encoded for where they stand: none can add a header, a host or a path segment."""
+    """The request. Each value is encoded for its place: none can add a header, a host or a path segment."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -48,8 +44,8 @@ class HttpCall(HttpPolicy):
 
     @field_validator("url")
     @classmethod
-    def _fixed_host(cls, value: str) -> str:
-        checked_origin(value)
+    def _check_host(cls, value: str) -> str:
+        read_origin(value)
         try:
             read_url(PLACEHOLDER.sub("x", value))
         except NetworkError as error:
@@ -58,32 +54,32 @@ class HttpCall(HttpPolicy):
 
     @field_validator("headers")
     @classmethod
-    def _own_headers(cls, value: dict[str, str]) -> dict[str, str]:
-        return {check_header(name): each for name, each in value.items()}
+    def _check_own_headers(cls, value: dict[str, str]) -> dict[str, str]:
+        return check_headers(value)
 
     @field_validator("content_type")
     @classmethod
-    def _fixed_type(cls, value: str | None) -> str | None:
-        if any(names_in(value)):
+    def _check_content_type(cls, value: str | None) -> str | None:
+        if any(find_names(value)):
             raise ValueError("the content type must be fixed: it takes no argument")
         return value
 
     @field_validator("body")
     @classmethod
-    def _unstructured(cls, value: str | None, others: ValidationInfo) -> str | None:
-        """A raw body takes values as they are: one that has a syntax they could break is all fixed, or all a value."""
-        name = next(names_in(value), None)
-        if value is None or name is None or whole(value) is not None:
+    def _check_body(cls, value: str | None, others: ValidationInfo) -> str | None:
+        """A raw body takes values as they are. One whose syntax they could break is fixed, or one placeholder."""
+        name = next(find_names(value), None)
+        if value is None or name is None or sole_name(value) is not None:
             return value
         headers = {key.lower(): each for key, each in others.data.get("headers", {}).items()}
         for kind in (others.data.get("content_type"), headers.get("content-type")):
-            if kind is not None and (instead := _instead_of_raw(kind)):
-                told = f"takes {{{{{name}}}}} as it is, and a value could break out of {kind}"
-                raise ValueError(f"{told}; give the body by {instead}, or as one placeholder and nothing else")
+            if kind is not None and (instead := _encoder_of(kind)):
+                text = f"takes {{{{{name}}}}} as it is, and a value could break out of {kind}"
+                raise ValueError(f"{text}; give the body by {instead}, or as one placeholder and nothing else")
         return value
 
     @model_validator(mode="after")
-    def _one_body(self) -> "HttpCall":
+    def _check_one_body(self) -> "HttpCall":
         if len(self.bodies) > 1:
             raise ValueError(f"give one of json, form and body, not {' and '.join(self.bodies)}")
         if self.bodies and self.method in READS:
@@ -92,63 +88,66 @@ class HttpCall(HttpPolicy):
 
     @property
     def bodies(self) -> list[str]:
-        """Which kinds of body are given."""
+        """The kinds of body that the manifest gives."""
         return [name for name in BODIES if name.replace("json", "json_") in self.model_fields_set]
 
-    def executed(self, *, reads: bool, checked: bool) -> Execute:
-        """What the tool does. An answer that is `checked` by an output_schema is taken as a whole only."""
+    def make_execute(self, *, reads: bool, checked: bool) -> Execute:
+        """What the tool does. A response that is `checked` by an output_schema is taken as a whole only."""
 
         async def execute(args: Args, context: ToolContext) -> ToolResult:
-            answer = await send(request_of(self, args), self, context)
-            if checked and answer.truncated and answer.status < 400:
-                return too_large("the server", self, reads=reads)
-            return result_of(answer, reads=reads)
+            response = await send(build_request(self, args), self, context)
+            if checked and response.truncated and response.status < 400:
+                return refuse_truncated("the server", self, reads=reads)
+            return read_response(response, reads=reads)
 
         return execute
 
 
-def _instead_of_raw(content_type: str) -> str | None:
-    """What encodes values for such a content type; None for one that is plain text."""
+def _encoder_of(content_type: str) -> str | None:
+    """The kind of body that encodes values for this content type; None for plain text."""
     bare = content_type.partition(";")[0].strip().lower()
     found = next((instead for part, instead in STRUCTURED.items() if part in bare), None)
-    return "`json` or `form`" if found is None and any(names_in(content_type)) else found
+    return "`json` or `form`" if found is None and any(find_names(content_type)) else found
 
 
-def request_of(call: HttpCall, args: Args) -> Request:
-    """The request with these arguments in it; ToolError for a value that has no place in it."""
-    content, kind = _content(call, args)
+def build_request(call: HttpCall, args: Args) -> Request:
+    """The request with these arguments; ToolError for a value that cannot be a part of it."""
+    content, kind = _build_content(call, args)
     headers = {"content-type": call.content_type or kind} if kind else {}
     for name, template in call.headers.items():
-        value = value_of(template, args)
+        value = fill_value(template, args)
         if value is not ABSENT:
-            headers[name.lower()] = header_value(name, as_text(value))
-    return Request(call.method, _url(call, args), headers, content)
+            headers[name.lower()] = encode_header(name, to_text(value))
+    return Request(call.method, _build_url(call, args), headers, content)
 
 
-def _url(call: HttpCall, args: Args) -> str:
-    origin = checked_origin(call.url)
+def _build_url(call: HttpCall, args: Args) -> str:
+    origin = read_origin(call.url)
     path, mark, query = call.url[len(origin) :].partition("?")
-    path = filled(path, {**dict.fromkeys(names_in(path), ""), **args}, in_path)
+    path = fill_text(path, {**dict.fromkeys(find_names(path), ""), **args}, encode_segment)
     check_path(path)
-    pairs = [(name, as_text(each)) for name, value in call.query.items() for each in _many(value_of(value, args))]
-    more = [part for part in (filled(query, args, in_query), joined(pairs)) if part]
+    pairs = _list_pairs(call.query, args)
+    more = [part for part in (fill_text(query, args, encode_query), encode_pairs(pairs)) if part]
     return f"{origin}{path or '/'}{'?' if more else mark}{'&'.join(more)}"
 
 
-def _many(value: Any) -> list[Any]:
-    """The values of a query's name: of a list each, of an argument that was not given none."""
-    return [] if value is ABSENT or value is None else value if isinstance(value, list) else [value]
+def _list_pairs(fields: Mapping[str, Any], args: Args) -> list[tuple[str, str]]:
+    """The names and values of a query or a form: a list makes a pair of each, what was not given makes none."""
+    pairs: list[tuple[str, str]] = []
+    for name, template in fields.items():
+        value = fill_value(template, args)
+        several = value if isinstance(value, list) else [] if value is ABSENT or value is None else [value]
+        pairs += [(name, to_text(each)) for each in several]
+    return pairs
 
 
-def _content(call: HttpCall, args: Args) -> tuple[bytes | None, str | None]:
+def _build_content(call: HttpCall, args: Args) -> tuple[bytes | None, str | None]:
     match call.bodies:
         case ["json"]:
-            value = value_of(call.json_, args)
+            value = fill_value(call.json_, args)
             return json.dumps(None if value is ABSENT else value, ensure_ascii=False).encode(), "application/json"
         case ["form"]:
-            fields = {name: value_of(value, args) for name, value in (call.form or {}).items()}
-            pairs = [(name, as_text(each)) for name, value in fields.items() for each in _many(value)]
-            return joined(pairs).encode(), "application/x-www-form-urlencoded"
+            return encode_pairs(_list_pairs(call.form or {}, args)).encode(), "application/x-www-form-urlencoded"
         case ["body"]:
-            return filled(call.body or "", args).encode(), "text/plain; charset=utf-8"
+            return fill_text(call.body or "", args).encode(), "text/plain; charset=utf-8"
     return None, None

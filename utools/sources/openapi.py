@@ -9,25 +9,25 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from utools.builtin.http_request import READS
+from utools.builtin.http_request import NOT_THE_CALLERS, READS
 from utools.document import Document, read_document
 from utools.errors import DefinitionError
 from utools.schema.config_schema import ConfigSchema
-from utools.sources.http_call import HeaderName, HttpPolicy, check_header, checked_origin, result_of, send
-from utools.sources.openapi_operation import VARIABLE, Operation, operation_of
-from utools.sources.openapi_schema import followed
+from utools.sources.http_call import HeaderName, HttpPolicy, check_headers, read_origin, read_response, send
+from utools.sources.openapi_operation import VARIABLE, Operation, read_operation
+from utools.sources.openapi_schema import follow
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
-NO_CODE = re.compile(r"[^A-Za-z0-9_.:\-]+")
-AUTHORS: dict[str, Any] = {
+NOT_IN_CODES = re.compile(r"[^A-Za-z0-9_.:\-]+")
+AUTHOR_PROPERTIES: dict[str, Any] = {
     "token_env": {"type": "string", "x-author": True, "description": "The secret that is sent as a token."},
     "token_header": {"type": "string", "x-author": True, "description": "The header of the token, if no bearer token."},
 }
 
 
 class OpenApi(HttpPolicy):
-    """A document: its `file`, the `server` if it is another than the document's first, globs of `operations` taken."""
+    """A document: its `file`; the `server`, if not the document's first; globs of the `operations` that are taken."""
 
     file: str
     server: str | None = None
@@ -36,15 +36,15 @@ class OpenApi(HttpPolicy):
 
     @field_validator("server")
     @classmethod
-    def _sound(cls, value: str | None) -> str | None:
+    def _check_server(cls, value: str | None) -> str | None:
         if value is not None:
-            checked_origin(value)
+            read_origin(value)
         return value
 
     @field_validator("headers")
     @classmethod
-    def _settable(cls, value: dict[str, str]) -> dict[str, str]:
-        return {check_header(name): each for name, each in value.items()}
+    def _check_own_headers(cls, value: dict[str, str]) -> dict[str, str]:
+        return check_headers(value)
 
 
 def openapi_tools(name: str, config: OpenApi, base: Path = Path()) -> list[Tool]:
@@ -55,86 +55,88 @@ def openapi_tools(name: str, config: OpenApi, base: Path = Path()) -> list[Tool]
     if not isinstance(version, str) or not version.startswith(("3.0", "3.1")):
         raise document.error("must be an OpenAPI document of version 3.0 or 3.1", ("openapi",), value=version)
     tools: dict[str, Tool] = {}
-    for path, item, method in _operations(document):
-        told = item[method].get("operationId") or f"{method}{path}"
-        operation_id = NO_CODE.sub("_", str(told)).strip("_")
+    for path, item, method in _find_operations(document):
+        operation_id = item[method].get("operationId") or f"{method}{path}"
+        operation_id = NOT_IN_CODES.sub("_", str(operation_id)).strip("_")
         if not any(fnmatchcase(operation_id, glob) for glob in config.operations):
             continue
-        place = ("paths", path, method)
+        position = ("paths", path, method)
         code = f"{name}.{operation_id}"
         if code in tools:
-            raise document.error(f"another operation is called {operation_id!r}", place)
+            raise document.error(f"another operation is called {operation_id!r}", position)
         try:
-            tools[code] = _tool(code, config, document, path, item, method)
+            tools[code] = _make_tool(code, config, document, path, item, method)
         except DefinitionError as error:
-            where = f"{document.where(place)}: {error.where}".removesuffix(": ")
-            told = f"{error.message}; or leave it out by `operations`"
-            raise DefinitionError(told, where=where) from None
+            where = f"{document.where(position)}: {error.where}".removesuffix(": ")
+            raise DefinitionError(f"{error.message}; or leave it out by `operations`", where=where) from None
         except (AttributeError, KeyError, TypeError) as error:  # a list where an object belongs, and the like
-            told = f"this operation is not written as OpenAPI has it: {type(error).__name__}: {error}"
-            raise document.error(told, place) from None
+            fault = f"this operation is not written as OpenAPI has it: {type(error).__name__}: {error}"
+            raise document.error(fault, position) from None
     if not tools:
         raise document.error("no operation fits", ("paths",), value=config.operations)
     return list(tools.values())
 
 
-def _operations(document: Document) -> Iterator[tuple[str, dict[str, Any], str]]:
+def _find_operations(document: Document) -> Iterator[tuple[str, dict[str, Any], str]]:
     paths = document.data.get("paths", {})
     if not isinstance(paths, dict):
         raise document.error("must be an object", ("paths",), value=paths)
-    for path, told in paths.items():
-        if not path.startswith("/"):  # it would go on with the host's own name
+    for path, value in paths.items():
+        if not path.startswith("/"):  # it would continue the host's name
             raise document.error("must begin with a slash", ("paths", path), value=path)
-        item = followed(document.data, told, document.where(("paths", path)))
+        item = follow(document.data, value, document.where(("paths", path)))
         for method in METHODS:
             if isinstance(item, dict) and isinstance(item.get(method), dict):
                 yield path, item, method
 
 
-def _tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
-    operation = operation_of(document.data, path, item, method, "")
-    schema = {**operation.schema, "properties": {**operation.schema["properties"], **AUTHORS}}
+def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
+    operation = read_operation(document.data, path, item, method, "")
+    for each in operation.parameters:
+        if each.part == "header" and each.name.lower() in NOT_THE_CALLERS:
+            raise DefinitionError(f"the header {each.name} cannot be an argument")
+    schema = {**operation.schema, "properties": {**operation.schema["properties"], **AUTHOR_PROPERTIES}}
     ConfigSchema(schema, foreign=True)
-    described = item[method]
-    words = [described.get("summary", ""), described.get("description", "")]
+    fields = item[method]
+    texts = [fields.get("summary", ""), fields.get("description", "")]
     return Tool(
         code=code[:128],
-        description="\n\n".join(dict.fromkeys(each.strip() for each in words if each)) or f"{method.upper()} {path}",
+        description="\n\n".join(dict.fromkeys(each.strip() for each in texts if each)) or f"{method.upper()} {path}",
         config_schema=schema,
-        execute=_execute(operation, config, _server(config, document, item, described)),
+        execute=_make_execute(operation, config, _find_server(config, document, item, fields)),
         effect="read" if operation.method in READS else "write",
         foreign=True,
     )
 
 
-def _server(config: OpenApi, document: Document, item: dict[str, Any], described: dict[str, Any]) -> str:
+def _find_server(config: OpenApi, document: Document, item: dict[str, Any], fields: dict[str, Any]) -> str:
     """The URL before the path, its variables at their defaults."""
     if config.server is not None:
         return config.server.rstrip("/")
-    servers = described.get("servers") or item.get("servers") or document.data.get("servers") or [{}]
+    servers = fields.get("servers") or item.get("servers") or document.data.get("servers") or [{}]
     first = servers[0]
     variables = {name: str(each.get("default", "")) for name, each in first.get("variables", {}).items()}
     url = VARIABLE.sub(lambda found: variables.get(found[1], found[0]), str(first.get("url", "")))
     try:
-        checked_origin(url)
+        read_origin(url)
     except ValueError:
-        told = "the document does not say at which http(s) address its server is; say it by `server`"
-        raise DefinitionError(told, where="servers", value=url) from None
+        unknown = "the document does not say at which http(s) address its server is; say it by `server`"
+        raise DefinitionError(unknown, where="servers", value=url) from None
     return url.rstrip("/")
 
 
-def _execute(operation: Operation, config: OpenApi, server: str) -> Execute:
+def _make_execute(operation: Operation, config: OpenApi, server: str) -> Execute:
     async def execute(args: Args, context: ToolContext) -> ToolResult:
         request = operation.request(server, args)
         request = replace(request, headers={**config.headers, **request.headers})
-        answer = await send(request, _reach(config, args), context)
-        return result_of(answer, reads=operation.method in READS)
+        response = await send(request, _policy(config, args), context)
+        return read_response(response, reads=operation.method in READS)
 
     return execute
 
 
-def _reach(config: OpenApi, args: Args) -> HttpPolicy:
-    """The host's, with the token that the workflow's author presets."""
+def _policy(config: OpenApi, args: Args) -> HttpPolicy:
+    """The host's policy, with the token that the workflow's author presets."""
     if "token_env" not in args:
         return config
     header = args.get("token_header")

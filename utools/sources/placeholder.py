@@ -1,4 +1,4 @@
-"""`{{name}}` in a manifest: the argument of that name. What is put in is never read again. Pure."""
+"""`{{name}}` in a manifest stands for the argument of that name. What is filled in is never read again. Pure."""
 
 import json
 import re
@@ -7,54 +7,55 @@ from typing import Any, Final
 
 PLACEHOLDER = re.compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
 ABSENT: Final = object()
+"""Stands for an argument that was not given."""
 
 Args = Mapping[str, Any]
 Encode = Callable[[str], str]
 
 
-def names_in(value: Any) -> Iterator[str]:
-    """The arguments that a template asks for, in keys and values."""
-    match value:
+def find_names(template: Any) -> Iterator[str]:
+    """The arguments that a template takes, in keys and values."""
+    match template:
         case str():
-            yield from PLACEHOLDER.findall(value)
+            yield from PLACEHOLDER.findall(template)
         case list() | tuple():
-            for each in value:
-                yield from names_in(each)
+            for each in template:
+                yield from find_names(each)
         case dict():
-            for key, each in value.items():
-                yield from names_in(key)
-                yield from names_in(each)
+            for key, each in template.items():
+                yield from find_names(key)
+                yield from find_names(each)
 
 
-def whole(template: str) -> str | None:
+def sole_name(template: str) -> str | None:
     """The name, if the template is one placeholder and nothing else."""
     found = PLACEHOLDER.fullmatch(template)
     return found[1] if found else None
 
 
-def filled(template: str, args: Args, encode: Encode = str) -> str:
-    """A text with arguments in it, each encoded; one that was not given leaves nothing behind."""
-    return PLACEHOLDER.sub(lambda found: encode(as_text(args[found[1]])) if found[1] in args else "", template)
+def fill_text(template: str, args: Args, encode: Encode = str) -> str:
+    """The text with its arguments, each encoded; one that was not given leaves nothing behind."""
+    return PLACEHOLDER.sub(lambda found: encode(to_text(args[found[1]])) if found[1] in args else "", template)
 
 
-def value_of(template: Any, args: Args) -> Any:
-    """A JSON value with arguments in it: a whole placeholder keeps the argument's type.
+def fill_value(template: Any, args: Args) -> Any:
+    """The JSON value with its arguments: a placeholder that is a whole text keeps the argument's type.
 
-    ABSENT stands for an argument that was not given; a list or an object leaves it out.
+    ABSENT for an argument that was not given; a list or an object leaves it out.
     """
     match template:
         case str():
-            name = whole(template)
-            return filled(template, args) if name is None else args.get(name, ABSENT)
+            name = sole_name(template)
+            return fill_text(template, args) if name is None else args.get(name, ABSENT)
         case list():
-            values = [value_of(each, args) for each in template]
+            values = [fill_value(each, args) for each in template]
             return [each for each in values if each is not ABSENT]
         case dict():
-            made = {key: value_of(each, args) for key, each in template.items()}
-            return {key: each for key, each in made.items() if each is not ABSENT}
+            fields = {key: fill_value(each, args) for key, each in template.items()}
+            return {key: each for key, each in fields.items() if each is not ABSENT}
     return template
 
 
-def as_text(value: Any) -> str:
+def to_text(value: Any) -> str:
     """A text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What `module:name` or `file.py:name` stands for: the host's own Python, loaded when the host says so."""
+"""The object that `module:name` or `file.py:name` names: the host's own Python, which its configuration loads."""
 
 import importlib
 import importlib.util
@@ -11,41 +11,41 @@ from typing import Any
 from utools.errors import DefinitionError
 
 
-def loaded(reference: str, base: Path, where: str) -> Any:
+def load_object(reference: str, base: Path, where: str) -> Any:
     """The object; DefinitionError, naming the reference, whatever goes wrong in the author's own code.
 
-    It may import modules that stand beside it; `module` may itself stand in `base`.
+    The file may import modules of its own directory; `module` may itself lie in `base`.
     """
     module_name, colon, name = reference.rpartition(":")
     if not colon or not module_name or not name:
         raise DefinitionError("must be module:name or file.py:name", where=where, value=reference)
     try:
-        module = _module(module_name, base)
+        module = _load_module(module_name, base)
     except DefinitionError as error:
         raise DefinitionError(f"cannot be loaded: {error}", where=where) from error
     except Exception as error:  # the author's own code runs here, and may fail in any way
-        told = f"cannot be loaded: {type(error).__name__}: {error}"
-        raise DefinitionError(told, where=where, value=reference) from error
+        text = f"cannot be loaded: {type(error).__name__}: {error}"
+        raise DefinitionError(text, where=where, value=reference) from error
     if not hasattr(module, name):
         raise DefinitionError(f"there is no {name!r} in {module_name}", where=where)
     return getattr(module, name)
 
 
-def _module(name: str, base: Path) -> ModuleType:
-    place = str((base / name).parent.resolve() if name.endswith(".py") else base.resolve())
-    if place not in sys.path:
-        sys.path.append(place)  # last: what stands there hides no library
-    return _from_file(base / name) if name.endswith(".py") else importlib.import_module(name)
+def _load_module(name: str, base: Path) -> ModuleType:
+    directory = str((base / name).parent.resolve() if name.endswith(".py") else base.resolve())
+    if directory not in sys.path:
+        sys.path.append(directory)  # last, so that nothing there hides a library
+    return _load_file(base / name) if name.endswith(".py") else importlib.import_module(name)
 
 
-def _from_file(path: Path) -> ModuleType:
-    """The file as a module, run once, and once more when it is another file of the same name."""
+def _load_file(path: Path) -> ModuleType:
+    """The file as a module: run once, and again only for another file of the same name."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    place = str(path.resolve())
-    name = f"agent_core_host_{path.stem}_{sha256(place.encode()).hexdigest()[:8]}"
-    if (known := sys.modules.get(name)) is not None:
-        return known
+    digest = sha256(str(path.resolve()).encode()).hexdigest()
+    name = f"agent_core_host_{path.stem}_{digest[:8]}"
+    if (loaded := sys.modules.get(name)) is not None:
+        return loaded
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise FileNotFoundError(f"{path} is no Python file")

@@ -1,31 +1,93 @@
-"""The tools of other hosts, named `<host>.<code>`, as their operator approved them."""
+"""The tools of other hosts, named `<host>.<code>`, as their operator approved them.
+
+A host offers them to another as JSON: `GET /tools` and `POST /tools/{code}/execute`.
+"""
 
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from utools.errors import DefinitionError, ToolError
-from utools.sources.http_call import HttpPolicy, Request, checked_origin, in_path, result_of, send, too_large
+from utools.sources.http_call import HttpPolicy, read_origin, read_response, refuse_truncated, send
 from utools.sources.loop_thread import LoopThread
 from utools.sources.pinned_source import PinnedSource, check_unchanged
-from utools.sources.remote_wire import EXECUTE, TOOLS, Executed, Execution, Offer
+from utools.sources.request import Request, encode_segment
 from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
 __all__ = ["Change", "RemoteHost", "RemoteHosts"]
 
-OFFERS = TypeAdapter(list[Offer], config=ConfigDict(defer_build=True))
-LISTED_ANEW = 300.0
-"""Seconds after which a host is asked again what its tools are."""
+LISTING_AGE = 300.0
+"""Seconds after which a host is asked again which tools it has."""
+
+
+class _Function(BaseModel):
+    """A tool in function-calling shape: its code, what it does, the schema of its arguments."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = Field(default={"type": "object"})
+
+
+class _Offer(BaseModel):
+    """One entry of the list that `GET /tools` answers, as `ToolRegistry.definitions` gives it.
+
+    `effect` and `idempotent` are believed only of a host that is trusted.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+
+    type: Literal["function"] = "function"
+    function: _Function
+    effect: Literal["read", "write"] = "write"
+    idempotent: bool = False
+
+    def definition(self) -> Definition:
+        return Definition(
+            name=self.function.name,
+            description=self.function.description or self.function.name,
+            input_schema=self.function.parameters,
+            read_only=self.effect == "read",
+            idempotent=self.idempotent,
+        )
+
+
+class _Execution(BaseModel):
+    """The body of `POST /tools/{code}/execute`. `idempotency_key` is the same for every attempt of one call."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    args: dict[str, Any]
+    idempotency_key: str | None = None
+
+
+class _Outcome(BaseModel):
+    """The answer to it, with status 200 even where the tool failed.
+
+    `transient`: trying again may help; `cut_off`: the tool had started, and nobody knows how far it came.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+
+    success: bool
+    output: Any = None
+    error: str | None = None
+    transient: bool = False
+    cut_off: bool = False
+
+
+OFFERS = TypeAdapter(list[_Offer], config=ConfigDict(defer_build=True))
 
 
 class RemoteHost(HttpPolicy):
-    """Another host: the `url` that its API begins with, and globs of the `tools` taken.
+    """Another host: the `url` that its API begins with, and globs of the `tools` that are taken.
 
     `trust_effects` believes it when it says that a tool only reads, or can be called twice.
     """
@@ -36,8 +98,8 @@ class RemoteHost(HttpPolicy):
 
     @field_validator("url")
     @classmethod
-    def _sound(cls, value: str) -> str:
-        checked_origin(value)
+    def _check_url(cls, value: str) -> str:
+        read_origin(value)
         return value.rstrip("/")
 
 
@@ -52,12 +114,12 @@ class RemoteHosts(PinnedSource):
         super().__init__(hosts, lock)
         self._hosts = dict(hosts)
         self._context = ToolContext(secret=secret or ToolContext().secret)
-        self._listed: dict[str, tuple[float, list[Definition]]] = {}
+        self._listings: dict[str, tuple[float, list[Definition]]] = {}
 
     def tools(self) -> list[Tool]:
         """The approved tools. DefinitionError for a new host that cannot be asked."""
         return [
-            self._tool(name, each)
+            self._make_tool(name, each)
             for name, approved in self.approved().items()
             for each in approved
             if any(fnmatchcase(each.name, glob) for glob in self._hosts[name].tools)
@@ -65,101 +127,85 @@ class RemoteHosts(PinnedSource):
 
     def offered(self, names: Sequence[str]) -> dict[str, list[Definition]]:
         """What these hosts offer now."""
-        background = LoopThread(_nothing, seconds=1.0)
+        thread = LoopThread(seconds=1.0)
         try:
-            asked = {name: background.submit(self._ask(name, self._context)) for name in names}
-            return {name: answer.result() for name, answer in asked.items()}
+            listings = {name: thread.submit(self._list_tools(name, self._context)) for name in names}
+            return {name: listing.result() for name, listing in listings.items()}
         except (ToolError, ConnectionError, TimeoutError) as error:
             raise DefinitionError(f"cannot be asked for its tools: {error}", where=self.where) from None
         finally:
-            background.close()
+            thread.close()
 
-    async def _ask(self, name: str, context: ToolContext) -> list[Definition]:
+    async def _list_tools(self, name: str, context: ToolContext) -> list[Definition]:
         host = self._hosts[name]
-        answer = await send(Request("GET", f"{host.url}{TOOLS}", {"accept": "application/json"}), host, context)
-        result = result_of(answer, reads=True)
+        response = await send(Request("GET", f"{host.url}/tools", {"accept": "application/json"}), host, context)
+        result = read_response(response, reads=True)
         if not result.success:
             raise ToolError(f"{name}: {result.error}")
-        if answer.truncated:
+        if response.truncated:
             raise ToolError(f"{name}: the list of its tools is larger than {host.max_bytes} bytes (max_bytes)")
         try:
-            found = [_definition(each) for each in OFFERS.validate_python(result.output)]
+            found = [each.definition() for each in OFFERS.validate_python(result.output)]
         except ValidationError as error:
-            raise ToolError(f"{name}: its answer is no list of tools: {_first(error)}") from None
-        self._listed[name] = (time.monotonic(), found)
+            raise ToolError(f"{name}: its answer is no list of tools: {_first_fault(error)}") from None
+        self._listings[name] = (time.monotonic(), found)
         return found
 
-    async def _now(self, name: str, context: ToolContext) -> list[Definition]:
-        """What the host offers, asked not too long ago."""
-        asked, found = self._listed.get(name, (float("-inf"), []))
-        return found if time.monotonic() - asked < LISTED_ANEW else await self._ask(name, context)
+    async def _recent_tools(self, name: str, context: ToolContext) -> list[Definition]:
+        """What the host offers, asked at most LISTING_AGE ago. Where it does not say, no call was made."""
+        listed_at, found = self._listings.get(name, (float("-inf"), []))
+        if time.monotonic() - listed_at < LISTING_AGE:
+            return found
+        try:
+            return await self._list_tools(name, context)
+        except (ConnectionError, TimeoutError) as error:
+            raise ToolError(f"{name} cannot be asked for its tools: {error}", transient=True) from None
 
-    def _tool(self, name: str, approved: Definition) -> Tool:
+    def _make_tool(self, name: str, approved: Definition) -> Tool:
         trusted = self._hosts[name].trust_effects
         return Tool(
             code=f"{name}.{approved.name}",
             description=approved.description,
             config_schema=approved.input_schema,
-            execute=self._execute(name, approved),
+            execute=self._make_execute(name, approved),
             effect=self._effect(name, approved),
             idempotent=trusted and approved.idempotent,
             foreign=True,
             fingerprint=approved.fingerprint,
         )
 
-    def _execute(self, name: str, approved: Definition) -> Execute:
+    def _make_execute(self, name: str, approved: Definition) -> Execute:
         host = self._hosts[name]
 
         async def execute(args: Args, context: ToolContext) -> ToolResult:
-            now = {each.name: each for each in await self._listing(name, context)}
+            now = {each.name: each for each in await self._recent_tools(name, context)}
             check_unchanged(self._key(name), approved, now.get(approved.name))
-            url = host.url + EXECUTE.format(code=in_path(approved.name))
-            sent = Execution(args=args, idempotency_key=context.idempotency_key or None)
-            content = json.dumps(sent.model_dump(), ensure_ascii=False).encode()
-            answer = await send(Request("POST", url, {"content-type": "application/json"}, content), host, context)
-            result = result_of(answer, reads=False)
-            if result.success and answer.truncated:
-                return too_large(name, host, reads=self._effect(name, approved) == "read")
-            return _executed(name, result.output) if result.success else result
+            url = f"{host.url}/tools/{encode_segment(approved.name)}/execute"
+            body = _Execution(args=args, idempotency_key=context.idempotency_key or None)
+            content = json.dumps(body.model_dump(), ensure_ascii=False).encode()
+            response = await send(Request("POST", url, {"content-type": "application/json"}, content), host, context)
+            result = read_response(response, reads=False)
+            if result.success and response.truncated:
+                return refuse_truncated(name, host, reads=self._effect(name, approved) == "read")
+            return _read_outcome(name, result.output) if result.success else result
 
         return execute
 
     def _effect(self, name: str, approved: Definition) -> Literal["read", "write"]:
         return "read" if self._hosts[name].trust_effects and approved.read_only else "write"
 
-    async def _listing(self, name: str, context: ToolContext) -> list[Definition]:
-        """The same, for a call: that it cannot be had means that nothing was done."""
-        try:
-            return await self._now(name, context)
-        except (ConnectionError, TimeoutError) as error:
-            raise ToolError(f"{name} cannot be asked for its tools: {error}", transient=True) from None
 
-
-def _definition(offer: Offer) -> Definition:
-    function = offer.function
-    return Definition(
-        name=function.name,
-        description=function.description or function.name,
-        input_schema=function.parameters,
-        read_only=offer.effect == "read",
-        idempotent=offer.idempotent,
-    )
-
-
-def _executed(name: str, answer: object) -> ToolResult:
+def _read_outcome(name: str, answer: object) -> ToolResult:
     try:
-        done = Executed.model_validate(answer)
+        outcome = _Outcome.model_validate(answer)
     except ValidationError as error:
-        raise ToolError(f"{name} answered something else than a result: {_first(error)}") from None
-    told = {"transient": done.transient, "cut_off": done.cut_off}
-    return ToolResult(done.success, done.output, done.error, {key: True for key, held in told.items() if held})
+        raise ToolError(f"{name} answered something else than a result: {_first_fault(error)}") from None
+    flags = {"transient": outcome.transient, "cut_off": outcome.cut_off}
+    metadata = {flag: True for flag, value in flags.items() if value}
+    return ToolResult(outcome.success, outcome.output, outcome.error, metadata)
 
 
-def _first(error: ValidationError) -> str:
-    """The first fault, with its place where it has one."""
+def _first_fault(error: ValidationError) -> str:
+    """The first fault, with its position where it has one."""
     fault = error.errors(include_url=False)[0]
     return f"{'/'.join(map(str, fault['loc']))}: {fault['msg']}".removeprefix(": ")
-
-
-async def _nothing() -> None:
-    """Nothing is left to be closed."""

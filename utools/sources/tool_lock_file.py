@@ -1,6 +1,7 @@
-"""Definitions of tools that are written elsewhere, as the operator approved them: a lock file beside the configuration.
+"""The lock file: definitions of tools from elsewhere, as the operator approved them.
 
-Models see what stands here, never what a server says today; a tool whose server says something else is not called.
+It lies beside the host's configuration. Models see the definitions in it, never what a server says today; a tool that
+its server defines otherwise is not called.
 """
 
 import fcntl
@@ -33,20 +34,20 @@ class Definition(BaseModel):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over name, description and schema, by which one version is told from another."""
-        told = {"name": self.name, "description": self.description, "schema": self.input_schema}
-        text = json.dumps(told, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        """SHA-256 over name, description and schema, which tells one version from another."""
+        fields = {"name": self.name, "description": self.description, "schema": self.input_schema}
+        text = json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
-    def differs(self, other: "Definition") -> list[str]:
-        """In what it is another than the other, of what the fingerprint covers."""
+    def differences(self, other: "Definition") -> list[str]:
+        """Which of the fields under the fingerprint differ."""
         same = {"description": self.description == other.description, "schema": self.input_schema == other.input_schema}
         return [name for name, equal in same.items() if not equal]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What approving a source anew would change."""
+    """What a new approval of a source would change."""
 
     source: str
     tool: str
@@ -70,38 +71,39 @@ class _File(BaseModel):
 
 
 class ToolLockFile:
-    """The lock file, of which several may write their own part."""
+    """The lock file. Several hosts may write their own sources into it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def of(self, source: str) -> list[Definition] | None:
-        """What is approved of a source; None if nobody has ever looked at it.
+    def approved(self, source: str) -> list[Definition] | None:
+        """The approved definitions of a source; None if nobody has ever looked at it.
 
         DefinitionError for a definition that was changed in the file, and not approved.
         """
         entries = self._read().get(source)
         for each in entries or ():
             if each.fingerprint != each.sha256:
-                told = "was changed by hand after it had been approved; approve it anew by"
                 raise DefinitionError(
-                    f"{told} `agent-core tools approve {source}`", where=f"{self._path}: {source}/{each.name}"
+                    "was changed by hand after it had been approved; approve it anew by "
+                    f"`agent-core tools approve {source}`",
+                    where=f"{self._path}: {source}/{each.name}",
                 )
         return None if entries is None else [each.definition() for each in entries]
 
-    def seen(self, source: str) -> list[Definition]:
-        """The same, whoever wrote it."""
+    def recorded(self, source: str) -> list[Definition]:
+        """The definitions in the file, approved or changed by hand."""
         return [each.definition() for each in self._read().get(source, ())]
 
     def write(self, sources: Mapping[str, Sequence[Definition]]) -> None:
-        """Approve these definitions of these sources. DefinitionError if that cannot be kept."""
-        own = {
+        """Approve these definitions of these sources. DefinitionError if the file cannot be written."""
+        entries = {
             name: [_Entry(**dict(each), sha256=each.fingerprint) for each in found] for name, found in sources.items()
         }
         try:
-            with _alone(self._path.parent):
-                together = {**self._read(), **own}
-                _replace(self._path, _text({name: together[name] for name in sorted(together)}))
+            with _locked(self._path.parent):
+                merged = {**self._read(), **entries}
+                _replace_file(self._path, _to_bytes({name: merged[name] for name in sorted(merged)}))
         except OSError as error:
             why = f"the approved tools cannot be written down: {error.strerror}; do it once where that is possible"
             raise DefinitionError(why, where=str(self._path)) from None
@@ -112,33 +114,30 @@ class ToolLockFile:
         except FileNotFoundError:
             return {}
         except (OSError, ValidationError) as error:
-            told = f"not a list of approved tools, delete it to approve anew: {str(error)[:300]}"
-            raise DefinitionError(told, where=str(self._path)) from None
+            fault = f"not a list of approved tools, delete it to approve anew: {str(error)[:300]}"
+            raise DefinitionError(fault, where=str(self._path)) from None
 
 
-def changes(source: str, before: Sequence[Definition], after: Sequence[Definition]) -> list[Change]:
+def find_changes(source: str, before: Sequence[Definition], after: Sequence[Definition]) -> list[Change]:
     """What is new, changed and gone."""
     old, new = {each.name: each for each in before}, {each.name: each for each in after}
+    changed = [name for name in old if name in new and old[name] != new[name]]
     return [
         *(Change(source, name, "new", None, each) for name, each in new.items() if name not in old),
-        *(
-            Change(source, name, "changed", old[name], new[name])
-            for name in old
-            if name in new and old[name] != new[name]
-        ),
+        *(Change(source, name, "changed", old[name], new[name]) for name in changed),
         *(Change(source, name, "gone", each, None) for name, each in old.items() if name not in new),
     ]
 
 
-def _text(sources: dict[str, list[_Entry]]) -> bytes:
-    told = _File(sources=sources).model_dump(exclude_defaults=True)
-    text = json.dumps({"format": 1, **told}, indent=1, ensure_ascii=False)
+def _to_bytes(sources: dict[str, list[_Entry]]) -> bytes:
+    fields = _File(sources=sources).model_dump(exclude_defaults=True)
+    text = json.dumps({"format": 1, **fields}, indent=1, ensure_ascii=False)
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Between reading and writing, no other host writes a file in this directory."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Between reading and writing, no other host writes a lock file in this directory."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -147,7 +146,7 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _replace_file(path: Path, data: bytes) -> None:
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

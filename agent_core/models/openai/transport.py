@@ -1,7 +1,6 @@
 """The wire to an endpoint: what the openai SDK would send, with the bytes of a request, and the answer in bytes."""
 
 import asyncio
-import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
@@ -13,6 +12,7 @@ import openai
 from agent_core.errors import DefinitionError
 from agent_core.models.openai.connections import Connections, Transport
 from agent_core.models.openai.response import Answer, Refusal
+from utools.error_text import os_reason
 
 LARGEST = 16 * 2**20
 """Bytes of a reply, decompressed, past which it is not read on."""
@@ -134,16 +134,10 @@ def _unreached(error: BaseException) -> Refusal:
     chain = [error]
     while cause := chain[-1].__cause__ or chain[-1].__context__:
         chain.append(cause)
-    why = next((_reason(each) for each in reversed(chain) if isinstance(each, OSError) and each.strerror), None)
     lasting = any(isinstance(each, ssl.SSLCertVerificationError) for each in chain)
     sdk_aside = next((each for each in chain if not isinstance(each, openai.OpenAIError)), error)
-    told = why or str(sdk_aside) or type(sdk_aside).__name__
+    told = os_reason(error) or str(sdk_aside) or type(sdk_aside).__name__
     return Refusal(f"gave no answer: {told}", transient=not lasting)
-
-
-def _reason(error: OSError) -> str | None:
-    """asyncio puts the address where the reason belongs."""
-    return os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else error.strerror
 
 
 def _url(base_url: str) -> httpx2.URL:

@@ -1,18 +1,18 @@
-"""What a host says of an MCP server: how to reach it, what it may know, how far it is trusted."""
+"""The configuration of an MCP server: how to reach it, what it may know, how far it is trusted."""
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from utools.sources.http_call import HeaderName, check_header, checked_origin
+from utools.sources.http_call import HeaderName, check_headers, read_origin
 
-OF = {"command": {"env", "cwd"}, "url": {"headers", "token_env", "secret_headers"}}
+ONLY_WITH = {"command": {"env", "cwd"}, "url": {"headers", "token_env", "secret_headers"}}
 
 
 class McpServer(BaseModel):
-    """Either a `command` that is started, and spoken to over its standard streams, or the `url` of one that runs.
+    """Either a `command`, which is started and speaks over its standard streams, or the `url` of a running server.
 
-    `env` names the variables that a started server gets, beside PATH, HOME, USER, LOGNAME, SHELL and TERM; the values
-    of those that look secret (`GITHUB_TOKEN`, a URL with a password) are taken out of what it says.
+    `env` names the variables that a started server gets, besides PATH, HOME, USER, LOGNAME, SHELL and TERM; the values
+    of those that look secret (`GITHUB_TOKEN`, a URL with a password) are removed from what it sends.
     `token_env` and `secret_headers` name secrets. `tools` are globs of the tools that are taken.
     `trust_annotations` believes the server when it says that a tool only reads, or can be called twice.
     """
@@ -33,30 +33,30 @@ class McpServer(BaseModel):
 
     @field_validator("url")
     @classmethod
-    def _sound(cls, value: str | None) -> str | None:
+    def _check_url(cls, value: str | None) -> str | None:
         if value is not None:
-            checked_origin(value)
+            read_origin(value)
         return value
 
     @field_validator("env")
     @classmethod
-    def _names(cls, value: list[str]) -> list[str]:
+    def _check_names(cls, value: list[str]) -> list[str]:
         if wrong := [name.partition("=")[0] for name in value if not name or "=" in name]:
-            told = "these are names of variables, such as CITY; values stand in the host's environment: give {} alone"
-            raise PydanticCustomError("value_not_shown", told.format(wrong[0]))
+            text = "these are names of variables, such as CITY; values belong in the host's environment: give {} alone"
+            raise PydanticCustomError("value_not_shown", text.format(wrong[0]))
         return value
 
     @field_validator("headers", "secret_headers")
     @classmethod
-    def _settable(cls, value: dict[str, str]) -> dict[str, str]:
-        return {check_header(name): each for name, each in value.items()}
+    def _check_headers(cls, value: dict[str, str]) -> dict[str, str]:
+        return check_headers(value)
 
     @model_validator(mode="after")
-    def _one_way(self) -> "McpServer":
+    def _check_one_transport(self) -> "McpServer":
         if (self.command is None) == (self.url is None):
             raise ValueError("give either a command, to be started, or a url")
         kind, other = ("command", "url") if self.command is not None else ("url", "command")
-        misplaced = sorted(self.model_fields_set & OF[other])
+        misplaced = sorted(self.model_fields_set & ONLY_WITH[other])
         if misplaced:
             raise ValueError(f"{' and '.join(misplaced)} can be given with a {other} only, not with a {kind}")
         return self

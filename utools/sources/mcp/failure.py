@@ -1,47 +1,76 @@
-"""What an error of the MCP library stands for: an answer of the server, or a call whose answer was lost. Pure."""
+"""What an error of the MCP library means: an answer of the server, or a call whose answer was lost. Pure."""
 
+import re
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from utools.errors import ToolError
-from utools.sources.mcp.http import Sent
-from utools.sources.mcp.limits import UNREADABLE, UNREADABLE_CODE
+from utools.sources.mcp.http_exchange import HttpExchange
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
 
 SHOWN = 500
-CLOSED = "Connection closed"
-BY_STATUS = ("Server returned an error response", "Session terminated", "Not Found")
-"""What the library says of an HTTP status of failure without a message of the protocol."""
-LOST = {
-    -32000: ("SSE stream failed: ", "SSE stream ended "),
-    -32700: ("Failed to parse JSON response: ", "Failed to parse SSE message: "),
-    -32600: ("Unexpected content type: ", "server answered a request with 202 Accepted"),
-}
-"""What it says where the server took the call, and its answer cannot be read or does not come."""
+"""Characters of a server's text that a caller reads."""
+UNREADABLE_CODE, UNREADABLE = -32700, "its answer cannot be read: "
+"""The error that we put in place of an answer that is not handed to the library."""
 
 
-def looks_closed(error: "MCPError") -> bool:
-    """Whether the library may be saying that the connection has ended. A server may use its code and its words."""
-    return (error.code, error.message) == (-32000, CLOSED)
+class Meaning(Enum):
+    """What became of the call."""
+
+    REFUSED = "the server answered with an error of its own"
+    CLOSED = "the connection ended before there was an answer; or the server uses the library's words"
+    UNREADABLE = "the server took the call, and we did not read its answer"
+    STATUS = "the server answered with an HTTP status and no message"
+    LOST = "the server took the call, and its answer cannot be read or does not arrive"
 
 
-def failure(name: str, error: "MCPError", sent: Sent, *, closed: bool) -> Exception:
+ANY, OK, FAILED = range(1000), range(200, 300), range(400, 1000)
+TEXTS: tuple[tuple[int | None, str, range, Meaning], ...] = (
+    # code           text                                                   HTTP status   meaning
+    (-32000, r"Connection closed", ANY, Meaning.CLOSED),
+    (UNREADABLE_CODE, rf"{UNREADABLE}.*", ANY, Meaning.UNREADABLE),
+    (None, r"Server returned an error response", FAILED, Meaning.STATUS),
+    (None, r"Session terminated", FAILED, Meaning.STATUS),
+    (None, r"Not Found", FAILED, Meaning.STATUS),
+    (-32000, r"SSE stream failed: .*", OK, Meaning.LOST),
+    (-32000, r"SSE stream ended .*", OK, Meaning.LOST),
+    (-32700, r"Failed to parse JSON response: .*", OK, Meaning.LOST),
+    (-32700, r"Failed to parse SSE message: .*", OK, Meaning.LOST),
+    (-32600, r"Unexpected content type: .*", OK, Meaning.LOST),
+    (-32600, r"server answered a request with 202 Accepted.*", OK, Meaning.LOST),
+)
+"""The texts that the library (mcp 2.3) writes itself. Whatever fits no row is the server's own."""
+
+
+def meaning_of(error: "MCPError", status: int) -> Meaning:
+    """The first row of TEXTS that fits, at this HTTP status (0 where there is none)."""
+    for code, text, statuses, meaning in TEXTS:
+        if code in (None, error.code) and status in statuses and re.fullmatch(text, error.message, re.DOTALL):
+            return meaning
+    return Meaning.REFUSED
+
+
+def exception_of(name: str, error: "MCPError", exchange: HttpExchange, *, closed: bool) -> Exception:
     """The exception that tells a caller what happened to its call.
 
     ToolError if the server refused, ConnectionRefusedError if it was never reached, ConnectionResetError if nobody
     knows how far the call came. `closed`: the connection has ended before there was an answer.
     """
-    told = error.message.splitlines()[0][:SHOWN] if error.message.strip() else "and did not say why"
-    if sent.unsent:
+    text = error.message.splitlines()[0][:SHOWN] if error.message.strip() else "and did not say why"
+    if exchange.unsent:
         return ConnectionRefusedError(f"the MCP server {name} cannot be reached")
     if closed:
         return ConnectionResetError(f"the MCP server {name} ended in mid-call")
-    if error.code == UNREADABLE_CODE and error.message.startswith(UNREADABLE):
-        return ConnectionResetError(f"the MCP server {name} took the call, and {told}")
-    if sent.status >= 400 and error.message in BY_STATUS:
-        status = f"the MCP server {name} answered with the HTTP status {sent.status}"
-        return ConnectionResetError(status) if sent.status >= 500 else ToolError(status)
-    if 200 <= sent.status < 300 and error.message.startswith(LOST.get(error.code, ())):
-        return ConnectionResetError(f"the MCP server {name} took the call and gave no answer that can be read: {told}")
-    return ToolError(f"the MCP server {name} refused: {told}")
+    match meaning_of(error, exchange.status):
+        case Meaning.UNREADABLE:
+            return ConnectionResetError(f"the MCP server {name} took the call, and {text}")
+        case Meaning.STATUS:
+            status = f"the MCP server {name} answered with the HTTP status {exchange.status}"
+            return ConnectionResetError(status) if exchange.status >= 500 else ToolError(status)
+        case Meaning.LOST:
+            return ConnectionResetError(
+                f"the MCP server {name} took the call and gave no answer that can be read: {text}"
+            )
+    return ToolError(f"the MCP server {name} refused: {text}")

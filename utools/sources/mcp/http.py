@@ -1,144 +1,115 @@
-"""How an MCP server is spoken to over HTTP, and what becomes of each question."""
+"""The HTTP transport of an MCP server, which needs the extra `mcp`."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
 
-from utools.sources.mcp.connection_monitor import ConnectionMonitor, Watched, WatchedWrites, quiet
-from utools.sources.mcp.limits import CROWDED, EACH_SECOND, KIB, LONGEST, TOO_LONG, NestingCounter
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
 
-if TYPE_CHECKING:
-    import httpx2
+from utools.sources.mcp.connection_monitor import ConnectionMonitor
+from utools.sources.mcp.http_exchange import EXCHANGE, HttpExchange
+from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, is_crowded
+from utools.sources.mcp.streams import MonitoredReads, MonitoredWrites, mute_library_logs
 
 CONNECT_SECONDS = 10.0
-LISTENS_SECONDS = 1.0
+PROBE_SECONDS = 1.0
 SESSION = "mcp-session-id"
-EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
-
-
-@dataclass
-class Sent:
-    """What became of one question on its way over HTTP.
-
-    `posts` that were made of it; `unsent`: no connection was to be had for the first of them; `status` of the last
-    answer; `unknown`: the first was answered as one is whose session the server does not know.
-    """
-
-    posts: int = 0
-    unsent: bool = False
-    status: int = 0
-    unknown: bool = False
-
-
-SENT: ContextVar[Sent | None] = ContextVar("utools_mcp_sent", default=None)
-"""Of the question that is being asked; the library carries the context of who asks to where it is sent."""
-
-
-@contextmanager
-def recorded() -> Iterator[Sent]:
-    """What becomes of what is asked in this block."""
-    sent = Sent()
-    token = SENT.set(sent)
-    try:
-        yield sent
-    finally:
-        SENT.reset(token)
+EVENT_END = re.compile(rb"(?:(?>\r\n|\n|\r)){2}")
 
 
 @asynccontextmanager
-async def over_http(url: str, headers: Mapping[str, str], watch: ConnectionMonitor) -> AsyncIterator[Any]:
-    """Speak to a server that runs. Neither a proxy nor a cookie of the environment is used, and nothing is packed."""
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-
-    quiet()
+async def open_http(url: str, headers: Mapping[str, str], monitor: ConnectionMonitor) -> AsyncIterator[Any]:
+    """Connect to a server that runs. No proxy and no cookie of the environment is used, and nothing is compressed."""
+    mute_library_logs()
     timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)  # each call is bounded as a whole
-    transport = _watched_transport(httpx2.AsyncHTTPTransport(trust_env=False), watch)
-    sent = {**headers, "accept-encoding": "identity"}
+    transport = _MonitoredTransport(httpx2.AsyncHTTPTransport(trust_env=False), monitor)
+    plain = {**headers, "accept-encoding": "identity"}
     async with (
-        httpx2.AsyncClient(transport=transport, headers=sent, timeout=timeout, trust_env=False) as client,
+        httpx2.AsyncClient(transport=transport, headers=plain, timeout=timeout, trust_env=False) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=LONGEST) as (reads, writes),
     ):
-        yield Watched(reads, watch), WatchedWrites(writes, watch)
+        yield MonitoredReads(reads, monitor), MonitoredWrites(writes, monitor)
 
 
-def _watched_transport(inner: "httpx2.AsyncBaseTransport", watch: ConnectionMonitor) -> "httpx2.AsyncBaseTransport":
-    """A transport that notices when the server cannot be reached, where the library would go on trying, or refuses."""
-    import httpx2
+class _MonitoredTransport(httpx2.AsyncBaseTransport):
+    """Notices when the server cannot be reached, where the library would go on trying."""
 
-    class WatchedStream(httpx2.AsyncByteStream):
-        """A body. Where it breaks off, the server may be gone, and the library would ask for the rest only later."""
+    def __init__(self, inner: httpx2.AsyncBaseTransport, monitor: ConnectionMonitor) -> None:
+        self._inner, self._monitor = inner, monitor
 
-        def __init__(self, body: Any, response: httpx2.Response, url: httpx2.URL) -> None:
-            self._body, self._url = body, url
-            self._taken, self._crowd = 0, NestingCounter()
-            self._packed = response.headers.get("content-encoding", "identity").strip().lower() or "identity"
-            self._events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        exchange = (EXCHANGE.get() if request.method == "POST" else None) or HttpExchange()
+        is_first, exchange.posts = exchange.posts == 0, exchange.posts + 1
+        try:
+            response = await self._inner.handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            exchange.unsent = is_first
+            self._monitor.end()
+            raise
+        exchange.status = response.status_code
+        exchange.unknown_session = is_first and exchange.status in (400, 404) and SESSION in request.headers
+        response.stream = _MonitoredBody(response, request.url, self._monitor)
+        return response
 
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            if self._packed != "identity":
-                raise self._fault(f"it is packed ({self._packed[:20]}), which was not asked for")
-            try:
-                async for part in self._body:
-                    self._count(part)
-                    yield part
-                    if self._taken > LONGEST:
-                        await asyncio.sleep(len(part) / KIB / EACH_SECOND)
-            except httpx2.TransportError:
-                if await _refuses(self._url.host, self._url.port or (443 if self._url.scheme == "https" else 80)):
-                    watch.end()
-                raise
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
-        async def aclose(self) -> None:
-            await self._body.aclose()
 
-        def _count(self, part: bytes) -> None:
-            """One message is bounded as a whole; a stream of events may go on, and is read slowly in the end."""
-            self._taken += len(part)
-            *ended, last = EVENT_END.split(part) if self._events else [part]
-            self._crowd = NestingCounter() if ended else self._crowd
-            if not self._crowd.grows(last):
-                raise self._fault(CROWDED)
-            if self._taken > LONGEST and not self._events:
+class _MonitoredBody(httpx2.AsyncByteStream):
+    """A body, handed on in whole messages, each within its bounds."""
+
+    def __init__(self, response: httpx2.Response, url: httpx2.URL, monitor: ConnectionMonitor) -> None:
+        self._body: Any = response.stream
+        self._url, self._monitor = url, monitor
+        self._encoding = response.headers.get("content-encoding", "identity").strip().lower() or "identity"
+        self._is_events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._encoding != "identity":
+            raise self._fault(f"it is packed ({self._encoding[:20]}), which was not asked for")
+        try:
+            async for messages in self._read_messages():
+                if is_crowded(messages):
+                    raise self._fault(CROWDED)
+                yield messages
+        except httpx2.TransportError:
+            if await _refuses(self._url):  # the library would ask for the rest only later
+                self._monitor.end()
+            raise
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+    async def _read_messages(self) -> AsyncIterator[bytes]:
+        """The body as one message, or a stream of events cut after whole ones."""
+        pending = bytearray()
+        async for part in self._body:
+            searched = max(0, len(pending) - 3)
+            pending += part
+            if self._is_events and (ends := [found.end() for found in EVENT_END.finditer(pending, searched)]):
+                yield bytes(pending[: ends[-1]])
+                del pending[: ends[-1]]
+            if len(pending) > LONGEST:
                 raise self._fault(TOO_LONG)
-            if watch.why:
-                raise self._fault(watch.why)
+            if self._monitor.reason:
+                raise self._fault(self._monitor.reason)
+        if pending:
+            yield bytes(pending)
 
-        def _fault(self, told: str) -> Exception:
-            """What the library takes for the end of this answer alone."""
-            return httpx2.SSEError(told) if self._events else httpx2.StreamError(told)
-
-    class WatchedTransport(httpx2.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            sent = (SENT.get() if request.method == "POST" else None) or Sent()
-            first, sent.posts = sent.posts == 0, sent.posts + 1
-            try:
-                response = await inner.handle_async_request(request)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout):
-                sent.unsent = first
-                watch.end()
-                raise
-            sent.status = response.status_code
-            sent.unknown = first and sent.status in (400, 404) and SESSION in request.headers
-            response.stream = WatchedStream(response.stream, response, request.url)
-            return response
-
-        async def aclose(self) -> None:
-            await inner.aclose()
-
-    return WatchedTransport()
+    def _fault(self, text: str) -> Exception:
+        """What the library takes for the end of this answer alone."""
+        return httpx2.SSEError(text) if self._is_events else httpx2.StreamError(text)
 
 
-async def _refuses(host: str, port: int) -> bool:
+async def _refuses(url: httpx2.URL) -> bool:
     """Whether nobody listens there any more."""
     try:
-        async with asyncio.timeout(LISTENS_SECONDS):
-            _, writer = await asyncio.open_connection(host, port)
-    except OSError as error:  # TimeoutError among them, which tells nothing
+        async with asyncio.timeout(PROBE_SECONDS):
+            _, writer = await asyncio.open_connection(url.host, url.port or (443 if url.scheme == "https" else 80))
+    except OSError as error:  # TimeoutError among them, which says nothing
         return isinstance(error, ConnectionRefusedError)
     writer.close()
     return False

@@ -1,4 +1,4 @@
-"""The tools that an MCP server says it has, as definitions without what nobody is to see."""
+"""The tools that an MCP server offers, as definitions without its secrets."""
 
 import logging
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,23 @@ PAGES = 100
 TOOLS = 5000
 
 
-async def listed(client: "Client", name: str, clean: Redactor) -> dict[str, Definition]:
-    """The tools that the server offers now, by name; ToolError for one that offers too many."""
-    found = [_definition(each) for each in await _asked(client)]
-    definitions = [_cleaned(each, clean) for each in found if not _tells(each, name, clean)]
-    return {each.name: each for each in definitions}
+async def list_definitions(client: "Client", name: str, redactor: Redactor) -> dict[str, Definition]:
+    """The tools that the server offers now, by name. ToolError for one that offers too many.
+
+    A tool whose name holds a secret is left out, since it can only be called by that name.
+    """
+    found = {each.name: each for each in map(_define, await _list_tools(client))}
+    definitions: dict[str, Definition] = {}
+    for each in found.values():
+        if (clean := redactor.text(each.name)) == each.name:
+            definitions[each.name] = Definition(**redactor.value(each.model_dump()))
+        else:
+            text = "the tool %s of the MCP server %s is left out: its name holds a secret"
+            logging.getLogger(__name__).warning(text, clean, name)
+    return definitions
 
 
-async def _asked(client: "Client") -> list[Any]:
+async def _list_tools(client: "Client") -> list[Any]:
     from mcp.shared.exceptions import MCPError
     from mcp_types import METHOD_NOT_FOUND
 
@@ -42,7 +51,7 @@ async def _asked(client: "Client") -> list[Any]:
     return found
 
 
-def _definition(tool: Any) -> Definition:
+def _define(tool: Any) -> Definition:
     hints = tool.annotations
     return Definition(
         name=tool.name,
@@ -52,16 +61,3 @@ def _definition(tool: Any) -> Definition:
         read_only=bool(hints and hints.read_only_hint),
         idempotent=bool(hints and hints.idempotent_hint),
     )
-
-
-def _tells(definition: Definition, server: str, clean: Redactor) -> bool:
-    """Whether the name itself tells a secret. It cannot be cleaned, since the tool is called by it."""
-    name = clean.text(definition.name)
-    if name != definition.name:
-        told = "the tool %s of the MCP server %s is left out: its name holds a secret"
-        logging.getLogger(__name__).warning(told, name, server)
-    return name != definition.name
-
-
-def _cleaned(definition: Definition, clean: Redactor) -> Definition:
-    return Definition(**clean.value(definition.model_dump()))

@@ -1,4 +1,7 @@
-"""An MCP server as a process of ours: its messages over its standard streams, and its end, with all that it started."""
+"""An MCP server as a process of ours: messages over its standard streams, and its end with all that it started.
+
+Needs the extra `mcp`.
+"""
 
 import asyncio
 import logging
@@ -10,23 +13,27 @@ from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from anyio import BrokenResourceError, ClosedResourceError, create_memory_object_stream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from utools.errors import ToolError
-from utools.sources.mcp.connection_monitor import ConnectionMonitor, Watched, WatchedWrites, quiet, unreadable
-from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, crowded
+from utools.sources.mcp.connection_monitor import ConnectionMonitor
+from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, is_crowded
+from utools.sources.mcp.streams import MonitoredReads, MonitoredWrites, mute_library_logs, unreadable_answer
 
-if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-    from mcp.shared.message import SessionMessage
+log = logging.getLogger(__name__)
 
 CHUNK = 2**16
 GRACE = 2.0
-"""Seconds that a server has to end when its input has, and then again when it is asked to."""
+"""Seconds that a server has to end after its input has ended, and then again after SIGTERM."""
 LAST_READ = 0.3
-"""Seconds in which what a server wrote at its end is still read."""
+"""Seconds in which the last output of a server is still read."""
 POLL = 0.01
 ENDS = 200
 """Bytes at either end of a line in which the id of an answer is looked for."""
@@ -34,7 +41,7 @@ ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
 
 
 class _Process(SubprocessStreamProtocol):
-    """A started program with its streams. It leads a group, to which belongs what it starts itself."""
+    """A started program with its streams. It leads a process group, to which belongs what it starts itself."""
 
     transport: asyncio.SubprocessTransport
     stdin: asyncio.StreamWriter
@@ -56,170 +63,152 @@ class _Process(SubprocessStreamProtocol):
 
 
 @asynccontextmanager
-async def over_pipes(
-    command: Sequence[str], env: Mapping[str, str], cwd: Path, watch: ConnectionMonitor
+async def open_pipes(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path, monitor: ConnectionMonitor
 ) -> AsyncIterator[Any]:
-    """Start a server, with the library's short list of variables and these. ToolError if there is no such program.
+    """Start a server, with the library's short list of variables and `env`. ToolError if there is no such program.
 
-    At the end, it and what it started are gone. The library's own way leaves what a server started, where the server
-    itself has ended; and it takes a server that has died for one that lives as long as anything holds its output.
+    At the end, the server and what it started are gone. The library's own transport leaves what a server started where
+    the server itself has ended, and takes a dead server for a living one as long as anything holds its output open.
     """
-    import anyio
-    from mcp.client.stdio import get_default_environment
-
-    quiet()
-    program, variables = _program(command[0], cwd), {**get_default_environment(), **env}
+    mute_library_logs()
+    program, variables = _find_program(command[0], cwd), {**get_default_environment(), **env}
     _, process = await asyncio.get_running_loop().subprocess_exec(
         _Process, program, *command[1:], env=variables, cwd=cwd, start_new_session=True
     )
-    arriving, reads = anyio.create_memory_object_stream[Any](0)
-    writes, leaving = anyio.create_memory_object_stream[Any](0)
-    asked: set[Any] = set()
-    listening = asyncio.create_task(_listened(process, arriving, watch, asked))
-    telling = asyncio.create_task(_told(process, leaving, arriving, asked))
+    incoming, reads = create_memory_object_stream[Any](0)
+    writes, outgoing = create_memory_object_stream[Any](0)
+    pipes = _Pipes(process, incoming, monitor)
+    reading, writing = asyncio.create_task(pipes.read()), asyncio.create_task(pipes.write(outgoing))
     try:
-        yield Watched(reads, watch), WatchedWrites(writes, watch)
+        yield MonitoredReads(reads, monitor), MonitoredWrites(writes, monitor)
     finally:
         reads.close()
         writes.close()
         try:
-            await _ended(process)
+            await _end_process(process)
         finally:
             process.transport.close()
-            await _left(listening, telling)
-            arriving.close()
-            leaving.close()
+            await _cancel(reading, writing)
+            incoming.close()
+            outgoing.close()
 
 
-async def _listened(
-    process: _Process, arriving: "MemoryObjectSendStream[Any]", watch: ConnectionMonitor, asked: set[Any]
-) -> None:
-    """Hand on what the server says, until it has ended, or has closed its output."""
-    said = asyncio.create_task(_messages(process.stdout, arriving, watch, asked))
-    errors = asyncio.create_task(_errors(process.stderr, watch))
-    exited = asyncio.create_task(process.exited.wait())
-    try:
-        await asyncio.wait({said, exited}, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait({said, errors}, timeout=LAST_READ)
-    finally:
-        arriving.close()
-        await _left(said, errors, exited)
+class _Pipes:
+    """The messages of one server: a line each. `_asked` holds the ids of our requests that have no answer yet."""
+
+    def __init__(self, process: _Process, incoming: MemoryObjectSendStream[Any], monitor: ConnectionMonitor) -> None:
+        self._process, self._incoming, self._monitor = process, incoming, monitor
+        self._asked: set[Any] = set()
+
+    async def read(self) -> None:
+        """Hand on what the server sends, until it has ended, or has closed its output."""
+        messages = asyncio.create_task(self._read_messages())
+        errors = asyncio.create_task(self._read_stderr())
+        exited = asyncio.create_task(self._process.exited.wait())
+        try:
+            await asyncio.wait({messages, exited}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({messages, errors}, timeout=LAST_READ)
+        finally:
+            self._incoming.close()
+            await _cancel(messages, errors, exited)
+
+    async def write(self, outgoing: MemoryObjectReceiveStream[Any]) -> None:
+        """Write each message to the server. Where that is not possible, no answer will come either."""
+        try:
+            async for each in outgoing:
+                if isinstance(each.message, JSONRPCRequest):
+                    self._asked.add(each.message.id)
+                text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                self._process.stdin.write(f"{text}\n".encode())
+                await self._process.stdin.drain()
+        except (OSError, ValueError) as error:
+            log.debug("a message to an MCP server cannot be written: %r", error)
+            self._incoming.close()
+
+    async def _read_messages(self) -> None:
+        """Hand on each line that is a message. Of a line that is too long only the ends are stored. When nobody takes
+        the messages any more, they are still read, so that the server does not hang."""
+        line, size = bytearray(), 0
+        while not self._monitor.reason and (chunk := await self._process.stdout.read(CHUNK)):
+            first, *others = chunk.split(b"\n")
+            line += first
+            size += len(first)
+            for each in others:
+                message = self._parse(line) if size <= LONGEST else self._replace(line, TOO_LONG)
+                if message is not None:
+                    with suppress(BrokenResourceError, ClosedResourceError):
+                        await self._incoming.send(message)
+                line, size = bytearray(each), len(each)
+                if self._monitor.reason:
+                    return
+            if size > LONGEST:
+                line = line[:ENDS] + line[-ENDS:]
+
+    def _parse(self, line: bytearray) -> SessionMessage | None:
+        """The message on a line; an error in place of an answer that cannot be read; None for anything else."""
+        if is_crowded(line):
+            return self._replace(line, CROWDED)
+        try:
+            message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
+        except ValidationError as error:
+            return self._replace(line, _explain(error))
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            if message.id not in self._asked:
+                self._monitor.count_unsolicited(len(line))
+            self._asked.discard(message.id)
+        return SessionMessage(message)
+
+    def _replace(self, line: bytearray, why: str) -> SessionMessage | None:
+        """What is handed on instead of a line that cannot be read: an error where it is an answer, else nothing."""
+        if (request := _find_answered(line)) in self._asked:
+            self._asked.discard(request)
+            return unreadable_answer(request, why)
+        log.debug("a line of an MCP server's output is no message that can be read")
+        self._monitor.count_unsolicited(len(line))
+        return None
+
+    async def _read_stderr(self) -> None:
+        """Store the end of it; a server that writes without end has to wait now and then."""
+        while data := await self._process.stderr.read(CHUNK):
+            self._monitor.add_stderr(data)
+            await asyncio.sleep(POLL)
 
 
-async def _messages(
-    stdout: asyncio.StreamReader, arriving: "MemoryObjectSendStream[Any]", watch: ConnectionMonitor, asked: set[Any]
-) -> None:
-    """Hand on each line that is a message. Of one that is too long only the ends are kept. When nobody takes them any
-    more, the server can still get rid of them."""
-    from anyio import BrokenResourceError, ClosedResourceError
-
-    line, size = bytearray(), 0
-    while not watch.why and (chunk := await stdout.read(CHUNK)):
-        first, *others = chunk.split(b"\n")
-        line += first
-        size += len(first)
-        for each in others:
-            message = _message(line, watch, asked) if size <= LONGEST else _instead(line, TOO_LONG, watch, asked)
-            if message is not None:
-                with suppress(BrokenResourceError, ClosedResourceError):
-                    await arriving.send(message)
-            line, size = bytearray(each), len(each)
-            if watch.why:
-                return
-        if size > LONGEST:
-            line = line[:ENDS] + line[-ENDS:]
-
-
-def _message(line: bytearray, watch: ConnectionMonitor, asked: set[Any]) -> "SessionMessage | None":
-    """The message that a line holds, an error in place of an answer that cannot be read; None for anything else."""
-    from mcp.shared.message import SessionMessage
-    from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
-
-    if crowded(line):
-        return _instead(line, CROWDED, watch, asked)
-    try:
-        message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
-    except ValidationError as error:
-        return _instead(line, _fault(error), watch, asked)
-    if isinstance(message, JSONRPCResponse | JSONRPCError):
-        if message.id not in asked:
-            watch.said(len(line))
-        asked.discard(message.id)
-    return SessionMessage(message)
-
-
-def _instead(line: bytearray, why: str, watch: ConnectionMonitor, asked: set[Any]) -> "SessionMessage | None":
-    """What is handed on instead of a line that cannot be read: an error where it is an answer, else nothing."""
-    if (request := _answered(line)) in asked:
-        asked.discard(request)
-        return unreadable(request, why)
-    logging.getLogger(__name__).debug("a line of an MCP server's output is no message that can be read")
-    watch.said(len(line))
-    return None
-
-
-def _answered(line: bytearray) -> int | None:
-    """The request that a line answers which is no sound message: the id stands at one end of it, as it is written."""
+def _find_answered(line: bytearray) -> int | None:
+    """The id of the request that a damaged line answers: it is looked for at both ends, as it is written."""
     ends = bytes(line[:ENDS] + b" " + line[-ENDS:])
     found = ID.search(ends) if line.lstrip().startswith(b"{") and b'"jsonrpc"' in ends else None
     return int(found[1]) if found and b'"method"' not in ends else None
 
 
-def _fault(error: ValidationError) -> str:
+def _explain(error: ValidationError) -> str:
     """What is wrong with an answer, without the answer."""
     first = error.errors(include_input=False, include_url=False)[0]
     return str(first["msg"]) if first["type"] == "json_invalid" else "it is no message of the protocol"
 
 
-async def _errors(stderr: asyncio.StreamReader, watch: ConnectionMonitor) -> None:
-    """Keep the end of it; a server that writes without end has to wait now and then."""
-    while data := await stderr.read(CHUNK):
-        watch.wrote(data)
-        await asyncio.sleep(POLL)
-
-
-async def _told(
-    process: _Process,
-    leaving: "MemoryObjectReceiveStream[Any]",
-    arriving: "MemoryObjectSendStream[Any]",
-    asked: set[Any],
-) -> None:
-    """Write each message to the server. Where that is not possible, no answer will come either."""
-    from mcp_types import JSONRPCRequest
-
-    try:
-        async for each in leaving:
-            if isinstance(each.message, JSONRPCRequest):
-                asked.add(each.message.id)
-            text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
-            process.stdin.write(f"{text}\n".encode())
-            await process.stdin.drain()
-    except (OSError, ValueError) as error:
-        logging.getLogger(__name__).debug("an MCP server cannot be told anything: %r", error)
-        arriving.close()
-
-
-async def _ended(process: _Process) -> None:
+async def _end_process(process: _Process) -> None:
     """End a server as its protocol says, by the end of its input; then whatever is left of its group, by signals."""
     group = process.transport.get_pid()
     process.stdin.close()
-    await _until(process.exited.is_set)
-    if _signalled(group, signal.SIGTERM):
-        await _until(lambda: not _signalled(group, 0))
-        _signalled(group, signal.SIGKILL)
-    await _until(process.exited.is_set)
+    await _wait_until(process.exited.is_set)
+    if _signal_group(group, signal.SIGTERM):
+        await _wait_until(lambda: not _signal_group(group, 0))
+        _signal_group(group, signal.SIGKILL)
+    await _wait_until(process.exited.is_set)
 
 
-async def _until(true: Callable[[], bool]) -> None:
-    """Wait until it is true, but no longer than GRACE."""
+async def _wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until it holds, but no longer than GRACE."""
     for _ in range(round(GRACE / POLL)):
-        if true():
+        if condition():
             return
         await asyncio.sleep(POLL)
 
 
-def _signalled(group: int, number: int) -> bool:
-    """Send a signal to a group of processes; false if there is nothing left of it."""
+def _signal_group(group: int, number: int) -> bool:
+    """Send a signal to a group of processes; False if there is nothing left of it."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -227,14 +216,14 @@ def _signalled(group: int, number: int) -> bool:
     return True
 
 
-async def _left(*tasks: "asyncio.Task[Any]") -> None:
+async def _cancel(*tasks: "asyncio.Task[Any]") -> None:
     for each in tasks:
         each.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _program(name: str, cwd: Path) -> str:
-    """Where a program lies: one with a slash beside the host's configuration, any other where PATH says.
+def _find_program(name: str, cwd: Path) -> str:
+    """The path of a program: one with a slash is relative to the host's configuration, any other is found by PATH.
 
     A link is not followed: `venv/bin/python` is one, and finds its packages by the name it is called by.
     """

@@ -1,4 +1,4 @@
-"""What an MCP server is given by name and nobody else is to see: values that look secret, by name or by form."""
+"""The secrets that an MCP server is given: variables that look secret, by name or by form, and secret headers."""
 
 import os
 import re
@@ -17,25 +17,25 @@ LOGIN = re.compile(r"://[^/\s@]*:[^/\s@]+@")
 
 
 def redactor_of(names: Iterable[str]) -> Redactor:
-    """Hides those of these variables that look secret. What else is secret, the operator lists in `secret_env`.
+    """Hides those of these environment variables that look secret. The operator lists others in `secret_env`.
 
-    Not all of them: the name of a city or a directory would be missing wherever the server speaks of it.
+    It does not hide all of them: the name of a city or a directory would be missing wherever the server uses it.
     """
     present = ((name, os.environ[name]) for name in sorted(set(names)) if name in os.environ)
     return _redactor(tuple((name, value) for name, value in present if _looks_secret(name, value)))
 
 
 def redactor_for(server: McpServer, secret: Callable[[str], str]) -> Redactor:
-    """Hides what a server is given: those variables where it is started, the secrets that are sent where it runs."""
+    """Hides what a server is given: variables where it is started, headers where it runs already."""
     if server.command is not None:
         return redactor_of(server.env)
-    sent = sorted({*server.secret_headers.values(), *([server.token_env] if server.token_env else [])})
-    return Redactor({name: secret(name) for name in sent})
+    names = sorted({*server.secret_headers.values(), *([server.token_env] if server.token_env else [])})
+    return Redactor({name: secret(name) for name in names})
 
 
 def _looks_secret(name: str, value: str) -> bool:
-    named = SECRET.search(name) is not None and NO_VALUE.search(name) is None
-    return named or LOGIN.search(value) is not None
+    by_name = SECRET.search(name) is not None and NO_VALUE.search(name) is None
+    return by_name or LOGIN.search(value) is not None
 
 
 @lru_cache(maxsize=64)

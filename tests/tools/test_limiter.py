@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine_shim.runs.limiter import RunLimiter
+from utools.limiter import Limiter
 
 
 async def settled() -> None:
@@ -21,12 +21,12 @@ async def settled() -> None:
 class Guest:
     """A task that takes a place and keeps it until it is told to go."""
 
-    def __init__(self, places: RunLimiter) -> None:
+    def __init__(self, places: Limiter) -> None:
         self.seated, self.told_to_go = False, asyncio.Event()
         self.task = asyncio.create_task(self._stay(places))
 
-    async def _stay(self, places: RunLimiter) -> None:
-        async with places.taken():
+    async def _stay(self, places: Limiter) -> None:
+        async with places.slot():
             self.seated = True
             await self.told_to_go.wait()
 
@@ -35,7 +35,7 @@ class Guest:
         await self.task
 
 
-async def guests(places: RunLimiter, count: int) -> list[Guest]:
+async def guests(places: Limiter, count: int) -> list[Guest]:
     made = [Guest(places) for _ in range(count)]
     await settled()
     return made
@@ -45,7 +45,7 @@ def seated(guests: list[Guest]) -> list[bool]:
     return [guest.seated for guest in guests]
 
 
-async def all_free(places: RunLimiter) -> None:
+async def all_free(places: Limiter) -> None:
     """Every place can be taken, and not one more."""
     last = await guests(places, places.count + 1)
     assert seated(last) == [True] * places.count + [False]
@@ -54,7 +54,7 @@ async def all_free(places: RunLimiter) -> None:
 
 
 async def test_who_waits_is_served_in_order() -> None:
-    places = RunLimiter(2)
+    places = Limiter(2)
     line = await guests(places, 6)
     for gone, guest in enumerate(line):
         assert seated(line) == [n < gone + 2 for n in range(6)]
@@ -64,7 +64,7 @@ async def test_who_waits_is_served_in_order() -> None:
 
 
 async def test_a_newcomer_does_not_pass_who_waits() -> None:
-    places = RunLimiter(1)
+    places = Limiter(1)
     holder, waiter = await guests(places, 2)
     holder.told_to_go.set()
     newcomer = Guest(places)
@@ -75,16 +75,16 @@ async def test_a_newcomer_does_not_pass_who_waits() -> None:
 
 
 async def test_a_place_comes_back_when_its_work_fails() -> None:
-    places = RunLimiter(1)
+    places = Limiter(1)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
-            async with places.taken():
+            async with places.slot():
                 raise ZeroDivisionError
     await all_free(places)
 
 
 async def test_a_cancelled_holder_gives_its_place_to_the_next() -> None:
-    places = RunLimiter(1)
+    places = Limiter(1)
     holder, waiter = await guests(places, 2)
     holder.task.cancel()
     await settled()
@@ -95,7 +95,7 @@ async def test_a_cancelled_holder_gives_its_place_to_the_next() -> None:
 
 
 async def test_a_cancelled_waiter_leaves_the_line_and_the_order_stays() -> None:
-    places = RunLimiter(1)
+    places = Limiter(1)
     holder, *waiters = await guests(places, 5)
     waiters[1].task.cancel()
     await settled()
@@ -110,7 +110,7 @@ async def test_a_cancelled_waiter_leaves_the_line_and_the_order_stays() -> None:
 
 @pytest.mark.parametrize("rounds", range(4))
 async def test_a_place_that_meets_a_cancellation_goes_to_the_next(rounds: int) -> None:
-    places = RunLimiter(1)
+    places = Limiter(1)
     holder, cancelled, waiter = await guests(places, 3)
     holder.told_to_go.set()
     for _ in range(rounds):
@@ -124,7 +124,7 @@ async def test_a_place_that_meets_a_cancellation_goes_to_the_next(rounds: int) -
 
 
 async def test_a_waiter_that_is_cancelled_before_the_place_is_given_back_does_not_get_it() -> None:
-    places = RunLimiter(1)
+    places = Limiter(1)
     holder, cancelled, waiter = await guests(places, 3)
     cancelled.task.cancel()
     holder.told_to_go.set()
@@ -147,11 +147,11 @@ def in_threads(count: int, work: Callable[[], Coroutine[Any, Any, None]]) -> Non
 
 
 def test_the_bound_holds_over_many_threads_with_loops_of_their_own() -> None:
-    places, lock, inside, most, done = RunLimiter(3), threading.Lock(), 0, 0, 0
+    places, lock, inside, most, done = Limiter(3), threading.Lock(), 0, 0, 0
 
     async def one(n: int) -> None:
         nonlocal inside, most, done
-        async with places.taken():
+        async with places.slot():
             with lock:
                 inside += 1
                 most = max(most, inside)
@@ -171,10 +171,10 @@ def test_the_bound_holds_over_many_threads_with_loops_of_their_own() -> None:
 
 
 def test_cancellations_in_many_threads_lose_no_place() -> None:
-    places = RunLimiter(2)
+    places = Limiter(2)
 
     async def one() -> None:
-        async with places.taken():
+        async with places.slot():
             await asyncio.sleep(0)
 
     async def work() -> None:
@@ -191,15 +191,15 @@ def test_cancellations_in_many_threads_lose_no_place() -> None:
 
 
 def test_a_place_goes_from_one_loop_to_another() -> None:
-    places, waits, seats = RunLimiter(1), threading.Event(), threading.Event()
+    places, waits, seats = Limiter(1), threading.Event(), threading.Event()
 
     async def waiter() -> None:
         asyncio.get_running_loop().call_soon(waits.set)
-        async with places.taken():
+        async with places.slot():
             seats.set()
 
     async def holder() -> None:
-        async with places.taken():
+        async with places.slot():
             thread.start()
             await asyncio.to_thread(waits.wait)
             assert not seats.is_set()
@@ -213,13 +213,13 @@ def test_a_place_goes_from_one_loop_to_another() -> None:
 class LeftLoop:
     """A loop that is closed over a task, without a word to it."""
 
-    def __init__(self, places: RunLimiter) -> None:
+    def __init__(self, places: Limiter) -> None:
         self.loop = asyncio.new_event_loop()
         self.task = self.loop.create_task(self._stay(places))
         self.task._log_destroy_pending = False  # type: ignore[attr-defined]
 
-    async def _stay(self, places: RunLimiter) -> None:
-        async with places.taken():
+    async def _stay(self, places: Limiter) -> None:
+        async with places.slot():
             await asyncio.get_running_loop().create_future()
 
     def turn(self) -> None:
@@ -233,11 +233,11 @@ class LeftLoop:
 
 
 def test_a_waiter_whose_loop_is_closed_is_passed_over() -> None:
-    places = RunLimiter(1)
+    places = Limiter(1)
     left = LeftLoop(places)
 
     async def rest() -> None:
-        async with places.taken():
+        async with places.slot():
             left.turn()
             left.close()
             waiter = Guest(places)
@@ -253,10 +253,10 @@ def test_a_waiter_whose_loop_is_closed_is_passed_over() -> None:
 
 @pytest.mark.parametrize("heard", [True, False], ids=["it had its place", "the place was on its way"])
 def test_a_place_in_a_closed_loop_comes_back_when_what_is_left_of_it_is_collected(heard: bool) -> None:
-    places = RunLimiter(1)
+    places = Limiter(1)
 
     async def rest() -> None:
-        async with places.taken():
+        async with places.slot():
             left = LeftLoop(places)
             left.turn()
             waiter = Guest(places)

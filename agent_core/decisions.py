@@ -1,0 +1,82 @@
+"""What a person decides about a call that waits, and how the journal writes it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """Let the waiting call run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Refuse the waiting call; the model reads `message`."""
+
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Let the waiting call run with other arguments; they are judged again."""
+
+    args: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The write in doubt did not happen: do it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Do not repeat the write in doubt; the run goes on without its result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """End the run at the write in doubt."""
+
+
+Decision = Approve | Deny | Edit | Retry | Skip | Fail
+DECISIONS: Mapping[str, type[Decision]] = {
+    "approve": Approve,
+    "deny": Deny,
+    "edit": Edit,
+    "retry": Retry,
+    "skip": Skip,
+    "fail": Fail,
+}
+"""The decisions by their name in the journal and on the command line."""
+WITHOUT_FIELDS: Mapping[str, type[Approve | Retry | Skip | Fail]] = {
+    "approve": Approve,
+    "retry": Retry,
+    "skip": Skip,
+    "fail": Fail,
+}
+NAMES: Mapping[type[Decision], str] = {kind: name for name, kind in DECISIONS.items()}
+
+
+def encode_decision(decision: Decision) -> Json:
+    """The part of a `resolved` record that says what was decided; `decode_decision` is its inverse."""
+    match decision:
+        case Deny(message):
+            return {"decision": "deny", "message": message}
+        case Edit(args):
+            return {"decision": "edit", "args": args}
+        case _:
+            return {"decision": NAMES[type(decision)]}
+
+
+def decode_decision(record: Mapping[str, Any]) -> Decision:
+    """The decision that a `resolved` record holds."""
+    match record["decision"]:
+        case "deny":
+            return Deny(record["message"])
+        case "edit":
+            return Edit(record["args"])
+        case name:
+            return WITHOUT_FIELDS[name]()

@@ -1,0 +1,80 @@
+"""One act on the tape: `asked` and `answered`, or the doubt between them. Pure."""
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+from agent_core.effects import CallModel, CallReply, Cancelled, InDoubt, Result, Suspended, ToolCall
+from agent_core.journal.approvals import DIED, describe_act, read_decision, settle_doubt, write_doubt
+from agent_core.journal.operations import Act, Append, Operation, Operations, Slot
+from agent_core.journal.record import Record, Row
+from agent_core.journal.strand import Strand
+from agent_core.records import decode_answer, encode_answer, encode_asked
+
+ActReply = Generator[Operation, Any, CallReply]
+
+
+def record_act(strand: Strand, effect: CallModel | ToolCall, *, once_only: bool) -> ActReply:
+    """Act once. An answer on the tape is served; an act without one is done again, or, if `once_only`, put to a
+    person."""
+    first, lost = strand.n, 0.0
+    while True:
+        n, head = strand.n, strand.head
+        was_asked = strand.write(encode_asked(effect))
+        record = strand.take("answered", "cancelled", "waiting")
+        if record is not None:
+            if record["kind"] != "waiting":
+                return _add_seconds(reply_of(record), lost)
+            lost += record["seconds"]
+        elif not (was_asked and once_only):
+            key = f"{strand.run.id}/{strand.path}/{first}"
+            reply = yield Act(strand.flush(), effect, strand.slot(), key, once_only)
+            if isinstance(reply, Suspended):
+                return _pause_before(strand, effect, None if was_asked else Slot(strand.path, n, head))
+            if not isinstance(reply, InDoubt):
+                return _add_seconds((yield from _write_answer(strand, reply, once_only)), lost)
+            write_doubt(strand, effect, reply.message, reply.seconds)
+            lost += reply.seconds
+        else:
+            write_doubt(strand, effect, DIED)
+        decision = read_decision(strand, effect, "in_doubt")
+        if not isinstance(decision, dict):
+            return decision
+        if decision["decision"] != "retry":
+            return _add_seconds(settle_doubt(decision), lost)
+
+
+def _pause_before(strand: Strand, effect: CallModel | ToolCall, before: Slot | None) -> Suspended:
+    """The run was paused before the act: it stays unasked, unless it was asked before the process died."""
+    if before is not None:
+        strand.step_back(before)
+    return Suspended("paused", ({"strand": strand.path, "n": strand.n, **describe_act(effect), "reason": "paused"},))
+
+
+def _add_seconds(reply: CallReply, lost: float) -> CallReply:
+    """The reply, with the time that passed while it was in doubt."""
+    return replace(reply, seconds=reply.seconds + lost) if lost and isinstance(reply, Result) else reply
+
+
+def _write_answer(strand: Strand, reply: Any, once_only: bool) -> ActReply:
+    if isinstance(reply, Cancelled):
+        strand.write({"kind": "cancelled", "at": reply.at})
+        return reply
+    strand.write(encode_answer(reply))
+    if once_only:
+        yield from append_pending(strand.pending)
+    answer: CallReply = reply
+    return answer
+
+
+def append_pending(pending: list[Row]) -> Operations:
+    """Append the rows that wait, if any do."""
+    if pending:
+        rows = tuple(pending)
+        pending.clear()
+        yield Append(rows)
+
+
+def reply_of(record: Record) -> CallReply:
+    """The reply that an `answered` or `cancelled` record holds."""
+    return Cancelled(record["at"]) if record["kind"] == "cancelled" else decode_answer(record)

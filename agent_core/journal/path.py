@@ -1,0 +1,91 @@
+"""Strand paths: how they are composed and parsed. Pure.
+
+agent                        a bare run
+flow/ctx_in.1                visit 1 of a node
+flow/ctx_in.1~2              the same visit, its second further attempt
+flow/agent_core.1/4.0        item 0 of the batch that record 4 asked for
+agent/agent_core.7           the run nested under the call that record 7 asked for
+"""
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import quote, unquote
+
+_ITEM: Final = re.compile(r"(\d+)\.(\d+)")
+_NAMED: Final = re.compile(r"(.*)\.(\d+)(?:~(\d+))?")
+
+
+class Segment(NamedTuple):
+    """One part of a path below the root.
+
+    `name` is the node or tool, None for an item of a batch. `number` is the record that asked for the strand, or the
+    visit. `item` is the index in the batch, or the further attempt at the visit.
+    """
+
+    name: str | None
+    number: int
+    item: int
+
+
+def child(parent: str, name: str, number: int) -> str:
+    """The strand of a node's visit, or of the run nested under the call that record `number` asked for."""
+    return f"{parent}/{encode_name(name)}.{number}"
+
+
+def item(parent: str, number: int, index: int) -> str:
+    """The strand of one item of the batch that record `number` of `parent` opened."""
+    return f"{parent}/{number}.{index}"
+
+
+def attempt(path: str, k: int) -> str:
+    """The strand of a visit's k-th further attempt; the visit's own strand for 0."""
+    return f"{path}~{k}" if k else path
+
+
+def encode_name(name: str) -> str:
+    """A node's or tool's code as part of a path: all but letters, digits, `_` and `-` is percent-encoded."""
+    return quote(name, safe="").replace(".", "%2E").replace("~", "%7E")
+
+
+def root_of(path: str) -> str:
+    """The root strand of the run that a strand belongs to."""
+    return path.partition("/")[0]
+
+
+def parent_of(path: str) -> str:
+    """The path without its last segment; empty for a root."""
+    return path.rpartition("/")[0]
+
+
+def is_within(path: str, ancestor: str) -> bool:
+    """Whether a strand is `ancestor` or lies below it."""
+    return path == ancestor or path.startswith(ancestor + "/")
+
+
+def is_below(path: str, ancestor: str) -> bool:
+    """Whether a strand lies below `ancestor`."""
+    return path.startswith(ancestor + "/")
+
+
+def segments(path: str, ancestor: str = "") -> list[str]:
+    """The raw segments below `ancestor`, or below the root."""
+    return path[len(ancestor or root_of(path)) + 1 :].split("/") if "/" in path else []
+
+
+def parse_segment(segment: str) -> Segment:
+    """What a raw segment names."""
+    if match := _ITEM.fullmatch(segment):
+        return Segment(None, int(match[1]), int(match[2]))
+    if match := _NAMED.fullmatch(segment):
+        return Segment(unquote(match[1]), int(match[2]), int(match[3] or 0))
+    return Segment(unquote(segment), 0, 0)
+
+
+def name_of(path: str) -> str:
+    """The node or tool that a strand's last segment names; for an item of a batch its record's number."""
+    return unquote(path.rpartition("/")[2].partition(".")[0])
+
+
+def nesting_depth(path: str) -> int:
+    """How many visits and nested runs a strand lies below its root; items of batches do not count."""
+    return sum(_ITEM.fullmatch(segment) is None for segment in segments(path))

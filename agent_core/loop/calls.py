@@ -1,0 +1,167 @@
+"""The calls of one reply: judged, put to a person where that is needed, run. Pure."""
+
+from collections import Counter
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent_core.decisions import Decision, Deny, Edit
+from agent_core.effects import (
+    CallReply,
+    CallTools,
+    Cancelled,
+    Classify,
+    Decided,
+    Effect,
+    FinishReason,
+    Result,
+    Stop,
+    Suspended,
+    ToolCall,
+    Wait,
+)
+from agent_core.loop.judge import RUN, Verdict, judge
+from agent_core.loop.outcome import CallResult
+from agent_core.loop.run_state import RunState
+from agent_core.policy import effect_of
+from agent_core.protocol.parse import Action
+from agent_core.records import DecidedBody, JudgedCall
+
+Judged = list[tuple[ToolCall, Verdict]]
+
+
+def judge_calls(state: RunState, actions: Sequence[Action]) -> Generator[Effect, Any, Judged]:
+    """The verdict on each action; a tool whose effect only its host knows is asked for it."""
+    judged: Judged = []
+    in_this_reply: Counter[str] = Counter()
+    for index, action in enumerate(actions):
+        effect = effect_of(state.tools.get(action.tool), action.args)
+        call = state.make_call(index, len(actions), action, effect or "write")
+        verdict = _judge(state, call, earlier=in_this_reply[call.tool])
+        if effect is None and verdict.verdict != "refuse":  # a refused call is not shown to the tool
+            call = replace(call, effect=(yield Classify(index, call.tool, call.config)))
+            verdict = _judge(state, call, earlier=in_this_reply[call.tool])
+        in_this_reply[call.tool] += verdict.verdict != "refuse"
+        judged.append((call, verdict))
+    return judged
+
+
+def _judge(state: RunState, call: ToolCall, *, edited: bool = False, earlier: int = 0) -> Verdict:
+    """The verdict on a call; `earlier` counts the calls of the same tool before it in the same reply."""
+    made = state.calls_made(call.tool) + earlier
+    return judge(call.tool, call.args, call.effect, tools=state.tools, made=made, trusted=state.trusted, edited=edited)
+
+
+def ask_person(state: RunState, judged: Judged) -> Generator[Effect, Any, Judged | Stop]:
+    """The verdicts once a person has decided about every call that waits."""
+    waiting = [call for call, verdict in judged if verdict.verdict == "wait"]
+    if not waiting:
+        return judged
+    decisions = yield Wait(tuple(waiting))
+    if isinstance(decisions, Stop):
+        return decisions
+    by_id = dict(zip([call.id for call in waiting], decisions, strict=True))
+    settled = [_apply_decision(state, call, verdict, by_id.get(call.id)) for call, verdict in judged]
+    if any(isinstance(decision, Edit) for decision in decisions):
+        record: DecidedBody = {"step": state.budget.steps, "edited": True, "calls": record_calls(settled)}
+        yield Decided(record)
+    return settled
+
+
+def _apply_decision(
+    state: RunState, call: ToolCall, verdict: Verdict, decision: Decision | None
+) -> tuple[ToolCall, Verdict]:
+    match decision:
+        case None:
+            return call, verdict
+        case Deny(message):
+            refusal = f"A person refused the call of {call.tool}" + (f": {message}" if message else ".")
+            return call, Verdict("refuse", "policy_denied", refusal)
+        case Edit(args):
+            state.record_edit(decision)
+            effect = effect_of(state.tools.get(call.tool), args) or "write"
+            edited = replace(state.make_call(0, 1, Action(call.tool, args), effect), id=call.id)
+            return edited, _judge(state, edited, edited=True)
+        case _:
+            return call, RUN
+
+
+def record_calls(judged: Judged) -> list[JudgedCall]:
+    """The calls of a `decided` record."""
+    return [_record_call(call, verdict) for call, verdict in judged]
+
+
+def _record_call(call: ToolCall, verdict: Verdict) -> JudgedCall:
+    record: JudgedCall = {
+        "id": call.id,
+        "tool": call.tool,
+        "args": call.args,
+        "effect": call.effect,
+        "verdict": verdict.verdict,
+    }
+    if verdict.verdict != "run":
+        record["reason"], record["message"] = verdict.reason, verdict.message
+    return record
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of the calls of one reply: those with a result or a refusal, those still open, and what stopped."""
+
+    results: list[tuple[ToolCall, CallResult]]
+    open: list[ToolCall]
+    stop: Stop | None
+
+
+def run_calls(state: RunState, settled: Judged) -> Generator[Effect, Any, Made]:
+    """Run the calls that may run, at once when all only read, else in order, up to a stop or a limit."""
+    runnable = [call for call, verdict in settled if verdict.verdict == "run"]
+    replies = yield from _run(state, runnable)
+    by_id = {call.id: reply for call, reply in zip(runnable, replies, strict=False) if isinstance(reply, Result)}
+    results = [(call, by_id.get(call.id, verdict)) for call, verdict in settled]
+    stops = [reply for reply in replies if isinstance(reply, Stop)]
+    return Made(
+        results=[(call, result) for call, result in results if not _is_open(result)],
+        open=[call for call, result in results if _is_open(result)],
+        stop=_merge_stops(stops) if stops else None,
+    )
+
+
+def _run(state: RunState, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[CallReply]]:
+    if len(calls) > 1 and all(call.effect == "read" for call in calls):
+        replies = yield CallTools(tuple([state.bind_limits(call) for call in calls]))
+        state.record_results(replies)
+        return list(replies)
+    made: list[CallReply] = []
+    for call in calls:
+        if made and (isinstance(made[-1], Stop) or find_limit(state, 1)):
+            break
+        replies = yield CallTools((state.bind_limits(call),))
+        state.record_results(replies)
+        made.extend(replies)
+    return made
+
+
+def _is_open(result: CallResult) -> bool:
+    """Whether a call that may run has not run, or has not ended."""
+    return isinstance(result, Verdict) and result.verdict == "run"
+
+
+def _merge_stops(stops: Sequence[Stop]) -> Stop:
+    """What stops a batch: a cancellation first; of several that wait, all together."""
+    suspended = [stop for stop in stops if isinstance(stop, Suspended)]
+    if len(suspended) < len(stops):
+        return next(stop for stop in stops if isinstance(stop, Cancelled))
+    return Suspended(suspended[0].reason, tuple([entry for stop in suspended for entry in stop.waiting]))
+
+
+def find_limit(state: RunState, running: int) -> FinishReason | None:
+    """The limit that forbids to run this many calls in this step, if one does."""
+    budget = state.budget
+    if budget.no_calls_left():
+        return "max_tool_calls"
+    if not running:
+        return None
+    if budget.is_last_step:
+        return "max_steps"
+    return budget.exceeded() or ("max_tool_calls" if budget.no_calls_left(running) else None)

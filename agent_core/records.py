@@ -1,0 +1,435 @@
+"""What the journal's records hold: one type for each kind, and how answers are written. Pure.
+
+    record         written when                                    by
+    run_started    a run begins: all that the loop needs           the driver, from the host's preparation
+    asked          an act follows at once                          the recorder
+    answered       the act has a result                            the recorder
+    decided        judge has decided about a reply                 the loop
+    waiting        a call waits for a person                       the recorder
+    resolved       a person decided, or paused or resumed the run  whoever decides
+    cancelled      in place of an answer                           the driver, or whoever cancels
+    run_finished   the run has ended                               the recorder
+    sealed         a run ended or waits, and the host has keys     the driver
+
+Field names and their order are the wire format: `encode_answer` and `encode_usage` name every field.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NotRequired, TypedDict
+
+from agent_core.effects import Answer, CallModel, Failed, FinishReason, Json, ModelReply, ToolCall, ToolReply
+from agent_core.policy import ToolPolicy
+from agent_core.rules import RuleVersions
+
+Kind = Literal[
+    "run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "run_finished", "sealed"
+]
+Closing = tuple[str, str, int] | list[Any]
+"""[path, head, count] of a strand that a record closes."""
+
+
+# ── how a run begins ─────────────────────────────────────────────────────────────────────────────
+
+
+class LimitsRecord(TypedDict):
+    """A run's limits; None means unlimited. Tokens, USD, active seconds. A workflow has only those it was handed."""
+
+    steps: NotRequired[int | None]
+    tool_calls: NotRequired[int | None]
+    tokens: NotRequired[int | None]
+    cost: NotRequired[float | None]
+    seconds: float | None
+    call_seconds: NotRequired[float | None]
+
+
+class SpentRecord(TypedDict):
+    """What earlier attempts at a run have used up. `writes` must not happen twice."""
+
+    steps: int
+    tool_calls: int
+    input_tokens: int
+    output_tokens: int
+    requests: int
+    cost: float | None
+    seconds: float
+    writes: int
+    estimated: bool
+    used_tools: NotRequired[Json]
+
+
+class RunOrigin(TypedDict):
+    """Where a forked run comes from: the run, and the record before which it parts from it."""
+
+    run: str
+    strand: str
+    n: int
+
+
+class RunStartedBody(TypedDict):
+    """What every run begins with."""
+
+    loop: str
+    format: int
+    run: str
+    at: str
+    limits: LimitsRecord
+    redaction: Any
+    versions: dict[str, str]
+    rules: NotRequired[RuleVersions]
+
+
+class AgentStartedBody(RunStartedBody):
+    """How an agent's run begins: config, policy, rendered prompt and every template, so that a replay needs no host."""
+
+    call_prefix: str
+    config: Json
+    tools: dict[str, ToolPolicy]
+    messages: list[Json]
+    texts: dict[str, str]
+    trusted: list[str]
+    options: Json
+    cuts: NotRequired[int]
+    window: NotRequired[int]
+
+
+class AgentStarted(AgentStartedBody):
+    kind: Literal["run_started"]
+    spent: NotRequired[SpentRecord]
+    forked: NotRequired[RunOrigin]
+
+
+class NodeTool(TypedDict):
+    """What a workflow's run knows of a tool that one of its nodes calls."""
+
+    schema: Json
+    effect: Any
+    idempotent: bool
+    within: float | None
+
+
+class FlowStartedBody(RunStartedBody):
+    """How a workflow's run begins."""
+
+    definition: Json
+    external: Json
+    env: Json
+    handed: NotRequired[Json]
+    tools: dict[str, NodeTool]
+
+
+class FlowStarted(FlowStartedBody):
+    kind: Literal["run_started"]
+    spent: NotRequired[SpentRecord]
+    forked: NotRequired[RunOrigin]
+
+
+# ── acts and their answers ───────────────────────────────────────────────────────────────────────
+
+
+class ModelAsk(TypedDict):
+    """A question: enough to prove it, not the text itself. `messages` counts them."""
+
+    ask: Literal["model"]
+    step: int
+    model: str
+    digest: str
+    messages: int
+    cut: NotRequired[Json]
+
+
+class ToolAsk(TypedDict):
+    """A call that judge has let through."""
+
+    ask: Literal["tool"]
+    id: str
+    tool: str
+    args: Json
+    effect: str
+
+
+class ModelAsked(ModelAsk):
+    kind: Literal["asked"]
+
+
+class ToolAsked(ToolAsk):
+    kind: Literal["asked"]
+
+
+class BatchAsked(TypedDict):
+    """Calls that are made at once, each in a strand of its own."""
+
+    kind: Literal["asked"]
+    ask: Literal["batch"]
+    tools: list[str]
+
+
+class ModelAnswered(TypedDict):
+    """A model's reply, redacted. `calls` are native function calls; `calls` and `echo` go back to the vendor."""
+
+    kind: Literal["answered"]
+    reply: Literal["said"]
+    content: str
+    finish_reason: str
+    usage: Json
+    at: str
+    seconds: float
+    requests: int
+    model: str
+    calls: NotRequired[Sequence[Json]]
+    echo: NotRequired[Json]
+
+
+class ToolAnswered(TypedDict):
+    """A tool's result, or that of a nested run, which has spent `usage`."""
+
+    kind: Literal["answered"]
+    reply: Literal["did"]
+    success: bool
+    output: Any
+    error: str | None
+    at: str
+    seconds: float
+    cached: bool
+    usage: Json | None
+    closes: NotRequired[Sequence[Closing]]
+
+
+class FailureAnswered(TypedDict):
+    """An act that the world could not do."""
+
+    kind: Literal["answered"]
+    reply: Literal["failed"]
+    reason: str
+    message: str
+    at: str
+    seconds: float
+    requests: int
+    closes: NotRequired[Sequence[Closing]]
+
+
+class BatchAnswered(TypedDict):
+    """All calls of a batch have ended; it took as long as the longest."""
+
+    kind: Literal["answered"]
+    reply: Literal["batch"]
+    at: str
+    seconds: float
+    closes: Sequence[Closing]
+
+
+class Cancelled(TypedDict):
+    kind: Literal["cancelled"]
+    at: str
+    closes: NotRequired[Sequence[Closing]]
+
+
+# ── decisions ────────────────────────────────────────────────────────────────────────────────────
+
+
+class JudgedCall(TypedDict):
+    """One call of a reply and the verdict on it; a verdict other than `run` has its reason and message."""
+
+    id: str
+    tool: str
+    args: Json
+    effect: str
+    verdict: Literal["run", "wait", "refuse"]
+    reason: NotRequired[FinishReason | None]
+    message: NotRequired[str]
+
+
+class UnreadableReply(TypedDict):
+    kind: str
+    message: str
+
+
+class DecidedBody(TypedDict):
+    """What became of a reply: `unreadable`, `final`, or `calls` that were judged, perhaps stopped by a `limit`."""
+
+    step: int
+    unreadable: NotRequired[UnreadableReply]
+    thought: NotRequired[str]
+    stripped: NotRequired[list[str]]
+    final: NotRequired[Literal[True]]
+    edited: NotRequired[Literal[True]]
+    calls: NotRequired[list[JudgedCall]]
+    limit: NotRequired[str]
+
+
+class Decided(DecidedBody):
+    kind: Literal["decided"]
+
+
+class Waiting(TypedDict):
+    """A call that waits for a person. In doubt it has a `message` and the `seconds` it took so far."""
+
+    kind: Literal["waiting"]
+    reason: FinishReason
+    ask: str
+    id: NotRequired[str]
+    tool: NotRequired[str]
+    args: NotRequired[Json]
+    effect: NotRequired[str]
+    message: NotRequired[str]
+    seconds: NotRequired[float]
+
+
+class BatchWaiting(TypedDict):
+    """Calls that wait, each in a strand of its own."""
+
+    kind: Literal["waiting"]
+    reason: FinishReason
+    tools: list[str]
+
+
+class Resolved(TypedDict):
+    """A person's decision, or their pause, resume or cancel in the strand `control`; or a late answer."""
+
+    kind: Literal["resolved"]
+    decision: str
+    message: NotRequired[str]
+    args: NotRequired[Json]
+    by: str
+    at: str
+    answer: NotRequired[Json]
+
+
+class BatchResolved(TypedDict):
+    """All waiting calls of a batch are decided."""
+
+    kind: Literal["resolved"]
+    decision: Literal["batch"]
+    closes: Sequence[Closing]
+
+
+# ── how a run ends ───────────────────────────────────────────────────────────────────────────────
+
+
+class AgentFinished(TypedDict):
+    """How an agent's run ended. `output` is the SHA-256 of the node's whole output."""
+
+    kind: Literal["run_finished"]
+    finish_reason: FinishReason
+    final_answer: Any
+    error: Json | None
+    usage: Json
+    used_tools: Json
+    at: str
+    output: str
+    closes: NotRequired[Sequence[Closing]]
+
+
+class FlowFinished(TypedDict):
+    """How a workflow's run ended. `output` is the SHA-256 of its result."""
+
+    kind: Literal["run_finished"]
+    status: str
+    path: list[str]
+    error: Json | None
+    at: str
+    output: str
+    closes: NotRequired[Sequence[Closing]]
+
+
+class Sealed(TypedDict):
+    """Head and count of all other strands, signed by the key `kid`."""
+
+    kind: Literal["sealed"]
+    head: str
+    count: int
+    kid: str
+    mac: str
+
+
+Started = AgentStarted | FlowStarted
+Asked = ModelAsked | ToolAsked | BatchAsked
+Answered = ModelAnswered | ToolAnswered | FailureAnswered | BatchAnswered
+Finished = AgentFinished | FlowFinished
+AnyRecord = (
+    Started | Asked | Answered | Cancelled | Decided | Waiting | BatchWaiting | Resolved | BatchResolved
+    | Finished | Sealed
+)  # fmt: skip
+
+
+# ── the wire names ───────────────────────────────────────────────────────────────────────────────
+
+REPLIES: Final[Mapping[str, type[ModelReply | ToolReply | Failed]]] = {
+    "said": ModelReply,
+    "did": ToolReply,
+    "failed": Failed,
+}
+"""What `reply` of an `answered` record stands for."""
+
+
+def encode_ask(effect: CallModel | ToolCall) -> ModelAsk | ToolAsk:
+    """The part of an `asked` or `waiting` record that says what is asked."""
+    if isinstance(effect, ToolCall):
+        return {"ask": "tool", "id": effect.id, "tool": effect.tool, "args": effect.args, "effect": effect.effect}
+    ask: ModelAsk = {
+        "ask": "model",
+        "step": effect.step,
+        "model": effect.model,
+        "digest": effect.digest,
+        "messages": len(effect.messages),
+    }
+    if effect.cut:
+        ask["cut"] = effect.cut
+    return ask
+
+
+def encode_asked(effect: CallModel | ToolCall) -> ModelAsked | ToolAsked:
+    """The `asked` record of an act."""
+    ask = encode_ask(effect)
+    if ask["ask"] == "tool":
+        return {"kind": "asked", **ask}
+    return {"kind": "asked", **ask}
+
+
+def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswered:
+    """The `answered` record of an answer; `decode_answer` is its inverse."""
+    match answer:
+        case ModelReply():
+            record: ModelAnswered = {
+                "kind": "answered",
+                "reply": "said",
+                "content": answer.content,
+                "finish_reason": answer.finish_reason,
+                "usage": answer.usage,
+                "at": answer.at,
+                "seconds": answer.seconds,
+                "requests": answer.requests,
+                "model": answer.model,
+            }
+            if answer.calls:
+                record["calls"] = answer.calls
+            if answer.echo:
+                record["echo"] = answer.echo
+            return record
+        case ToolReply():
+            return {
+                "kind": "answered",
+                "reply": "did",
+                "success": answer.success,
+                "output": answer.output,
+                "error": answer.error,
+                "at": answer.at,
+                "seconds": answer.seconds,
+                "cached": answer.cached,
+                "usage": answer.usage,
+            }
+        case Failed():
+            return {
+                "kind": "answered",
+                "reply": "failed",
+                "reason": answer.reason,
+                "message": answer.message,
+                "at": answer.at,
+                "seconds": answer.seconds,
+                "requests": answer.requests,
+            }
+
+
+def decode_answer(record: Mapping[str, Any]) -> Answer:
+    """The answer that an `answered` record holds."""
+    fields = {name: value for name, value in record.items() if name not in ("kind", "reply", "closes")}
+    return REPLIES[record["reply"]](**fields)

@@ -1,0 +1,52 @@
+"""The versions of the rules that a run's decisions depend on. Pure.
+
+A recorded run is replayed under the rules it was driven by, so `run_started` names them. Whoever changes one of these
+sets of rules adds a version here, keeps the old rules reachable, and lets the new ones apply to new runs alone.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypedDict
+
+
+class RuleVersions(TypedDict):
+    """The version of each set of rules.
+
+    `cuts`: how a conversation is cut to size. `texts`: the words in code that a model reads: faults, refusals,
+    protocol errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
+    how a prompt is put together from its templates, and the templates that ship with the package.
+    """
+
+    cuts: int
+    texts: int
+    comparison: int
+    prompts: int
+
+
+CURRENT: Final[RuleVersions] = {"cuts": 2, "texts": 1, "comparison": 1, "prompts": 1}
+"""The rules that a new run follows.
+
+cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out.
+"""
+EARLIEST: Final[RuleVersions] = {"cuts": 1, "texts": 1, "comparison": 1, "prompts": 1}
+"""The rules of runs that name none."""
+
+
+def rules_of(started: Mapping[str, Any]) -> RuleVersions:
+    """The rules of a run, from its `run_started` record. Runs before `rules` named only `cuts`, or nothing."""
+    named = started.get("rules") or {}
+    return {
+        "cuts": named.get("cuts", started.get("cuts", EARLIEST["cuts"])),
+        "texts": named.get("texts", EARLIEST["texts"]),
+        "comparison": named.get("comparison", EARLIEST["comparison"]),
+        "prompts": named.get("prompts", EARLIEST["prompts"]),
+    }
+
+
+def unknown_rule(started: Mapping[str, Any]) -> str | None:
+    """The first set of rules that this version does not know, as a sentence; None when it knows all."""
+    named = started.get("rules") or {}
+    for name, version in named.items():
+        known = CURRENT.get(name)
+        if not isinstance(known, int) or not isinstance(version, int) or version > known:
+            return f"it follows version {version} of the rules {name!r}, this agent_core knows {known or 'none'}"
+    return None

@@ -1,0 +1,48 @@
+"""What an error says: the operating system's words for it, and where a tool's own code went wrong."""
+
+import os
+import sysconfig
+from traceback import FrameSummary, extract_tb
+
+OURS = os.path.dirname(__file__)
+PATHS = sysconfig.get_paths()
+LIBRARIES = tuple(os.path.join(PATHS[name], "") for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+FRAMES = 5
+
+
+def os_reason(error: BaseException) -> str | None:
+    """The operating system's words for an error or for what caused it; None if no system error is in the chain."""
+    chain = [error]
+    while cause := chain[-1].__cause__ or chain[-1].__context__:
+        chain.append(cause)
+    return next((reason for each in reversed(chain) if (reason := _reason(each))), None)
+
+
+def reason_of(error: BaseException) -> str:
+    """The operating system's words, else the error's own, else its type."""
+    return os_reason(error) or str(error) or type(error).__name__
+
+
+def failed_at(error: BaseException) -> str:
+    """The error's type and the lines that led to it, deepest first, for the host's log.
+
+    The error's text is left out: it may hold secrets. So are the frames of this package, and of libraries below the
+    tool's own code.
+    """
+    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(OURS)]
+    while len(frames) > 1 and frames[-1].filename.startswith(LIBRARIES):
+        frames.pop()
+    lines = [_line(frame) for frame in reversed(frames[-FRAMES:])]
+    return f"{type(error).__name__} at {', called at '.join(lines)}" if lines else type(error).__name__
+
+
+def _reason(error: BaseException) -> str | None:
+    """Of Python's own errors the words by number: asyncio puts an address in their place."""
+    if not isinstance(error, OSError):
+        return None
+    by_number = type(error).__module__ == "builtins" and error.errno is not None and error.errno > 0
+    return os.strerror(error.errno) if by_number and error.errno else error.strerror
+
+
+def _line(frame: FrameSummary) -> str:
+    return f"{frame.filename}:{frame.lineno} in {frame.name}"

@@ -1,0 +1,49 @@
+"""What pydantic finds wrong with a value, in words for its author. Pure."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from utools.errors import DefinitionError
+from utools.schema.faults import hint
+
+Position = tuple[str | int, ...]
+KnownKeys = Callable[[Position], Iterable[str]]
+"""The keys that an object may have, by the position of one of them."""
+
+TEXTS = {
+    "string_type": "must be a text; put it in quotes",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
+    "missing": "this key is required",
+}
+"""Our words for a type of fault; pydantic's own for any other."""
+WITHOUT_VALUE = ("missing", "value_not_shown")
+"""Faults whose text does not show the value: there is none, or it may be a secret."""
+
+
+class ModelFault(NamedTuple):
+    """One fault: its position as pydantic gives it, the value there, and what is wrong with it."""
+
+    position: Position
+    value: Any
+    text: str
+
+
+def find_model_faults(
+    error: ValidationError, known_keys: KnownKeys, texts: Mapping[str, str] | None = None
+) -> Iterator[ModelFault]:
+    """The faults of a value, in our words; `texts` are more of them, by type of fault."""
+    for each in error.errors(include_url=False, include_context=False):
+        yield ModelFault(each["loc"], each["input"], _explain(each, known_keys, {**TEXTS, **(texts or {})}))
+
+
+def _explain(fault: Any, known_keys: KnownKeys, texts: Mapping[str, str]) -> str:
+    if fault["type"] == "extra_forbidden":
+        return f"unknown key; {hint(str(fault['loc'][-1]), known_keys(fault['loc']))}"
+    text = texts.get(fault["type"], fault["msg"].removeprefix("Value error, "))
+    return text if fault["type"] in WITHOUT_VALUE else str(DefinitionError(text, value=fault["input"]))

@@ -1,0 +1,31 @@
+"""Schemas compiled once a process: the one cache, by a schema's JSON text. Pure."""
+
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from utools.schema.config_schema import ConfigSchema, Narrowing
+
+MOST = 1024
+"""Schemas of each kind that are cached."""
+
+
+def compiled(schema: dict[str, Any], *, where: str = "") -> ConfigSchema:
+    """The schema, taken as it is written (`foreign`). DefinitionError, which names `where`, if it is not valid."""
+    return _compiled(orjson.dumps(schema), where)
+
+
+def compiled_narrowing(schema: dict[str, Any]) -> Narrowing:
+    """The same for what an author narrows."""
+    return _compiled_narrowing(orjson.dumps(schema))
+
+
+@lru_cache(MOST)
+def _compiled(text: bytes, where: str) -> ConfigSchema:
+    return ConfigSchema(orjson.loads(text), foreign=True, where=where)
+
+
+@lru_cache(MOST)
+def _compiled_narrowing(text: bytes) -> Narrowing:
+    return Narrowing(orjson.loads(text))

@@ -1,0 +1,18 @@
+"""JSON pointers (RFC 6901): how a place in a document is written. Pure."""
+
+from collections.abc import Iterable
+
+
+def pointer_of(path: Iterable[object]) -> str:
+    """The pointer to what lies at a path of names and indexes; empty for the whole document."""
+    return "".join(f"/{escape(part)}" for part in path)
+
+
+def escape(part: object) -> str:
+    """One step of a pointer."""
+    return str(part).replace("~", "~0").replace("/", "~1")
+
+
+def unescape(part: str) -> str:
+    """The name that one step of a pointer stands for."""
+    return part.replace("~1", "/").replace("~0", "~")

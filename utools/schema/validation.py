@@ -1,0 +1,99 @@
+"""Validation of a value by a sound schema, in bounded depth and time. Pure."""
+
+import copy
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+from utools.schema.faults import Fault, faults
+from utools.schema.keywords import Pass, TooManyWays, bounded_keywords, current_pass
+from utools.schema.shape import resolver, spell_out
+
+MAX_DEPTH = 64
+REFERENCES_FOLLOWED = 1000
+REFERENCES_FOLLOWED_EACH = 50
+"""How many references one validation follows: so many, and so many more for each value within the value."""
+
+Validate = Callable[[Any], list[Fault]]
+
+
+def validation(schema: dict[str, Any], *, strict: bool = False) -> Validate:
+    """A function that finds every fault of a value. `strict` takes patterns as a Narrowing does."""
+    from referencing import Registry
+
+    spelled = copy.deepcopy(schema)
+    spell_out(spelled)
+    registry: Registry[Any] = Registry()  # empty, so that nothing can be fetched
+    validator = _dialect(strict=strict)(spelled, registry=registry)
+    follow = resolver(spelled)
+    validators: dict[int, Any] = {}
+
+    def validate(value: Any) -> list[Fault]:
+        size = _size(value)
+        if size is None:
+            return [_unchecked(f"nested at most {MAX_DEPTH} levels deep")]
+        references = REFERENCES_FOLLOWED + REFERENCES_FOLLOWED_EACH * size
+        token = current_pass.set(Pass(follow, validators, references))
+        try:
+            return faults(validator.iter_errors(value), value, follow)
+        except TooManyWays:
+            return [_unchecked("simpler: this schema has too many ways to read it")]
+        finally:
+            current_pass.reset(token)
+
+    return partial(_validate_at_any_depth, validate)
+
+
+@cache
+def _dialect(*, strict: bool) -> Any:
+    """Draft 2020-12 with the keywords of ours."""
+    from jsonschema import Draft202012Validator, validators
+
+    from utools.schema.strict_keywords import strict_keywords
+
+    extend: Callable[..., Any] = validators.extend
+    return extend(Draft202012Validator, {**bounded_keywords(), **(strict_keywords() if strict else {})})
+
+
+def _validate_at_any_depth(validate: Validate, value: Any) -> list[Fault]:
+    """Validate; with a whole stack if the caller's runs out, so that the verdict does not depend on its depth."""
+    try:
+        return validate(value)
+    except BaseException as error:
+        if not _is_out_of_stack(error):
+            raise
+    from concurrent.futures import ThreadPoolExecutor  # the thread is nothing but an empty stack; it is joined at once
+
+    try:
+        with ThreadPoolExecutor(1) as stack:
+            return stack.submit(validate, value).result()
+    except BaseException as error:
+        if not _is_out_of_stack(error):
+            raise
+    return [_unchecked("judged by another schema: this one refers to itself without end")]
+
+
+def _is_out_of_stack(error: BaseException) -> bool:
+    """Whether the stack ran out. jsonschema's maps are written in Rust, which panics where it runs out within them."""
+    return isinstance(error, RecursionError) or type(error).__name__ == "PanicException"
+
+
+def _unchecked(expected: str) -> Fault:
+    return Fault("", expected, "a value that cannot be checked", f"The value must be {expected}.")
+
+
+def _size(value: Any) -> int | None:
+    """How many values there are in `value`; None if it has more than MAX_DEPTH levels of lists and objects."""
+    level = [value]
+    count = 0
+    for _ in range(MAX_DEPTH + 1):
+        count += len(level)
+        level = [
+            inner
+            for each in level
+            if isinstance(each, (dict, list))
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return count
+    return None
