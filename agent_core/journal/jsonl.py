@@ -1,4 +1,4 @@
-"""The journal as a text file of one run: a line a row, readable by any tool, safe to append from anywhere."""
+"""The journal as a text file of one run: one line for each row, safe to append from any process."""
 
 import errno
 import fcntl
@@ -19,21 +19,21 @@ from utools.files.protected_paths import protect_store
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 PAUSE_S: Final = 0.001
-"""How long a lock that another process holds is left alone before it is tried again."""
+"""Seconds between two attempts at a lock that another process holds."""
 
 
 class JsonlJournal:
     """A `Journal` of one run in one file, made at the first append and readable by its owner alone.
 
-    A write that died half-way leaves a torn last line; reading leaves it out, the next append cuts it off.
-    Nothing is held open between calls.
+    A write that died half-way leaves a torn last line: reading leaves it out, the next append cuts it off. Nothing
+    stays open between calls.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         protect_store(self.path)
-        self._seen = _Seen(self.path)
-        self._lock = Lock()
+        self._known = _Known(self.path)
+        self._mutex = Lock()
 
     def load(self, run: str) -> Tape:
         return by_path(row for of, row in self._rows() if of == run)
@@ -41,19 +41,19 @@ class JsonlJournal:
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
             return False
-        with self._lock, _opened(self.path, _APPEND, fcntl.LOCK_EX) as fd:
+        with self._mutex, _open_locked(self.path, _APPEND, fcntl.LOCK_EX) as fd:
             # Whatever fails from here on, the next call reads the file anew.
-            seen, self._seen = self._seen, _Seen(self.path)
-            seen = seen.caught_up(fd)
-            if seen.run not in (None, run):
-                raise JournalError(f"{self.path} holds run {seen.run!r}: give run {run!r} a file of its own")
-            new = rows_to_append(run, rows, seen.last, seen.holds)
+            known, self._known = self._known, _Known(self.path)
+            known = known.catch_up(fd)
+            if known.run not in (None, run):
+                raise JournalError(f"{self.path} holds run {known.run!r}: give run {run!r} a file of its own")
+            new = rows_to_append(run, rows, known.last, known.holds)
             if new:
-                data = b"".join(lines.write(run, row) for row in new)
-                _write(fd, data, seen.size)
-                seen.add(run, new)
-                seen.passed(data)
-            self._seen = seen
+                data = b"".join(lines.write_line(run, row) for row in new)
+                _write(fd, data, known.size)
+                known.add(run, new)
+                known.pass_over(data)
+            self._known = known
         return is_last_new(rows, new)
 
     def runs(self) -> list[str]:
@@ -63,11 +63,11 @@ class JsonlJournal:
         """Drop the run and leave an empty file, since another process may be waiting to write to this very one."""
         if not os.path.exists(self.path):
             return False
-        with self._lock, _opened(self.path, os.O_RDWR, fcntl.LOCK_EX) as fd:
-            held = {of for of, _ in _whole(_read(fd, 0), 1, self.path)}
-            if run not in held:
+        with self._mutex, _open_locked(self.path, os.O_RDWR, fcntl.LOCK_EX) as fd:
+            found = {of for of, _ in _whole_rows(_read(fd, 0), 1, self.path)}
+            if run not in found:
                 return False
-            if len(held) > 1:
+            if len(found) > 1:
                 raise JournalError(f"{self.path} holds several runs, which no journal wrote: verify it")
             os.ftruncate(fd, 0)
         return True
@@ -76,18 +76,18 @@ class JsonlJournal:
         """Nothing is held open."""
 
     def _rows(self) -> Iterator[tuple[str, Row]]:
-        return _whole(read_file(self.path), 1, self.path)
+        return _whole_rows(read_file(self.path), 1, self.path)
 
 
 def read_file(path: Path) -> bytes:
-    """All bytes of a journal file, taken while nobody writes; none when there is no such file."""
+    """All bytes of a journal file, read while nobody writes; empty when there is no such file."""
     if not os.path.exists(path):
         return b""
-    with _opened(path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
+    with _open_locked(path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
         return _read(fd, 0)
 
 
-class _Seen:
+class _Known:
     """What a journal object knows of its file: how far it has read, and the hashes of each strand."""
 
     def __init__(self, path: Path) -> None:
@@ -115,48 +115,48 @@ class _Seen:
         for row in rows:
             self.hashes.setdefault(row.path, []).append(row.hash)
 
-    def passed(self, data: bytes) -> None:
-        """Count the whole lines of `data`, and note how the last one begins: its hash tells the strand up to it."""
+    def pass_over(self, data: bytes) -> None:
+        """Count the whole lines of `data`, and note the beginning of the last one: its hash stands for its strand."""
         if end := data.rfind(b"\n") + 1:
             start = data.rfind(b"\n", 0, end - 1) + 1
             self.mark = (self.size + start, data[start : data.index(lines.RECORD, start)])
             self.size += end
 
     def is_of(self, fd: int, status: os.stat_result) -> bool:
-        """Whether this is still the file that was seen: not another, nor emptied and written anew."""
+        """Whether this is still the known file: neither another one, nor emptied and written again."""
         at, mark = self.mark
         same = self.inode == status.st_ino and self.size <= status.st_size
         return same and os.pread(fd, len(mark), at) == mark
 
-    def caught_up(self, fd: int) -> "_Seen":
-        """This, with what others have appended since; begun anew when another file stands there by now."""
+    def catch_up(self, fd: int) -> "_Known":
+        """This, with what others have appended since; new when the path has another file by now."""
         status = os.fstat(fd)
-        seen = self if self.is_of(fd, status) else _Seen(self.path)
-        seen.inode = status.st_ino
-        if seen.size < status.st_size:
-            data = _read(fd, seen.size)
-            for run, row in _whole(data, seen.lines + 1, self.path):
-                if row.n != seen.count(row.path) or run != (seen.run or run):
-                    raise JournalError(f"line {seen.lines + 1} of {self.path} is out of place: verify it")
-                seen.add(run, [row])
-            seen.passed(data)
-        return seen
+        known = self if self.is_of(fd, status) else _Known(self.path)
+        known.inode = status.st_ino
+        if known.size < status.st_size:
+            data = _read(fd, known.size)
+            for run, row in _whole_rows(data, known.lines + 1, self.path):
+                if row.n != known.count(row.path) or run != (known.run or run):
+                    raise JournalError(f"line {known.lines + 1} of {self.path} is out of place: verify it")
+                known.add(run, [row])
+            known.pass_over(data)
+        return known
 
 
-def _whole(data: bytes, first: int, path: Path) -> Iterator[tuple[str, Row]]:
-    for line in lines.read(data, first):
+def _whole_rows(data: bytes, first: int, path: Path) -> Iterator[tuple[str, Row]]:
+    for line in lines.read_lines(data, first):
         if line.row is None:
-            told = "verify it, or choose another file for the run"
-            raise JournalError(f"line {line.number} of {path} is no journal line: {told}")
+            hint = "verify it, or choose another file for the run"
+            raise JournalError(f"line {line.number} of {path} is no journal line: {hint}")
         yield line.run, line.row
 
 
 @contextmanager
-def _opened(path: Path, flags: int, lock: int) -> Iterator[int]:
+def _open_locked(path: Path, flags: int, lock: int) -> Iterator[int]:
     try:
         fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
         try:
-            _locked(fd, lock)
+            _lock(fd, lock)
             yield fd
         finally:
             os.close(fd)
@@ -165,8 +165,8 @@ def _opened(path: Path, flags: int, lock: int) -> Iterator[int]:
         raise JournalError(f"cannot {doing} journal {path}: {explain(path, error)}") from error
 
 
-def _locked(fd: int, lock: int) -> None:
-    """Lock the file; a process that hangs while it holds it must not make all others hang."""
+def _lock(fd: int, lock: int) -> None:
+    """Lock the file. A process that hangs with the lock must not make all others hang."""
     for _ in range(round(PATIENCE_S / PAUSE_S)):
         try:
             fcntl.flock(fd, lock | fcntl.LOCK_NB)
@@ -185,7 +185,7 @@ def _read(fd: int, offset: int) -> bytes:
 
 
 def _write(fd: int, data: bytes, size: int) -> None:
-    """Put `data` behind the first `size` bytes in one write, or leave exactly those."""
+    """Put `data` after the first `size` bytes in one write, or leave exactly those."""
     if os.fstat(fd).st_size > size:
         os.ftruncate(fd, size)
     written = os.write(fd, data)

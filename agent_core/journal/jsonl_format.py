@@ -2,8 +2,8 @@
 
     {"run":"r1","strand":"agent","n":0,"hash":"<64 hex digits>","record":{…}}
 
-The record stands there as the bytes that were hashed. A line that differs in anything a JSON reader would
-overlook, such as white space, an escape or the case of a hex digit, is no journal line.
+The record is there as the bytes that were hashed. A line that differs in anything a JSON reader would overlook, such
+as white space, an escape or the case of a hex digit, is not a journal line.
 """
 
 import re
@@ -16,7 +16,7 @@ import orjson
 from agent_core.journal.record import Row
 
 RECORD: Final = b',"record":'
-"""What stands before the record; within a JSON string its quotes would be escaped."""
+"""What precedes the record; within a JSON string its quotes would be escaped."""
 _BEGIN: Final = b'{"run":"'
 _STRING: Final = rb'("[^"\\]*(?:\\.[^"\\]*)*")'
 _LINE: Final = re.compile(
@@ -26,14 +26,14 @@ _LINE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One whole line of the file; `row` is None when it is no journal line."""
+    """One whole line of the file; `row` is None when it is not a journal line."""
 
     number: int
     run: str = ""
     row: Row | None = None
 
 
-def write(run: str, row: Row) -> bytes:
+def write_line(run: str, row: Row) -> bytes:
     """The line that holds a row, with its newline."""
     return b'{"run":%b,"strand":%b,"n":%d,"hash":"%b","record":%b}\n' % (
         orjson.dumps(run),
@@ -44,10 +44,10 @@ def write(run: str, row: Row) -> bytes:
     )
 
 
-def read(data: bytes, first: int = 1) -> Iterator[Line]:
-    """The whole lines of `data`, the first counted as `first`. What follows the last newline is left out.
+def read_lines(data: bytes, first: int = 1) -> Iterator[Line]:
+    """The whole lines of `data`, numbered from `first`. What follows the last newline is left out as a torn line.
 
-    That is, unless no writer can have begun such a line: then it is no torn line but somebody else's data.
+    It is not when no writer can have begun such a line: then it is somebody else's data.
     """
     texts: dict[bytes, str | None] = {}
     *whole, torn = data.split(b"\n")
@@ -58,15 +58,15 @@ def read(data: bytes, first: int = 1) -> Iterator[Line]:
         if match is None:
             yield Line(number)
             continue
-        run, path = (texts[text] if text in texts else _keep(texts, text) for text in match.group(1, 2))
+        run, path = (texts[text] if text in texts else _decode_text(texts, text) for text in match.group(1, 2))
         if run is None or path is None:
             yield Line(number)
         else:
             yield Line(number, run, Row(path, int(match[3]), bytes.fromhex(match[4].decode()), match[5]))
 
 
-def _keep(texts: dict[bytes, str | None], raw: bytes) -> str | None:
-    """What a JSON string says, or None unless it is written as `write` writes it; remembered in `texts`."""
+def _decode_text(texts: dict[bytes, str | None], raw: bytes) -> str | None:
+    """What a JSON string says, or None unless it is written as `write_line` writes it; remembered in `texts`."""
     try:
         text: str | None = orjson.loads(raw)
     except orjson.JSONDecodeError:

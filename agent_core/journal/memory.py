@@ -1,4 +1,4 @@
-"""The journal in memory: gone with the process, and what the tests and quick runs use."""
+"""The journal in memory: it ends with the process."""
 
 from collections.abc import Sequence
 from threading import Lock
@@ -35,7 +35,7 @@ class MemoryJournal:
             return self._runs.pop(run, None) is not None
 
     def close(self) -> None:
-        """Nothing is held open; the rows stay for as long as the object."""
+        """Nothing is open; the rows stay as long as the object."""
 
 
 def _last(tape: Tape, path: str) -> End | None:

@@ -1,4 +1,4 @@
-"""Compare-and-append, decided: which rows of an append are new, and which have lost their place."""
+"""Compare-and-append: which rows of an append are new, and which came too late. Pure."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,16 +6,16 @@ from agent_core.errors import Lost
 from agent_core.journal.record import Row, genesis, link
 
 End = tuple[int, bytes]
-"""Where a strand ends: how many rows it has, and the hash that the next one is chained to."""
+"""The end of a strand: its number of rows, and the hash that the next row is chained to."""
 
 
 def rows_to_append(
     run: str, rows: Sequence[Row], last: Callable[[str], End | None], holds: Callable[[Row], bool]
 ) -> list[Row]:
-    """The rows still to be written; those that stand in their place already are left out.
+    """The rows that still have to be written, without those that are there already.
 
-    `last` tells where a strand ends, None when it has no row; `holds` whether the very row stands in its place.
-    Raises `Lost` when another row stands there, or when a row would leave a gap or break its strand's chain.
+    `last` gives the end of a strand, None when it has no row; `holds` whether this very row is there. Raises `Lost`
+    when another row is in a row's position, or when a row would leave a gap or break its strand's chain.
     """
     new: list[Row] = []
     ends: dict[str, End] = {}
@@ -31,5 +31,5 @@ def rows_to_append(
 
 
 def is_last_new(rows: Sequence[Row], new: Sequence[Row]) -> bool:
-    """Whether the last of these rows is a new one."""
+    """Whether the last of these rows is new."""
     return bool(new) and new[-1] is rows[-1]

@@ -87,7 +87,7 @@ def _read_journal(journal: Journal, name: str, run_id: str | None) -> Contents:
 
 def _read_lines(path: Path, run_id: str | None) -> Contents:
     data = read_file(path)
-    found = list(lines.read(data))
+    found = list(lines.read_lines(data))
     runs = list(dict.fromkeys(line.run for line in found if line.row))
     if run_id is not None and runs and run_id not in runs:
         raise JournalError(_explain_missing(str(path), run_id, runs))

@@ -1,4 +1,4 @@
-"""What is wrong with a journal's file, in words that say what to do about it."""
+"""What is wrong with a journal's file, and what to do about it."""
 
 import errno
 import sqlite3
@@ -36,8 +36,8 @@ def explain(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError) -> 
         return f"there is no folder {path.parent}"
     if isinstance(error, BlockingIOError) or sqlite_code(error) == sqlite3.SQLITE_BUSY:
         return _LOCKED
-    told, hint = _told(path, error)
-    return f"{told}; {hint}" if hint else told
+    reason, hint = _explain(path, error)
+    return f"{reason}; {hint}" if hint else reason
 
 
 def sqlite_code(error: Exception) -> int:
@@ -45,7 +45,7 @@ def sqlite_code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def _told(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError) -> tuple[str, str | None]:
+def _explain(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError) -> tuple[str, str | None]:
     if isinstance(error, OSError):
         return error.strerror or str(error), _BY_ERRNO.get(error.errno or 0)
     if isinstance(error, UnicodeDecodeError):  # how sqlite3 reports an error about a name that is not UTF-8

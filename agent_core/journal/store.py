@@ -1,4 +1,4 @@
-"""The seam between a run and where its records are kept."""
+"""The seam between a run and the store of its records."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,17 +17,17 @@ class Journal(Protocol):
         ...
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
-        """Append all rows or none, in order, each only where its strand ends, and chained to what stands there.
+        """Append all rows or none, in order, each only at the end of its strand, and chained to it.
 
-        A row that is there already with the same bytes counts as appended. Returns whether the last row is
-        new: of two drivers that write the same `asked`, one is told so, and it alone may make a write. Raises
-        `Lost` when another row stands in a place, or a row would leave a gap or break the chain, and
-        `JournalError` when it cannot be written.
+        A row that is there already with the same bytes counts as appended. Returns whether the last row is new: of
+        two drivers that write the same `asked`, one gets True, and it alone may act. Raises `Lost` when another row
+        is in a row's position, or a row would leave a gap or break the chain, and `JournalError` when it cannot be
+        written.
         """
         ...
 
     def runs(self) -> list[str]:
-        """The ids of the runs held here, oldest first."""
+        """The ids of the runs, oldest first."""
         ...
 
     def delete(self, run: str) -> bool:

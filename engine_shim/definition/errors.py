@@ -2,24 +2,15 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import ValidationError
 
 from engine_shim.errors import DefinitionError
-from utools.schema.faults import Fault, hint
+from utools.model_faults import ModelFault, find_model_faults
+from utools.schema.faults import Fault
 
 Place = tuple[int | str, ...]
-_MESSAGES = {
-    "string_type": "must be a text; put it in quotes",
-    "string_pattern_mismatch": "must be letters, digits, _ and -, not starting with -",
-    "list_type": "must be a list",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "too_short": "must not be empty",
-    "string_too_short": "must not be empty",
-    "missing": "this key is required",
-}
+_MESSAGES = {"string_pattern_mismatch": "must be letters, digits, _ and -, not starting with -"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +57,14 @@ def problem_of(fault: Fault, where: str, more: str = "") -> Problem:
 
 def problems_of(error: ValidationError, keys: Callable[[Place], Iterable[str]]) -> list[Problem]:
     """What pydantic found, in our words; `keys` lists the keys that may be given at a place."""
-    found = [each for each in error.errors(include_url=False, include_context=False) if not _is_about_text(each)]
-    return [Problem(_where(each["loc"]), _message(each, keys)) for each in found]
+    found = find_model_faults(error, keys, _MESSAGES)
+    return [Problem(_where(each.position), each.text) for each in found if not _is_about_text(each)]
 
 
-def _is_about_text(each: Any) -> bool:
+def _is_about_text(fault: ModelFault) -> bool:
     """Whether this is about the text that could be given instead of an object."""
-    return each["loc"][-1:] == ("str",) and isinstance(each["input"], dict)
+    return fault.position[-1:] == ("str",) and isinstance(fault.value, dict)
 
 
 def _where(place: Place) -> str:
     return "/".join(str(part) for part in place if part not in ("str", "EnvName"))
-
-
-def _message(each: Any, keys: Callable[[Place], Iterable[str]]) -> str:
-    if each["type"] == "extra_forbidden":
-        return f"unknown key; {hint(str(each['loc'][-1]), keys(each['loc']))}"
-    text: str = _MESSAGES.get(each["type"], each["msg"].removeprefix("Value error, "))
-    if each["type"] in ("missing", "value_not_shown"):
-        return text
-    return message_of(DefinitionError(text, value=each["input"]))

@@ -52,13 +52,13 @@ def test_a_transcript_of_a_newer_format_is_refused_with_what_to_do(tmp_path: Pat
     run = "golden-success_with_tools"
     rows = JsonlJournal(TRANSCRIPTS / "success_with_tools.jsonl").load(run)["agent"]
     newer = tmp_path / "newer.jsonl"
-    newer.write_bytes(b"".join(lines.write(run, row) for row in _of_format(FORMAT + 1, run, rows)))
+    newer.write_bytes(b"".join(lines.write_line(run, row) for row in _of_format(FORMAT + 1, run, rows)))
     with pytest.raises(JournalError, match="use a newer version"):
         replay(newer)
     proof = verify(newer)
     assert (proof.ok, proof.first_bad and proof.first_bad["n"]) == (False, 0)
     same = tmp_path / "same.jsonl"
-    same.write_bytes(b"".join(lines.write(run, row) for row in _of_format(FORMAT, run, rows)))
+    same.write_bytes(b"".join(lines.write_line(run, row) for row in _of_format(FORMAT, run, rows)))
     assert replay(same).identical
 
 

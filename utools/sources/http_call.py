@@ -4,14 +4,14 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from utools.builtin.http_request import LIMIT, NAME, NOT_THE_CALLERS, PASSING, READS, read_body
+from utools.builtin.http_request import FRAMING_HEADERS, LIMIT, NAME, READS, TRANSIENT, read_body
 from utools.errors import DefinitionError, NetworkError
 from utools.jsonvalue import as_json
 from utools.net.guard import NetworkGuard, read_url
 from utools.net.outgoing_secrets import secret_headers
-from utools.sources.request import ORIGIN, Request
+from utools.sources.request import Request
 from utools.tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -23,49 +23,10 @@ SHOWN = 500
 HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 
 
-class HttpPolicy(BaseModel):
-    """Where calls may go, which secrets they carry, how long they may take. Secrets are names, read at call time."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    token_env: str | None = None
-    """The secret that is sent as a bearer token."""
-    secret_headers: dict[HeaderName, str] = {}
-    """Headers whose values are secrets, by name."""
-    allowed_domains: list[str] | None = None
-    """More hosts than the URL's own, for redirects."""
-    allow_cidrs: list[str] = []
-    max_bytes: int = Field(LIMIT, ge=1, le=16 * 2**20)
-    timeout: float = Field(30.0, gt=0, le=3600)
-
-    @field_validator("allowed_domains", "allow_cidrs")
-    @classmethod
-    def _check_readable(cls, value: list[str] | None, field: ValidationInfo) -> list[str] | None:
-        try:
-            NetworkGuard.of(**{str(field.field_name): value})  # type: ignore[arg-type]
-        except DefinitionError as error:
-            raise ValueError(error.message) from None
-        return value
-
-    @field_validator("secret_headers")
-    @classmethod
-    def _check_headers(cls, value: dict[str, str]) -> dict[str, str]:
-        return check_headers(value)
-
-    def guard(self, url: str) -> NetworkGuard:
-        """The guard of calls to the host of `url`."""
-        domains = [read_url(url).host, *(self.allowed_domains or ())]
-        return NetworkGuard.of(allowed_domains=domains, allow_cidrs=self.allow_cidrs)
-
-    def secrets(self, context: ToolContext) -> dict[str, str]:
-        """The headers that carry secrets."""
-        return secret_headers(context.secret, self.token_env, self.secret_headers)
-
-
-def check_headers(headers: dict[str, str]) -> dict[str, str]:
+def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     """The same headers; ValueError for one that frames the request, or speaks to a proxy."""
     for name in headers:
-        if name.lower() in NOT_THE_CALLERS or name.lower().startswith("proxy-"):
+        if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
             raise ValueError(f"the header {name} is not yours to set")
     return headers
 
@@ -82,6 +43,50 @@ def read_origin(url: str) -> str:
     except NetworkError as error:
         raise ValueError(str(error)) from None
     return origin[0]
+
+
+def _check_url(url: str) -> str:
+    read_origin(url)
+    return url
+
+
+Headers = Annotated[dict[HeaderName, str], AfterValidator(_check_headers)]
+Url = Annotated[str, AfterValidator(_check_url)]
+"""A URL whose scheme, host and port are fixed."""
+
+
+class HttpPolicy(BaseModel):
+    """Where calls may go, which secrets they carry, how long they may take. Secrets are names, read at call time."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    token_env: str | None = None
+    """The secret that is sent as a bearer token."""
+    secret_headers: Headers = {}
+    """Headers whose values are secrets, by name."""
+    allowed_domains: list[str] | None = None
+    """More hosts than the URL's own, for redirects."""
+    allow_cidrs: list[str] = []
+    max_bytes: int = Field(LIMIT, ge=1, le=16 * 2**20)
+    timeout: float = Field(30.0, gt=0, le=3600)
+
+    @field_validator("allowed_domains", "allow_cidrs")
+    @classmethod
+    def _check_readable(cls, value: list[str] | None, field: ValidationInfo) -> list[str] | None:
+        try:
+            NetworkGuard.of(**{str(field.field_name): value})  # type: ignore[arg-type]
+        except DefinitionError as error:
+            raise ValueError(error.message) from None
+        return value
+
+    def guard(self, url: str) -> NetworkGuard:
+        """The guard of calls to the host of `url`."""
+        domains = [read_url(url).host, *(self.allowed_domains or ())]
+        return NetworkGuard.of(allowed_domains=domains, allow_cidrs=self.allow_cidrs)
+
+    def secrets(self, context: ToolContext) -> dict[str, str]:
+        """The headers that carry secrets."""
+        return secret_headers(context.secret, self.token_env, self.secret_headers)
 
 
 async def send(request: Request, policy: HttpPolicy, context: ToolContext) -> "Fetched":
@@ -106,7 +111,7 @@ def read_response(response: "Fetched", *, reads: bool) -> ToolResult:
     status may pass."""
     body = read_body(response.headers, response.body)
     if response.status >= 400:
-        transient = reads and (response.status in PASSING or response.status >= 500)
+        transient = reads and (response.status in TRANSIENT or response.status >= 500)
         text = f"the server answered {response.status}: {_shorten(body)}".rstrip(": ")
         return ToolResult(False, error=text, metadata={"transient": True} if transient else {})
     if response.truncated:

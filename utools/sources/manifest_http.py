@@ -10,9 +10,9 @@ from utools.builtin.http_request import READS
 from utools.errors import NetworkError
 from utools.net.guard import read_url
 from utools.sources.http_call import (
-    HeaderName,
+    Headers,
     HttpPolicy,
-    check_headers,
+    Url,
     read_origin,
     read_response,
     refuse_truncated,
@@ -34,9 +34,9 @@ class HttpCall(HttpPolicy):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     method: Method = "GET"
-    url: str
+    url: Url
     query: dict[str, Any] = Field(default={})
-    headers: dict[HeaderName, str] = Field(default={})
+    headers: Headers = Field(default={})
     json_: Any = Field(None, alias="json")
     form: dict[str, str] | None = None
     content_type: str | None = None
@@ -45,17 +45,11 @@ class HttpCall(HttpPolicy):
     @field_validator("url")
     @classmethod
     def _check_host(cls, value: str) -> str:
-        read_origin(value)
         try:
             read_url(PLACEHOLDER.sub("x", value))
         except NetworkError as error:
             raise ValueError(str(error)) from None
         return value
-
-    @field_validator("headers")
-    @classmethod
-    def _check_own_headers(cls, value: dict[str, str]) -> dict[str, str]:
-        return check_headers(value)
 
     @field_validator("content_type")
     @classmethod

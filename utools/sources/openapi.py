@@ -7,13 +7,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from utools.builtin.http_request import NOT_THE_CALLERS, READS
+from utools.builtin.http_request import FRAMING_HEADERS, READS
 from utools.document import Document, read_document
 from utools.errors import DefinitionError
 from utools.schema.config_schema import ConfigSchema
-from utools.sources.http_call import HeaderName, HttpPolicy, check_headers, read_origin, read_response, send
+from utools.sources.http_call import Headers, HttpPolicy, Url, read_origin, read_response, send
 from utools.sources.openapi_operation import VARIABLE, Operation, read_operation
 from utools.sources.openapi_schema import follow
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
@@ -30,21 +30,9 @@ class OpenApi(HttpPolicy):
     """A document: its `file`; the `server`, if not the document's first; globs of the `operations` that are taken."""
 
     file: str
-    server: str | None = None
+    server: Url | None = None
     operations: list[str] = Field(default=["*"])
-    headers: dict[HeaderName, str] = Field(default={})
-
-    @field_validator("server")
-    @classmethod
-    def _check_server(cls, value: str | None) -> str | None:
-        if value is not None:
-            read_origin(value)
-        return value
-
-    @field_validator("headers")
-    @classmethod
-    def _check_own_headers(cls, value: dict[str, str]) -> dict[str, str]:
-        return check_headers(value)
+    headers: Headers = Field(default={})
 
 
 def openapi_tools(name: str, config: OpenApi, base: Path = Path()) -> list[Tool]:
@@ -93,7 +81,7 @@ def _find_operations(document: Document) -> Iterator[tuple[str, dict[str, Any], 
 def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
     operation = read_operation(document.data, path, item, method, "")
     for each in operation.parameters:
-        if each.part == "header" and each.name.lower() in NOT_THE_CALLERS:
+        if each.part == "header" and each.name.lower() in FRAMING_HEADERS:
             raise DefinitionError(f"the header {each.name} cannot be an argument")
     schema = {**operation.schema, "properties": {**operation.schema["properties"], **AUTHOR_PROPERTIES}}
     ConfigSchema(schema, foreign=True)

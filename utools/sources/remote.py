@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from utools.errors import DefinitionError, ToolError
-from utools.sources.http_call import HttpPolicy, read_origin, read_response, refuse_truncated, send
+from utools.sources.http_call import HttpPolicy, Url, read_response, refuse_truncated, send
 from utools.sources.loop_thread import LoopThread
 from utools.sources.pinned_source import PinnedSource, check_unchanged
 from utools.sources.request import Request, encode_segment
@@ -92,14 +92,13 @@ class RemoteHost(HttpPolicy):
     `trust_effects` believes it when it says that a tool only reads, or can be called twice.
     """
 
-    url: str
+    url: Url
     tools: list[str] = Field(default=["*"])
     trust_effects: bool = False
 
     @field_validator("url")
     @classmethod
-    def _check_url(cls, value: str) -> str:
-        read_origin(value)
+    def _strip_slash(cls, value: str) -> str:
         return value.rstrip("/")
 
 

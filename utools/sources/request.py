@@ -7,8 +7,6 @@ from urllib.parse import quote
 
 from utools.errors import ToolError
 
-ORIGIN = re.compile(r"https?://[^/?#{}\s]+(?=[/?#]|\Z)", re.IGNORECASE)
-"""A URL up to its path, without any placeholder."""
 DOTS = frozenset({".", ".."})
 """Path segments that lead to another path."""
 

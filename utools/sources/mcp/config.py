@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from utools.sources.http_call import HeaderName, check_headers, read_origin
+from utools.sources.http_call import Headers, Url
 
 ONLY_WITH = {"command": {"env", "cwd"}, "url": {"headers", "token_env", "secret_headers"}}
 
@@ -22,21 +22,14 @@ class McpServer(BaseModel):
     command: list[str] | None = Field(None, min_length=1)
     env: list[str] = []
     cwd: str | None = None
-    url: str | None = None
-    headers: dict[HeaderName, str] = {}
+    url: Url | None = None
+    headers: Headers = {}
     token_env: str | None = None
-    secret_headers: dict[HeaderName, str] = {}
+    secret_headers: Headers = {}
     tools: list[str] = ["*"]
     trust_annotations: bool = False
     timeout: float = Field(60.0, gt=0, le=86_400)
     start_timeout: float = Field(30.0, gt=0, le=600)
-
-    @field_validator("url")
-    @classmethod
-    def _check_url(cls, value: str | None) -> str | None:
-        if value is not None:
-            read_origin(value)
-        return value
 
     @field_validator("env")
     @classmethod
@@ -45,11 +38,6 @@ class McpServer(BaseModel):
             text = "these are names of variables, such as CITY; values belong in the host's environment: give {} alone"
             raise PydanticCustomError("value_not_shown", text.format(wrong[0]))
         return value
-
-    @field_validator("headers", "secret_headers")
-    @classmethod
-    def _check_headers(cls, value: dict[str, str]) -> dict[str, str]:
-        return check_headers(value)
 
     @model_validator(mode="after")
     def _check_one_transport(self) -> "McpServer":
