@@ -1,29 +1,22 @@
 """Workflows: definitions, their graph, their runs, and the command line."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from utools.lazy_menu import lazy_menu
 
 if TYPE_CHECKING:
-    from engine_shim.definition.load import Workflow, load_workflow
-    from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
-    from engine_shim.runs.drive import RunResult
-    from engine_shim.runs.engine import Engine
-    from engine_shim.runs.store import MemoryRunStore, SqliteRunStore
+    from engine_shim.definition.load import Workflow as Workflow
+    from engine_shim.definition.load import load_workflow as load_workflow
+    from engine_shim.errors import DefinitionError as DefinitionError
+    from engine_shim.errors import EngineError as EngineError
+    from engine_shim.errors import RunBusy as RunBusy
+    from engine_shim.errors import RunNotFound as RunNotFound
+    from engine_shim.runs.drive import RunResult as RunResult
+    from engine_shim.runs.engine import Engine as Engine
+    from engine_shim.runs.store import MemoryRunStore as MemoryRunStore
+    from engine_shim.runs.store import SqliteRunStore as SqliteRunStore
 
-__all__ = [
-    "DefinitionError",
-    "Engine",
-    "EngineError",
-    "MemoryRunStore",
-    "RunBusy",
-    "RunNotFound",
-    "RunResult",
-    "SqliteRunStore",
-    "Workflow",
-    "load_workflow",
-]
-
-_MODULES = {
+HOMES = {
     "DefinitionError": "engine_shim.errors",
     "Engine": "engine_shim.runs.engine",
     "EngineError": "engine_shim.errors",
@@ -35,15 +28,6 @@ _MODULES = {
     "Workflow": "engine_shim.definition.load",
     "load_workflow": "engine_shim.definition.load",
 }
-"""Where each name is defined: it is imported when it is first asked for, so that a command loads what it needs."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+"""The public names, each imported from its module when it is first used: a command loads what it needs."""
+__all__ = list(HOMES)
+__getattr__, __dir__ = lazy_menu(__name__, HOMES)

@@ -9,7 +9,7 @@ from engine_shim.definition.errors import Problem
 from engine_shim.definition.model import AGENT, Definition, Node
 from engine_shim.definition.model_refs import model_refs_of
 from engine_shim.errors import DefinitionError
-from utools.sources.request import ORIGIN
+from utools.net.address import ORIGIN
 
 IsPriced = Callable[[str, Mapping[str, Any]], bool]
 """Whether the price of a model is known, by its name and the options that it is reached by."""

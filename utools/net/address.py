@@ -3,12 +3,15 @@
 IPv6 carries IPv4 in several forms, and a forbidden IPv4 address is forbidden in each of them (RFC 6052, 4291, 3056).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+ORIGIN = re.compile(r"https?://[^/?#{}\s]+(?=[/?#]|\Z)", re.IGNORECASE)
+"""A URL up to its path, without any placeholder."""
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 NOT_PUBLIC = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 """Within global unicast: protocol assignments with Teredo, documentation, and 6to4, which hides an IPv4 address."""
