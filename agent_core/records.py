@@ -15,7 +15,9 @@ Field names and their order are the wire format: `encode_answer` and `encode_usa
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from agent_core.effects import Answer, CallModel, Failed, FinishReason, Json, ModelReply, ToolCall, ToolReply
 from agent_core.policy import ToolPolicy

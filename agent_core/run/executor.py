@@ -22,7 +22,8 @@ from agent_core.run.clock import now
 from agent_core.run.events import EventSource
 from agent_core.run.prepare import Prepare
 from agent_core.run.secrets import Secrets, fill_secrets
-from utools.calls.rate_limit import RateLimit, acquire
+from utools.calls.rate_limit import RateLimit
+from utools.calls.rate_limiter import acquire
 from utools.errors import ToolError, UnknownTool
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor

@@ -11,6 +11,7 @@ from agent_core.effects import Inherited, Json
 from agent_core.journal.record import FORMAT
 from agent_core.journal.strand import Loops
 from agent_core.models.client import ModelClient, ModelInfoOf
+from agent_core.rules import CURRENT
 from agent_core.run.clock import now
 from agent_core.run.node import agent_preparer, agent_tool
 from agent_core.run.prepare import Prepare, installed_version
@@ -105,6 +106,7 @@ class Preparer:
             "tools": {node.tool: self._tool(node.tool) for node in definition.nodes},
             "redaction": self._redactor.rules,
             "versions": {"agent_core": installed_version()},
+            "rules": CURRENT,
         }
 
     def _env(self, definition: Definition) -> Json:

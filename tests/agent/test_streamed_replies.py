@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 from contextlib import aclosing
-from datetime import UTC, datetime
+from time import time
 from typing import Any
 
 import orjson
@@ -22,7 +22,7 @@ from agent_core.models.openai.stream_message import StreamedMessage
 
 pytestmark = pytest.mark.usefixtures("each_transport")
 HEAD = Answer(200, {"content-type": "text/event-stream"}, b"")
-NOW = datetime.now(UTC)
+NOW = time()
 
 
 async def told(model: OpenAICompatible, **options: Any) -> tuple[list[Delta], Completion]:

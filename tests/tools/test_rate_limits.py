@@ -18,7 +18,8 @@ from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.errors import DefinitionError
 from agent_core.models import ScriptedModel
 from utools import Tool, ToolContext, ToolError, ToolRegistry, ToolResult
-from utools.calls.rate_limit import RateLimit, acquire
+from utools.calls.rate_limit import RateLimit
+from utools.calls.rate_limiter import acquire
 from utools.calls.shared import SharedCalls
 from utools.calls.store import Reservation
 from utools.calls.store_memory import MemoryCallStore
