@@ -360,7 +360,7 @@ REPLIES: Final[Mapping[str, type[ModelReply | ToolReply | Failed]]] = {
     "did": ToolReply,
     "failed": Failed,
 }
-"""What `reply` of an `answered` record stands for."""
+"""The answer for each `reply` of an `answered` record."""
 
 
 def encode_ask(effect: CallModel | ToolCall) -> ModelAsk | ToolAsk:
