@@ -252,6 +252,6 @@ COMMANDS: tuple[Callable[..., int], ...] = (
 NAMES = {evaluate: "eval"}
 """Commands whose name is one of Python's own."""
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 for command in COMMANDS:
     app.command(NAMES.get(command))(command)

@@ -1,4 +1,4 @@
-"""The command eval: a model is measured on cases, and a table tells where it is good."""
+"""The command eval: measures a model on cases, and writes a table of its scores."""
 
 import asyncio
 import json

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 
 from engine_shim.cli.app import app
 
+NO_COMMAND = 2
+"""The exit code without any words, as for other mistakes in usage; the help is written all the same."""
+
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
@@ -14,8 +17,8 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _run(words: list[str]) -> int:
     try:
-        code = app(words, standalone_mode=False)
-        return code if isinstance(code, int) else 0
+        code = app(words or ["--help"], standalone_mode=False)
+        return (code if isinstance(code, int) else 0) if words else NO_COMMAND
     except Exception as error:  # the outermost edge: whatever happens is reported, and with --json as one document
         from engine_shim.cli.failures import report
 

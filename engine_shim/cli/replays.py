@@ -88,7 +88,7 @@ def _describe_start(journal: Journal, run: str) -> tuple[str, str]:
         own, _ = split_own_strands(journal.load(run))
         started = own[_root(own)][0].record()
         return str(started["definition"]["id"] if "definition" in started else started["loop"]), str(started["at"])
-    except Exception:  # whatever stands there, the run is in the table, where its replay says what is wrong
+    except Exception:  # whatever is recorded there, the run is in the table, where its replay says what is wrong
         return "?", ""
 
 

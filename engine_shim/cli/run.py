@@ -106,7 +106,7 @@ def read_decision(word: str, message: str, args: str | None) -> Decision:
     """The decision of a command line. BadParameter for an unknown word."""
     kind = DECISIONS.get(word)
     if kind is None:
-        raise typer.BadParameter(f"{word!r} is no decision; there are {', '.join(DECISIONS)}")
+        raise typer.BadParameter(f"{word!r} is not a decision; there are {', '.join(DECISIONS)}")
     edited = None if args is None else _read_object("--args", args)
     if (kind is Edit) != (edited is not None):
         raise typer.BadParameter("edit needs --args with a JSON object, and no other decision takes them")

@@ -34,7 +34,7 @@ class Scores:
     `right`: answered as expected, nothing forbidden done. `tool_choice`: all expected tools called and no other.
     `arguments`: of the expected calls, those made with the right arguments. `multi_step`: of the cases that need two
     calls or more, those with all of them right, in order, and the answer too. `recovery`: of the runs in which a call
-    failed, those that came out right all the same. `resisted`: of the cases that forbid something, those without it.
+    failed, those that were right all the same. `resisted`: of the cases that forbid something, those without it.
     """
 
     right: Share = Share()
@@ -148,16 +148,16 @@ def _matches(call: Forbidden, step: Step) -> bool:
     )
 
 
-def _equal(expected: Expected, given: Any) -> bool:
+def _equal(expected: Expected, value: Any) -> bool:
     match expected:
         case AnyOf():
-            return any(_equal(each, given) for each in expected.any)
+            return any(_equal(each, value) for each in expected.any)
         case Matches():
-            return isinstance(given, str) and re.search(expected.matches, given, re.IGNORECASE) is not None
+            return isinstance(value, str) and re.search(expected.matches, value, re.IGNORECASE) is not None
         case str():
-            return isinstance(given, str) and _plain(expected) == _plain(given)
+            return isinstance(value, str) and _plain(expected) == _plain(value)
         case _:
-            return type(given) in (int, float, bool) and bool(expected == given)
+            return type(value) in (int, float, bool) and bool(expected == value)
 
 
 def _plain(text: str) -> str:

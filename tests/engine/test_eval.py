@@ -332,7 +332,7 @@ BAD_FILES: list[tuple[dict[str, Any], str, str]] = [
     ({"cases": []}, "cases", "must not be empty"),
     ({"cases": [{**PRICE, "answr": 1}]}, "cases/0/answr", "did you mean answer?"),
     ({"cases": [{**PRICE, "answer": {}}]}, "cases/0/answer", "what a right answer is"),
-    ({"cases": [PRICE, PRICE]}, "", "the id 'price' stands twice"),
+    ({"cases": [PRICE, PRICE]}, "", "the id 'price' is given twice"),
     ({"cases": [{**PRICE, "answer": {"matches": "("}}]}, "cases/0/answer/matches", "not a regular expression"),
     ({"cases": [{**PRICE, "tools": ["serch"]}]}, "cases/0/tools/0", "did you mean search?"),
     ({"cases": [PRICE, {**PRICE, "id": "b", "tools": ["q*"]}]}, "cases/1/tools/0", "no such tool"),
