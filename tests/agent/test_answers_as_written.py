@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 import pytest
-from by_hand import Q, action, final, spoken
 from hypothesis import given
 from hypothesis import strategies as st
+from support.by_hand import Q, action, final, spoken
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.models import Completion, Delta, ModelInfo, Question, ScriptedModel

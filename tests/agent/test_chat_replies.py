@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 import pytest
-from asking import KEY, SCHEMA, answered, failed
-from loopback import chat, events, http, piece
+from support.asking import KEY, SCHEMA, answered, failed
+from support.loopback import chat, events, http, piece
 
 from agent_core.models import Completion
 from agent_core.models.openai.response import Answer, Refusal, read

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import Q, action, final
+from support.by_hand import Q, action, final
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.audit.diff import Diff, diff

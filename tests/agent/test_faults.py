@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 import pytest
-from asking import KEY, client
-from loopback import (
+from support.asking import KEY, client
+from support.loopback import (
     USAGE,
     Loopback,
     Reply,

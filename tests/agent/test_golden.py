@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from record_transcripts import CASES, TRANSCRIPTS, told
+from support.record_transcripts import CASES, TRANSCRIPTS, told
 
 from agent_core import JournalError, JsonlJournal, replay, verify
 from agent_core.journal import jsonl_format as lines

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import chat, serving
+from support.loopback import chat, serving
 
 from agent_core.models import Question
 from agent_core.models.openai.client import OpenAICompatible

@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from loopback import Loopback, chat, serving
+from support.loopback import Loopback, chat, serving
 
 from agent_core.errors import DefinitionError
 from agent_core.models import ModelClient, ModelInfo, Question, ScriptedModel, create_model

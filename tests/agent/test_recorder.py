@@ -1,7 +1,7 @@
 """The recorder, driven by hand: what it asks a driver for, and what it takes from the tape."""
 
 import pytest
-from by_hand import AT
+from support.by_hand import AT
 
 from agent_core.effects import Cancelled
 from agent_core.journal.operations import Append, Begin, Spec

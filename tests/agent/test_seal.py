@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import Q, action, final
+from support.by_hand import Q, action, final
 
 from agent_core import (
     Approve,

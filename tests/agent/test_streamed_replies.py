@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 import pytest
-from asking import SCHEMA, answered, endpoint, question
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
+from support.asking import SCHEMA, answered, endpoint, question
+from support.loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
 
 from agent_core.models import Completion, Delta, ModelError
 from agent_core.models.openai.client import OpenAICompatible

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from by_hand import AT, Hand, Q, action, broke, calls, did, final, look, said, spoken
+from support.by_hand import AT, Hand, Q, action, broke, calls, did, final, look, said, spoken
 
 from agent_core import Approve, DefinitionError, Deny, Edit, MemoryJournal, Skip, replay, run_agent, verify
 from agent_core.effects import Cancelled, Failed, Suspended

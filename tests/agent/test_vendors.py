@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from vendor_standins import KEY, THOUGHT, Json, StandIn, Turn, standing_in
+from support.vendor_standins import KEY, THOUGHT, Json, StandIn, Turn, standing_in
 
 from agent_core import AgentOutput, run_agent
 from agent_core.models import Completion, Delta, ModelClient, ModelInfo, Question

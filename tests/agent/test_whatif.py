@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from by_hand import Q, action, final
+from support.by_hand import Q, action, final
 
 from agent_core import DefinitionError, MemoryJournal, agent_tool, replay, run_agent
 from agent_core.models import ScriptedModel

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Cli, Ran, Write
+from support.command import Cli, Ran, Write
 
 from engine_shim.cli.main import main
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from command import Cli, Write
+from support.by_hand import action, final
+from support.command import Cli, Write
 
 from agent_core import JsonlJournal, SqliteJournal, run_agent_sync
 from agent_core.journal.record import FORMAT, Record, chain_row, genesis

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from by_hand import AT
 from hypothesis import given
 from hypothesis import strategies as st
+from support.by_hand import AT
 
 from agent_core.effects import Cancelled, Failed, Suspended, ToolReply, Visit, Visits
 from engine_shim.flow.flow import flow

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from command import Cli, Ran, Write
+from support.by_hand import action, final
+from support.command import Cli, Ran, Write
 
 from engine_shim import SqliteRunStore
 

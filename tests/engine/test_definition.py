@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Cli, Write
 from jsonschema import Draft202012Validator
+from support.command import Cli, Write
 
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from command import Cli, Write
+from support.by_hand import action, final
+from support.command import Cli, Write
 
 from agent_core.models import ModelError, ScriptedModel
 from engine_shim.cli.eval import DECIDED

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import AT, action, final
 from hypothesis import given
 from hypothesis import strategies as st
+from support.by_hand import AT, action, final
 
 from agent_core import Approve, Deny, Edit
 from agent_core.audit.replay import replay

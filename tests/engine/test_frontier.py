@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from by_hand import AT
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from support.by_hand import AT
 
 from agent_core.effects import ToolReply
 from engine_shim.definition.errors import DefinitionErrors

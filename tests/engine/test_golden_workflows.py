@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from record_workflows import CASES, TRANSCRIPTS, told
+from support.record_workflows import CASES, TRANSCRIPTS, told
 
 from agent_core import replay, verify
 from engine_shim.runs.loops import LOOPS

@@ -7,7 +7,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-from by_hand import action, final
+from support.by_hand import action, final
 
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, RunResult, SqliteRunStore, load_workflow

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from command import Cli, Write
+from support.by_hand import action, final
+from support.command import Cli, Write
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.models import ModelInfo, ScriptedModel

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from command import Cli, Write
+from support.by_hand import action, final
+from support.command import Cli, Write
+from support.crash import victim_tools
 
 from agent_core import Fail, Retry, Skip
 from agent_core.audit.verify import verify
@@ -20,7 +21,7 @@ from engine_shim import Engine, RunResult, SqliteRunStore
 from engine_shim.cli.host import HostConfig, registry_of
 
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
-TOOLS = Path(__file__).with_name("victim_tools.py")
+TOOLS = victim_tools.__file__
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from by_hand import action, final
+from support.by_hand import action, final
 
 from agent_core import Approve
 from agent_core.audit.replay import replay

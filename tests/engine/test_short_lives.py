@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from state_checks import check_ended, check_status
-from state_workflows import workflows
-from state_world import Host, World
+from support.by_hand import action, final
+from support.state.checks import check_ended, check_status
+from support.state.workflows import workflows
+from support.state.world import Host, World
 
 from agent_core import Approve
 from agent_core.audit.replay import replay

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from redis_server import RealServer, real_server
+from support.redis_server import RealServer, real_server
 
 from engine_shim.cli.host import HostConfig, registry_of
 from utools import DefinitionError, ToolError, ToolRegistry

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from call_stores import Backend, Clock, in_fake_redis, in_memory, in_redis
 from hypothesis import given
 from hypothesis import strategies as st
-from redis_server import RealServer, real_server
+from support.call_stores import Backend, Clock, in_fake_redis, in_memory, in_redis
+from support.redis_server import RealServer, real_server
 
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.errors import DefinitionError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redis_server import RealServer, real_server
+from support.redis_server import RealServer, real_server
 
 from agent_core.run.sync import run_sync
 from utools import ToolContext, ToolError, ToolRegistry, ToolResult

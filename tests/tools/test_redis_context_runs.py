@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from redis_server import RealServer
+from support.redis_server import RealServer
 
 from agent_core import AgentOutput, Fail, MemoryJournal, Retry, Skip, replay, run_agent, verify
 from agent_core.models import ScriptedModel

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from call_stores import Backend, in_fake_redis, in_memory, in_redis
-from loopback import http, serving
-from redis_server import RealServer, real_server
+from support.call_stores import Backend, in_fake_redis, in_memory, in_redis
+from support.loopback import http, serving
+from support.redis_server import RealServer, real_server
 
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.models import ScriptedModel
