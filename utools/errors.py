@@ -25,7 +25,7 @@ class DefinitionError(UtoolsError):
         self.message = message
         self.where = where
         self.value = None if value is ABSENT else value
-        got = "" if value is ABSENT else f" (got {_shortened(repr(value))})"
+        got = "" if value is ABSENT else f" (got {_shorten(repr(value))})"
         super().__init__(f"{where}: {message}{got}" if where else f"{message}{got}")
 
 
@@ -39,7 +39,7 @@ class UnknownTool(UtoolsError, KeyError):
         near = get_close_matches(code, codes, n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(codes) or 'none'}"
         self.code = code
-        self.message = f"no tool is called {_shortened(repr(code))}; {_shortened(hint, 400)}"
+        self.message = f"no tool is called {_shorten(repr(code))}; {_shorten(hint, 400)}"
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -62,5 +62,5 @@ class NetworkError(ToolError):
     """A URL that cannot be read, or a host that may not be reached."""
 
 
-def _shortened(text: str, limit: int = 120) -> str:
+def _shorten(text: str, limit: int = 120) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

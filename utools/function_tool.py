@@ -25,13 +25,13 @@ def from_function(
     code = str(code or getattr(function, "__name__", ""))
     where = f"tools.{code}"
     text, about = read_docstring(inspect.getdoc(function) or "")
-    parameters, context_names = _parameters(function, where)
-    model = _model(parameters, about, where)
+    parameters, context_names = _read_parameters(function, where)
+    model = _make_model(parameters, about, where)
     return Tool(
         code=code,
         description=description or text or code.replace("_", " "),
-        config_schema=_schema(model, where),
-        execute=_execute(function, model, list(parameters), context_names),
+        config_schema=_make_schema(model, where),
+        execute=_make_execute(function, model, list(parameters), context_names),
         **options,
     )
 
@@ -54,7 +54,7 @@ def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
     return text.strip(), about
 
 
-def _parameters(function: Callable[..., Any], where: str) -> tuple[dict[str, tuple[Any, Any]], list[str]]:
+def _read_parameters(function: Callable[..., Any], where: str) -> tuple[dict[str, tuple[Any, Any]], list[str]]:
     """Annotation and default of each argument, and the names of the parameters that take the context."""
     try:
         hints = get_type_hints(function, include_extras=True)
@@ -79,7 +79,7 @@ def _is_context(hint: Any) -> bool:
     return hint is ToolContext or (get_origin(hint) is not None and ToolContext in get_args(hint))
 
 
-def _model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str], where: str) -> type[BaseModel]:
+def _make_model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str], where: str) -> type[BaseModel]:
     """A model that has the names as aliases: as fields they could collide with pydantic's own (`json`, `copy`)."""
     fields: dict[str, Any] = {}
     for index, (name, (hint, default)) in enumerate(parameters.items()):
@@ -92,7 +92,7 @@ def _model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str], where:
         raise DefinitionError(f"the signature cannot be described: {error}", where=where) from None
 
 
-def _schema(model: type[BaseModel], where: str) -> dict[str, Any]:
+def _make_schema(model: type[BaseModel], where: str) -> dict[str, Any]:
     try:
         schema = model.model_json_schema(by_alias=True)
     except PydanticUserError as error:
@@ -103,7 +103,7 @@ def _schema(model: type[BaseModel], where: str) -> dict[str, Any]:
     return schema
 
 
-def _execute(
+def _make_execute(
     function: Callable[..., Any], model: type[BaseModel], names: list[str], context_names: list[str]
 ) -> Callable[[Args, ToolContext], Any]:
     """`execute(args, context)`, async if the function is."""
@@ -112,27 +112,27 @@ def _execute(
         try:
             typed = model.model_validate(args)
         except ValidationError as error:
-            raise ToolError(f"Invalid arguments: {_listed(error)}") from None
+            raise ToolError(f"Invalid arguments: {_list_faults(error)}") from None
         values = {name: getattr(typed, f"p{index}") for index, name in enumerate(names)}
         return values | dict.fromkeys(context_names, context)
 
     if inspect.iscoroutinefunction(function):
 
         async def execute(args: Args, context: ToolContext) -> Any:
-            return _plain(await function(**arguments(args, context)))
+            return _to_plain(await function(**arguments(args, context)))
 
         return execute
 
     def execute_sync(args: Args, context: ToolContext) -> Any:
-        return _plain(function(**arguments(args, context)))
+        return _to_plain(function(**arguments(args, context)))
 
     return execute_sync
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
-def _listed(error: ValidationError) -> str:
+def _list_faults(error: ValidationError) -> str:
     faults = error.errors(include_url=False, include_context=False)
     return "; ".join(f"{pointer_of(each['loc'])}: {each['msg']}" for each in faults)

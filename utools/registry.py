@@ -108,26 +108,26 @@ class ToolRegistry:
 
         tool = self.get(code)
         if not validated and (faults := self.validate(code, args)):
-            return _failed(f"Invalid arguments: {_listed(faults)}")
+            return _failure(f"Invalid arguments: {_list_faults(faults)}")
         try:
             value = await self._call(tool, args, context or ToolContext())
         except ToolError as error:
-            return _failed(_for_the_model(error), transient=error.transient)
+            return _failure(_for_the_model(error), transient=error.transient)
         except DefinitionError as error:  # in what an author set
-            return _failed(_for_the_model(error))
+            return _failure(_for_the_model(error))
         except (CancelledError, KeyboardInterrupt):  # the host wants the call to end, the operator the process
             raise
         except BaseException as error:  # the edge to foreign code: no mistake in a tool may end the run
             from utools.error_text import failed_at
-            from utools.secrets.scrub import scrubbed
+            from utools.secrets.scrub import scrub
 
             transient = isinstance(error, TimeoutError | ConnectionError)
             if not transient:
                 (context or ToolContext()).log.warning("the tool %s failed: %s", code, failed_at(error))
             cut_off = isinstance(error, EOFError) or (transient and not isinstance(error, ConnectionRefusedError))
-            text = scrubbed(f"{type(error).__name__}: {error}", os.environ)
-            return _failed(text, transient=transient, cut_off=cut_off)
-        return self._checked(tool, value if isinstance(value, ToolResult) else ToolResult(output=value))
+            text = scrub(f"{type(error).__name__}: {error}", os.environ)
+            return _failure(text, transient=transient, cut_off=cut_off)
+        return self._check_result(tool, value if isinstance(value, ToolResult) else ToolResult(output=value))
 
     async def _call(self, tool: Tool, args: Args, context: ToolContext) -> Any:
         if is_async(tool.execute):
@@ -135,15 +135,15 @@ class ToolRegistry:
         value = await self._threads.run(tool.execute, args, context)
         return await value if inspect.isawaitable(value) else value
 
-    def _checked(self, tool: Tool, result: ToolResult) -> ToolResult:
+    def _check_result(self, tool: Tool, result: ToolResult) -> ToolResult:
         """The result as plain JSON, or a failed result that says what is wrong with it."""
         try:
             output, metadata = as_json(result.output), as_json(result.metadata)
         except NotJson as error:
-            return _failed(f"The tool {tool.code} gave something that is not JSON: {error}.")
+            return _failure(f"The tool {tool.code} gave something that is not JSON: {error}.")
         schema = self._outputs.get(tool.code)
         if result.success and schema and (faults := schema.faults(output)):
-            return _failed(f"The output of the tool {tool.code} breaks its output_schema: {_listed(faults)}")
+            return _failure(f"The output of the tool {tool.code} breaks its output_schema: {_list_faults(faults)}")
         error_text = None if result.error is None else _clean(_for_the_model(result.error))
         if not result.success and not error_text:
             error_text = f"The tool {tool.code} failed without saying why."
@@ -167,7 +167,7 @@ class ToolRegistry:
         return [each.code for _, each in found]
 
 
-def _listed(faults: list[Fault]) -> str:
+def _list_faults(faults: list[Fault]) -> str:
     more = len(faults) - FAULTS_LISTED
     listed = " ".join(each.message for each in faults[:FAULTS_LISTED])
     return f"{listed} And {more} more." if more > 0 else listed
@@ -175,12 +175,12 @@ def _listed(faults: list[Fault]) -> str:
 
 def _for_the_model(message: object) -> str:
     """A tool's message about its failure, without paths and environment values of the host."""
-    from utools.secrets.scrub import scrubbed_words
+    from utools.secrets.scrub import scrub_words
 
-    return scrubbed_words(str(message), os.environ)
+    return scrub_words(str(message), os.environ)
 
 
-def _failed(error: str, *, transient: bool = False, cut_off: bool = False) -> ToolResult:
+def _failure(error: str, *, transient: bool = False, cut_off: bool = False) -> ToolResult:
     """`transient`: another try may help; `cut_off`: the call was sent and no answer came back."""
     marks = {"transient": transient, "cut_off": cut_off}
     return ToolResult(success=False, error=_clean(error), metadata={name: True for name in marks if marks[name]})

@@ -32,7 +32,7 @@ def _not_allowed(name: str) -> str:
     )
 
 
-def _unchanged(text: str) -> str:
+def _return_unchanged(text: str) -> str:
     """The `clean` of a run that has no secrets."""
     return text
 
@@ -63,7 +63,7 @@ class ToolContext:
     idempotency_key: str = ""
     secret: Callable[[str], str] = field(default=_not_allowed, repr=False)
     progress: Progress = field(default=_ignore_progress, repr=False)
-    clean: Callable[[str], str] = field(default=_unchanged, repr=False)
+    clean: Callable[[str], str] = field(default=_return_unchanged, repr=False)
     log: "logging.Logger | logging.LoggerAdapter[Any]" = field(default_factory=_logger, repr=False)
 
 

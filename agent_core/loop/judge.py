@@ -14,7 +14,7 @@ from agent_core.effects import FinishReason, Json
 from agent_core.loop.provenance import find_untrusted
 from agent_core.policy import Policies, ToolPolicy, arguments_of
 from agent_core.protocol.clip import clip
-from utools.schema.compiled import compiled, compiled_narrowing
+from utools.schema.compiled import compile_narrowing, compile_schema
 from utools.schema.faults import Fault
 from utools.schema.pointer import pointer_of
 
@@ -56,7 +56,7 @@ def judge(
     if policy["max_calls"] and made >= policy["max_calls"]:
         message = f"The tool {tool} may be called {policy['max_calls']} times, no more."
         return Verdict("refuse", "policy_denied", message)
-    if policy["args"] is not None and (faults := compiled_narrowing(policy["args"]).faults(args)):
+    if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(args)):
         return _refuse(tool, "policy_denied", faults)
     return RUN if edited else _check_approval(tool, args, effect, policy, trusted)
 
@@ -71,7 +71,7 @@ def _check_arguments(tool: str, args: Json, policy: ToolPolicy) -> Verdict | Non
         key = authored[0]
         fault = Fault(f"/{key}", "to be left out", _show(args[key]), "is set by the workflow's author")
         return _refuse(tool, "invalid_action", [fault])
-    faults = compiled(policy["schema"]).faults(arguments_of(policy, args))
+    faults = compile_schema(policy["schema"]).faults(arguments_of(policy, args))
     if faults := without_filled(policy.get("fills", ()), faults):
         return _refuse(tool, "invalid_action", faults)
     return None

@@ -23,7 +23,7 @@ from agent_core.loop.run_state import RunState
 from agent_core.protocol.dialect import Reading
 from agent_core.protocol.parse import Action, Final, ProtocolError
 from agent_core.records import AgentStarted, DecidedBody
-from utools.schema.compiled import compiled
+from utools.schema.compiled import compile_schema
 
 Step = Generator[Effect, Any, AgentOutcome | None]
 """One step of the loop; it returns the outcome when the run has ended, else None."""
@@ -81,7 +81,7 @@ def _read(state: RunState, reply: ModelReply) -> Reading:
     if state.feedback.is_quoted(state.repair, step.answer):
         message = "The answer only repeats the error message. Answer the user's question itself."
         return ProtocolError("wrong_type", message)
-    if schema is not None and (faults := compiled(schema).faults(step.answer)):
+    if schema is not None and (faults := compile_schema(schema).faults(step.answer)):
         message = f"The answer does not have the form that was asked for: {list_faults(faults, '/answer')}."
         return ProtocolError("wrong_type", message)
     return step

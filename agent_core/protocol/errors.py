@@ -1,4 +1,4 @@
-"""What can be wrong with a reply: the kinds in their order, and words on which the model can act.
+"""What can be wrong with a reply: the kinds in their order, and words on which the model can act. Pure.
 
 No message holds an opening brace: a small model would send it straight back.
 """

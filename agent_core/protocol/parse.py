@@ -1,4 +1,4 @@
-"""The Action/Final protocol: one JSON object a reply, read strictly or not at all."""
+"""The Action/Final protocol: one JSON object a reply, read strictly or not at all. Pure."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""The JSON Schema of the legal next step, made from the tools that the model may call."""
+"""The JSON Schema of the legal next step, made from the tools that the model may call. Pure."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Strict JSON text (RFC 8259): the value it holds, or where and why it holds none.
+"""Strict JSON text (RFC 8259): the value it holds, or where and why it holds none. Pure.
 
 `decode` is fast and builds the value. `scan` builds nothing, says where a text breaks, and is iterative, so
 no nesting can exhaust the stack. They accept the same texts, but for those that nest too deep for `decode`.

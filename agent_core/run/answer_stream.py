@@ -30,7 +30,7 @@ class AnswerStream:
             return ""
         self._read_length = len(self._reply)
         answer = self._find_answer(self._reply) or ""
-        clean, unsettled = self._redactor.json_text(answer), self._redactor.unsettled(answer)
+        clean, unsettled = self._redactor.json_text(answer), self._redactor.unsettled_length(answer)
         return self._show(clean[: max(0, len(clean) - unsettled)])
 
     def finish(self, reply: str) -> str | None:

@@ -22,11 +22,12 @@ from agent_core.run.clock import now
 from agent_core.run.events import EventSource
 from agent_core.run.prepare import Prepare
 from agent_core.run.secrets import Secrets, fill_secrets
-from utools.calls.rate_limit import RateLimit, acquire
+from utools.calls.rate_limit import RateLimit
+from utools.calls.rate_limiter import acquire
 from utools.errors import ToolError, UnknownTool
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
-from utools.secrets.scrub import scrubbed
+from utools.secrets.scrub import scrub
 from utools.tool import ToolContext, ToolResult
 
 TRANSIENT_RETRIES = 2
@@ -102,7 +103,7 @@ class Executor:
             message = self.redactor.text(str(error))
             return Failed(error.kind, message, now(), perf_counter() - start, requests=error.requests)
         except Exception as error:  # the edge to foreign code: no mistake in a client may end the run
-            message = self.redactor.text(scrubbed(f"{type(error).__name__}: {error}", os.environ))
+            message = self.redactor.text(scrub(f"{type(error).__name__}: {error}", os.environ))
             return Failed("model_error", message, now(), perf_counter() - start, requests=requests.count)
 
     async def _stream_reply(self, client: ModelClient, question: Question, slot: Slot) -> Completion:

@@ -8,7 +8,7 @@ from engine_shim.definition.model import Definition
 from engine_shim.definition.template import look_up, placeholders
 from engine_shim.errors import DefinitionError
 from utools.jsonvalue import NotJson, as_json
-from utools.schema.compiled import compiled
+from utools.schema.compiled import compile_schema
 from utools.schema.config_schema import ConfigSchema
 
 
@@ -34,7 +34,7 @@ def external_of(definition: Definition, inputs: Mapping[str, Any], always_run: S
 
 def input_schema(definition: Definition) -> ConfigSchema | None:
     """The validator of `inputs`; None when there are none. DefinitionError when they are not a JSON Schema."""
-    return None if definition.inputs is None else compiled(definition.inputs, where="inputs")
+    return None if definition.inputs is None else compile_schema(definition.inputs, where="inputs")
 
 
 def _check_schema(definition: Definition, external: Mapping[str, Any], declared: list[str]) -> None:

@@ -15,7 +15,7 @@ from engine_shim.definition.graph import Edge, Graph, graph_of
 from engine_shim.definition.model import Definition, Node
 from engine_shim.flow.schedule import Schedule
 from engine_shim.flow.seen import Seen, merge
-from utools.schema.compiled import compiled
+from utools.schema.compiled import compile_schema
 
 Key = tuple[str, int]
 """A visit: its node, and which visit of that node it is, from 1."""
@@ -72,7 +72,7 @@ class State:
     def __init__(self, started: Json, plan: Plan | None = None) -> None:
         self.run, self.at = started["run"], started["at"]
         self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
-        self.schemas = {code: compiled(tool["schema"]) for code, tool in started["tools"].items()}
+        self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
         plan = plan or read_plan(started["definition"])
         self.definition, self.graph = plan.definition, plan.graph

@@ -11,6 +11,11 @@ from typing import Any
 
 import orjson
 import pytest
+
+from agent_core import AgentOutput, MemoryJournal, run_agent
+from agent_core.models.openai.transport import (
+    LARGEST,  # with the SDK, which takes longer to load than the calls below may take
+)
 from support.asking import KEY, client
 from support.loopback import (
     USAGE,
@@ -29,11 +34,6 @@ from support.loopback import (
     silence,
     streamed,
     then,
-)
-
-from agent_core import AgentOutput, MemoryJournal, run_agent
-from agent_core.models.openai.transport import (
-    LARGEST,  # with the SDK, which takes longer to load than the calls below may take
 )
 from utools import ToolRegistry, tool
 

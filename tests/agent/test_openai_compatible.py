@@ -13,15 +13,15 @@ from typing import Any
 
 import orjson
 import pytest
-from support.asking import KEY, MESSAGES, SCHEMA, client, endpoint, failed, question
-from support.loopback import Reply, chat, half, hang_up, http, serving, silence
-from support.programs import environment
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.errors import DefinitionError
 from agent_core.models import Completion, ModelError
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.openai.transport import Wire
+from support.asking import KEY, MESSAGES, SCHEMA, client, endpoint, failed, question
+from support.loopback import Reply, chat, half, hang_up, http, serving, silence
+from support.programs import environment
 from utools import ToolRegistry, tool
 
 pytestmark = pytest.mark.usefixtures("each_transport")

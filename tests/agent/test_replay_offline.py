@@ -10,6 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+
 from support.record_transcripts import TRANSCRIPTS
 
 SEALED = r"""

@@ -3,15 +3,13 @@
 import asyncio
 import gzip
 from contextlib import aclosing
-from datetime import UTC, datetime
+from time import time
 from typing import Any
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.asking import SCHEMA, answered, endpoint, question
-from support.loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
 
 from agent_core.models import Completion, Delta, ModelError
 from agent_core.models.openai.client import OpenAICompatible
@@ -19,10 +17,12 @@ from agent_core.models.openai.response import Answer, Refusal
 from agent_core.models.openai.response_reader import StreamedReply
 from agent_core.models.openai.sse import Events
 from agent_core.models.openai.stream_message import StreamedMessage
+from support.asking import SCHEMA, answered, endpoint, question
+from support.loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
 
 pytestmark = pytest.mark.usefixtures("each_transport")
 HEAD = Answer(200, {"content-type": "text/event-stream"}, b"")
-NOW = datetime.now(UTC)
+NOW = time()
 
 
 async def told(model: OpenAICompatible, **options: Any) -> tuple[list[Delta], Completion]:

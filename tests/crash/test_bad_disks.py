@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.programs import json_lines
 
 from agent_core import JournalError, JsonlJournal, SqliteJournal, run_agent
 from agent_core.journal.record import FORMAT, chain_row, genesis
 from agent_core.journal.sqlite import LAYOUT
 from agent_core.journal.storage_errors import explain
 from agent_core.models import ScriptedModel
+from support.programs import json_lines
 from utools import ToolRegistry
 
 QUESTIONS = ["2", "4", "6", "8", "10"]

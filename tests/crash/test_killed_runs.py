@@ -1,6 +1,7 @@
 """A run killed at any point goes on, and its journal is that of a run that nobody disturbed."""
 
 import pytest
+
 from support.programs import json_lines
 
 

@@ -9,6 +9,7 @@ after a deed take turns; one run in three is killed once more while it goes on.
 from typing import Any
 
 import pytest
+
 from support.crash.matrix_workflows import CASES
 from support.programs import json_lines
 

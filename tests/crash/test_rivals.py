@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from support.programs import json_lines
 
 

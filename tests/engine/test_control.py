@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.by_hand import action, final
-from support.gated import Host, agent, node, played, until
 
 from agent_core import Approve
 from agent_core.audit.signature import Keys
@@ -18,6 +16,8 @@ from agent_core.run.control import append_control
 from engine_shim import DefinitionError, RunNotFound, load_workflow
 from engine_shim.definition.validate import validate
 from engine_shim.errors import RunBusy
+from support.by_hand import action, final
+from support.gated import Host, agent, node, played, until
 
 # ── pause ────────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.by_hand import AT, action, final
 
 from agent_core import Approve, Deny, Edit
 from agent_core.audit.replay import replay
@@ -20,6 +19,7 @@ from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, Ru
 from engine_shim.cli.output import exit_code
 from engine_shim.flow.flow import flow
 from engine_shim.runs.loops import LOOPS
+from support.by_hand import AT, action, final
 from utools import Tool, default_registry
 
 ANY = {"type": "object", "additionalProperties": True}

@@ -7,7 +7,6 @@ from typing import Any
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from support.by_hand import AT
 
 from agent_core.effects import ToolReply
 from engine_shim.definition.errors import DefinitionErrors
@@ -18,6 +17,7 @@ from engine_shim.flow.flow import flow
 from engine_shim.flow.schedule import Schedule
 from engine_shim.flow.seen import Seen, merge
 from engine_shim.flow.state import OutputsBefore, State, VisitState
+from support.by_hand import AT
 
 
 @dataclass

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import Cli, Ran, Write
-from support.mcp_servers import FAULTY
 
 from engine_shim.cli.host import HostConfig
+from support.command import Cli, Ran, Write
+from support.mcp_servers import FAULTY
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "fixtures" / "manifests"

@@ -17,11 +17,6 @@ from typing import Any
 from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.by_hand import action, final
-from support.state.checks import check_ended, check_grown, check_status, check_tape, status_of
-from support.state.office import Job, Office
-from support.state.workflows import workflows
-from support.state.world import Host, UnderWay
 
 from agent_core import Approve, Deny, Edit, Fail, Retry, Skip
 from agent_core.decisions import Decision
@@ -30,6 +25,11 @@ from agent_core.models.client import Completion, ModelError
 from engine_shim import DefinitionError, MemoryRunStore, SqliteRunStore
 from engine_shim.errors import RunBusy
 from engine_shim.runs.store import RunStore
+from support.by_hand import action, final
+from support.state.checks import check_ended, check_grown, check_status, check_tape, status_of
+from support.state.office import Job, Office
+from support.state.workflows import workflows
+from support.state.world import Host, UnderWay
 from utools import ToolResult
 from utools.errors import ToolError
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from support.redis_server import RealServer, real_server
 
 

@@ -18,7 +18,7 @@ from utools.context.formats import _safe_id, anthropic, gemini, openai
 from utools.context.manager import context_manager
 from utools.context.store_memory import MemoryContextStore
 from utools.context.turns import Message, Turn
-from utools.context.window import Window, estimated_tokens, windowed
+from utools.context.window import Window, estimated_tokens, split_at_window
 
 OPENAI = TypeAdapter(list[ChatCompletionMessageParam])
 ANTHROPIC = TypeAdapter(list[MessageParam])
@@ -157,7 +157,7 @@ def texts(found: Iterable[str | None]) -> list[str]:
 def test_window_keeps_the_newest_whole_turns_that_fit_both_limits(
     history: list[Turn], messages: int | None, tokens: int | None
 ) -> None:
-    dropped, kept = windowed(history, Window(messages, tokens))
+    dropped, kept = split_at_window(history, Window(messages, tokens))
     assert dropped + kept == history
     assert fits(kept, messages, tokens)
     assert not dropped or not fits([dropped[-1], *kept], messages, tokens)

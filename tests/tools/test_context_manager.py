@@ -10,7 +10,7 @@ from utools.context.formats import anthropic, gemini, openai
 from utools.context.manager import context_manager
 from utools.context.store_memory import MemoryContextStore
 from utools.context.turns import Message, Turn, last_turn
-from utools.context.window import Window, estimated_tokens, windowed
+from utools.context.window import Window, estimated_tokens, split_at_window
 
 
 def says(role: str, content: str | None) -> Message:
@@ -214,9 +214,9 @@ async def test_load_gives_everything_unless_a_window_is_asked_for(session: Sessi
 
 def test_window_never_splits_a_turn() -> None:
     turns: list[Turn] = [USED, [says("user", "x"), says("assistant", "y")]]
-    assert windowed(turns, Window(messages=6)) == ([USED], [turns[1]])
-    assert windowed(turns, Window(messages=7)) == ([], turns)
-    assert windowed(turns, Window(messages=1)) == (turns, [])
+    assert split_at_window(turns, Window(messages=6)) == ([USED], [turns[1]])
+    assert split_at_window(turns, Window(messages=7)) == ([], turns)
+    assert split_at_window(turns, Window(messages=1)) == (turns, [])
 
 
 def test_tokens_are_estimated_by_script() -> None:

@@ -11,14 +11,14 @@ import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.loopback import Loopback, endless, half, hang_up, http, serving
 
+from support.loopback import Loopback, endless, half, hang_up, http, serving
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin import http_request
 from utools.errors import NetworkError, ToolError
 from utools.net.decompress import PIECE
 from utools.net.guard import NetworkGuard
-from utools.net.transport import _redirected, fetch
+from utools.net.transport import _redirect_request, fetch
 
 REGISTRY = ToolRegistry([http_request()])
 LOOPBACK: Mapping[str, Any] = {"allow_cidrs": ["127.0.0.1/32"]}
@@ -231,7 +231,7 @@ async def test_a_redirect_to_another_origin_carries_no_token(place: str) -> None
         first = client.build_request("GET", "http://a.example/", headers={"authorization": "Bearer t"})
         answer = httpx2.Response(302, headers={"location": place})
         following = client._build_redirect_request(first, answer)
-        sent = _redirected(NetworkGuard(), first, following)
+        sent = _redirect_request(NetworkGuard(), first, following)
     assert ("authorization" in sent.headers) == (place == "/same")
 
 

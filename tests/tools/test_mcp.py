@@ -16,10 +16,10 @@ from typing import Any
 import httpx2
 import pytest
 from pydantic import ValidationError
+
 from support.loopback import http
 from support.mcp_servers import FAULTY, OVER_HTTP
 from support.mcp_servers.faulty import TOOLS
-
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.sources.mcp.connection_monitor import MOVES, ConnectionMonitor, State
 from utools.sources.mcp.servers import McpServer, McpServers

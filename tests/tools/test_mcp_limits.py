@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.loopback import http
 from support.mcp_servers import FAULTY
 from support.mcp_servers.scripted import Answer, ScriptedMcp, reply, scripted, text
-
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.limits import (

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.mcp_servers import FAULTY
 
+from support.mcp_servers import FAULTY
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServer, McpServers

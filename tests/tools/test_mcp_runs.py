@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.mcp_servers import FAULTY
-from support.mcp_servers.faulty import TOOLS
 
 from agent_core import AgentOutput, MemoryJournal, replay, run_agent
 from agent_core.models import ScriptedModel
+from support.mcp_servers import FAULTY
+from support.mcp_servers.faulty import TOOLS
 from utools import ToolRegistry
 from utools.sources.mcp.servers import McpServer, McpServers
 

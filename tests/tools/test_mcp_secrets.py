@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.loopback import http
 from support.mcp_servers import FAULTY
 from support.mcp_servers.scripted import ScriptedMcp, reply, scripted, text
-
 from utools import ToolContext, ToolRegistry
 from utools.sources.mcp.servers import McpServer, McpServers
 

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.call_stores import Backend, Clock, in_fake_redis, in_memory, in_redis
-from support.redis_server import RealServer, real_server
 
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.errors import DefinitionError
 from agent_core.models import ScriptedModel
+from support.call_stores import Backend, Clock, in_fake_redis, in_memory, in_redis
+from support.redis_server import RealServer, real_server
 from utools import Tool, ToolContext, ToolError, ToolRegistry, ToolResult
-from utools.calls.rate_limit import RateLimit, acquire
+from utools.calls.rate_limit import RateLimit
+from utools.calls.rate_limiter import acquire
 from utools.calls.shared import SharedCalls
 from utools.calls.store import Reservation
 from utools.calls.store_memory import MemoryCallStore

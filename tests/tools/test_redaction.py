@@ -1,4 +1,4 @@
-"""Redactor and scrubbed: what must not be shown."""
+"""Redactor and scrub: what must not be shown."""
 
 import base64
 import json
@@ -9,10 +9,10 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.growth import growth
 
+from support.growth import growth
 from utools.secrets.redaction import Redactor
-from utools.secrets.scrub import scrubbed, scrubbed_words
+from utools.secrets.scrub import scrub, scrub_words
 
 SECRET = 'p@ss/w+rd "ü"?'
 RAW = SECRET.encode()
@@ -144,7 +144,7 @@ def test_no_secret_survives(secret: str, value: Any, before: str, after: str) ->
     ],
 )
 def test_error_text_shows_neither_host_path_nor_environment(text: str, expected: str) -> None:
-    assert scrubbed(text, {"KEY": "sk-123456", "A": "a"}) == expected
+    assert scrub(text, {"KEY": "sk-123456", "A": "a"}) == expected
 
 
 TRACE = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f\n    g()\nValueError: no'
@@ -168,7 +168,7 @@ TRACE = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f\n 
     ],
 )
 def test_what_a_tool_says_shows_neither_trace_nor_path_nor_environment(text: str, expected: str) -> None:
-    assert scrubbed_words(text, {"KEY": "sk-123456"}) == expected
+    assert scrub_words(text, {"KEY": "sk-123456"}) == expected
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_what_a_tool_says_shows_neither_trace_nor_path_nor_environment(text: str
     ],
 )
 def test_ordinary_words_stay_as_they_are(text: str) -> None:
-    assert scrubbed_words(text, {"KEY": "sk-123456"}) == text
+    assert scrub_words(text, {"KEY": "sk-123456"}) == text
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_ordinary_words_stay_as_they_are(text: str) -> None:
 )
 def test_scrubbing_grows_with_the_text_and_no_faster(part: str) -> None:
     texts = (part * (size // len(part)) for size in (100_000, 400_000))
-    assert growth(lambda text: scrubbed_words(text, {"KEY": "sk-123456"}), *texts) < 10
+    assert growth(lambda text: scrub_words(text, {"KEY": "sk-123456"}), *texts) < 10
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from support.growth import growth
 
+from support.growth import growth
 from utools import DefinitionError
 from utools.schema.config_schema import ConfigSchema, Narrowing, author_keys, visible
 

@@ -143,7 +143,7 @@ async def _send(message: "EmailMessage", args: Args, context: ToolContext) -> di
     import asyncio
 
     host, end = args["host"], asyncio.get_running_loop().time() + (context.deadline_s or LONGEST)
-    async with _connected(args, context, end) as server:
+    async with _connect(args, context, end) as server:
         from aiosmtplib import SMTPException, SMTPRecipientsRefused, SMTPResponseException
 
         try:
@@ -161,7 +161,7 @@ async def _send(message: "EmailMessage", args: Args, context: ToolContext) -> di
 
 
 @asynccontextmanager
-async def _connected(args: Args, context: ToolContext, end: float) -> "AsyncIterator[SMTP]":
+async def _connect(args: Args, context: ToolContext, end: float) -> "AsyncIterator[SMTP]":
     """A connection with TLS and login as the author asks for them; ToolError if there is none."""
     import asyncio
 

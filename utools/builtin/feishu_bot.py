@@ -3,7 +3,6 @@
 Source: Feishu Open Platform, "Custom bot usage guide": signature, message types, limits, codes.
 """
 
-import asyncio
 import base64
 import hmac
 import json
@@ -107,21 +106,23 @@ def _piece(piece: Args) -> dict[str, Any]:
 
 
 async def _execute(args: Args, context: ToolContext) -> ToolResult:
+    from asyncio import sleep
+
     body = message_body(args)
     url = checked_secret(context.secret, args["webhook_env"], "used as the URL of a webhook")
     for pause in (*PAUSES, None):
-        reply = await _post(url, _signed(body, args, context), args)
+        reply = await _post(url, _sign(body, args, context), args)
         code = reply.get("code", reply.get("StatusCode"))
         if code == 0:
             return ToolResult(output={"sent": True})
         if code != BUSY or pause is None:
             break
-        await asyncio.sleep(pause)
+        await sleep(pause)
     reason = reply.get("msg") or reply.get("StatusMessage") or "no reason was given"
     return ToolResult(False, error=f"Feishu refused the message: {reason} (code {code})")
 
 
-def _signed(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:
+def _sign(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:
     if "secret_env" in args:
         now, secret = int(time.time()), checked_secret(context.secret, args["secret_env"], "used to sign a message")
         body = {"timestamp": str(now), "sign": signature(secret, now), **body}

@@ -167,14 +167,14 @@ def _hits(text: str, query: str, clean: Clean) -> Iterator[tuple[int, str]]:
     query = query.casefold()
     if query not in text.casefold():
         return
-    for number, line in _numbered(text, clean(text)):
+    for number, line in _number_lines(text, clean(text)):
         at = line.casefold().find(query)
         if at >= 0:
             start = max(0, at - SNIPPET // 2)
             yield number, line[start : start + SNIPPET].strip()
 
 
-def _numbered(text: str, shown: str) -> Iterator[tuple[int, str]]:
+def _number_lines(text: str, shown: str) -> Iterator[tuple[int, str]]:
     """The lines without secrets, by their numbers in the file: a masked secret may have been several lines."""
     if text.count("\n") == shown.count("\n"):
         yield from enumerate(shown.split("\n"), start=1)

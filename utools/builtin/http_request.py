@@ -18,16 +18,16 @@ METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 READS = METHODS[:3]
 SECONDS = 30.0
 LIMIT, LARGEST = 2**20, 16 * 2**20
-NOT_THE_CALLERS = frozenset(
+FRAMING_HEADERS = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect", "keep-alive"}
 )
-"""Headers by which a request is framed: with them one request could be made to look like two."""
-PASSING = (429,)
+"""Headers that frame a request, and others of the connection: with them one request could look like two."""
+TRANSIENT = (429,)
 CHARSET = re.compile(
     r"utf-?(8|16|32)|ascii|us-ascii|latin-?1|iso-8859-(1?[1-9]|10)|(windows-|cp)125[0-8]|gbk|gb2312|gb18030|big5"
     r"|shift_jis|euc-(jp|kr)|koi8-[ru]"
 )
-"""Charsets that are decoded in a time in proportion to the text; what says another is read as UTF-8."""
+"""Charsets that are decoded in time linear in the text; a text in any other is read as UTF-8."""
 NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}"
 CIDRS = {
     "type": "array",
@@ -39,7 +39,7 @@ TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 def http_request() -> Tool:
-    """The tool `http_request`. What it may reach is the author's to say, by presets."""
+    """The tool `http_request`. The author decides by presets what it may reach."""
     return Tool(
         code="http_request",
         description="Make an HTTP request. Returns the status, the headers and the body, JSON already parsed.",
@@ -90,12 +90,12 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
     output = {"status": answer.status, "headers": dict(answer.headers), "body": read_body(answer.headers, answer.body)}
     if answer.truncated:
         output["truncated"] = f"only the first {limit} bytes of the body were read"
-    passing = method in READS and (answer.status in PASSING or answer.status >= 500)
-    return ToolResult(output=output, metadata={"transient": True} if passing else {})
+    transient = method in READS and (answer.status in TRANSIENT or answer.status >= 500)
+    return ToolResult(output=output, metadata={"transient": True} if transient else {})
 
 
 def _guard(args: Args) -> "NetworkGuard":
-    """What this call may reach: with a token, no more than may have it."""
+    """What this call may reach; with a token, only hosts that may get it."""
     from utools.net.guard import NetworkGuard
 
     guard = NetworkGuard.of(
@@ -111,7 +111,7 @@ def _guard(args: Args) -> "NetworkGuard":
 
 
 def read_body(headers: Mapping[str, str], body: bytes) -> Any:
-    """A body as JSON where it says so and is, as text otherwise; bytes that are no text are counted only."""
+    """A body as JSON if it says so and is, else as text; binary data is only counted."""
     kind, _, more = headers.get("content-type", "").partition(";")
     if kind.strip().endswith(("/json", "+json")):
         try:
@@ -125,11 +125,11 @@ def read_body(headers: Mapping[str, str], body: bytes) -> Any:
 
 
 def _content(args: Args) -> tuple[bytes | None, str | None]:
-    """The body, and its content type."""
-    given = [name for name in ("json", "form", "body") if name in args]
-    if len(given) > 1:
-        raise ToolError(f"give one of json, form and body, not {' and '.join(given)}")
-    match given:
+    """The body and its content type."""
+    kinds = [name for name in ("json", "form", "body") if name in args]
+    if len(kinds) > 1:
+        raise ToolError(f"give one of json, form and body, not {' and '.join(kinds)}")
+    match kinds:
         case ["json"]:
             return json.dumps(args["json"], ensure_ascii=False).encode(), "application/json"
         case ["form"]:
@@ -142,7 +142,7 @@ def _content(args: Args) -> tuple[bytes | None, str | None]:
 def _headers(args: Args, context: ToolContext, kind: str | None) -> dict[str, str]:
     headers = {"content-type": kind} if kind else {}
     for name, value in args.get("headers", {}).items():
-        if name.lower() in NOT_THE_CALLERS or name.lower().startswith("proxy-"):
+        if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
             raise ToolError(f"the header {name} is not yours to set")
         if not value.isprintable():
             raise ToolError(f"the header {name} holds a line break or another control character")

@@ -1,4 +1,4 @@
-"""`redis_context`: small values and lists in Redis, all of them under a prefix that the author sets."""
+"""`redis_context`: small values and lists in Redis, all under a prefix that the author sets."""
 
 import json
 import os
@@ -14,11 +14,11 @@ from utools.tool import Args, Tool, ToolContext
 BYTES, LARGEST = 2**18, 2**23
 ITEMS = 10_000
 KEYS = 1000
-OURS = "agent-core:"
-"""What the host itself keeps on its server (conversations, kept answers) is nobody else's."""
-SCANNED = 1000
+HOST_PREFIX = "agent-core:"
+"""The host's own keys on its server (conversations, cached answers), which no tool reads or writes."""
+SCAN_COUNT = 1000
 
-# what each op needs, and what it may have
+# by op: the arguments that it needs, and those that it may have
 ARGUMENTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "get": (frozenset({"key"}), frozenset({"json"})),
     "set": (frozenset({"key", "value"}), frozenset({"ttl"})),
@@ -26,9 +26,9 @@ ARGUMENTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "delete": (frozenset({"key"}), frozenset()),
     "list": (frozenset(), frozenset({"starts_with"})),
 }
-AUTHORED = frozenset({"op", "prefix", "url_env", "max_bytes"})
+ALWAYS_ALLOWED = frozenset({"op", "prefix", "url_env", "max_bytes"})
 
-# Each script is run by the server as a whole. KEYS[1] is the key; sizes are looked at before anything is sent.
+# The server runs each script as a whole. KEYS[1] is the key; sizes are checked before anything is sent.
 GET = """
 local kind = redis.call('TYPE', KEYS[1])['ok']
 if kind == 'none' then return {kind} end
@@ -66,7 +66,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def redis_context() -> Tool:
-    """The tool `redis_context`. Where it reads and writes is the author's to say, by the preset `prefix`."""
+    """The tool `redis_context`. The author decides by the preset `prefix` where it reads and writes."""
     servers: dict[str, RedisServer] = {}
 
     def server_at(url: str, name: str) -> RedisServer:
@@ -79,8 +79,8 @@ def redis_context() -> Tool:
         try:
             return await OPS[args["op"]](server, space, args)
         except WrongType:
-            told = f"the key {args.get('key')!r} holds another type of value than {args['op']} is for; delete it first"
-            raise ToolError(told) from None
+            key, op = args.get("key"), args["op"]
+            raise ToolError(f"the key {key!r} holds another type of value than {op} is for; delete it first") from None
 
     return Tool(
         code="redis_context",
@@ -101,21 +101,20 @@ async def _get(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
             raise ToolError(f"the value of {args['key']!r} takes {more[0]} bytes; at most {limit} are read")
         case b"string" | b"list":
             value, left = more
-            read = [_read(each, args) for each in value] if isinstance(value, list) else _read(value, args)
-            return {"key": args["key"], "found": True, "value": read, "ttl": left / 1000 if left >= 0 else None}
-    told = f"the key {args['key']!r} holds a {kind.decode()}; only texts and lists can be read here"
-    raise ToolError(told)
+            decoded = [_decode(each, args) for each in value] if isinstance(value, list) else _decode(value, args)
+            return {"key": args["key"], "found": True, "value": decoded, "ttl": left / 1000 if left >= 0 else None}
+    raise ToolError(f"the key {args['key']!r} holds a {kind.decode()}; only texts and lists can be read here")
 
 
 async def _set(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
     expires = ("PX", _milliseconds(args["ttl"])) if "ttl" in args else ()
-    await server.ask("SET", _key(space, args), _written(args), *expires)
+    await server.ask("SET", _key(space, args), _encode(args), *expires)
     return {"key": args["key"], "stored": True}
 
 
 async def _append(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
     expires = _milliseconds(args["ttl"]) if "ttl" in args else ""
-    count = await server.ask("EVAL", APPEND, 1, _key(space, args), _written(args), expires, ITEMS)
+    count = await server.ask("EVAL", APPEND, 1, _key(space, args), _encode(args), expires, ITEMS)
     if count < 0:
         raise ToolError(f"the list {args['key']!r} has {ITEMS} items, and may have no more")
     return {"key": args["key"], "items": count}
@@ -126,11 +125,11 @@ async def _delete(server: RedisServer, space: bytes, args: Args) -> dict[str, An
 
 
 async def _list(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
-    start = space + _checked(args.get("starts_with", ""), "starts_with")
+    start = space + _check_name(args.get("starts_with", ""), "starts_with")
     found: set[bytes] = set()
     cursor: bytes | int = 0
     while True:
-        cursor, keys = await server.ask("SCAN", cursor, "MATCH", _literally(start) + b"*", "COUNT", SCANNED)
+        cursor, keys = await server.ask("SCAN", cursor, "MATCH", _escape_glob(start) + b"*", "COUNT", SCAN_COUNT)
         found.update(key for key in keys if key.startswith(start))
         if int(cursor) == 0 or len(found) > KEYS:
             break
@@ -144,10 +143,10 @@ OPS = {"get": _get, "set": _set, "append": _append, "delete": _delete, "list": _
 
 def _check_arguments(args: Args) -> None:
     needed, allowed = ARGUMENTS[args["op"]]
-    given = args.keys() - AUTHORED
-    if missing := sorted(needed - given):
+    names = args.keys() - ALWAYS_ALLOWED
+    if missing := sorted(needed - names):
         raise ToolError(f"{args['op']} needs {', '.join(missing)}")
-    if extra := sorted(given - needed - allowed):
+    if extra := sorted(names - needed - allowed):
         raise ToolError(f"{args['op']} takes no {', '.join(extra)}")
 
 
@@ -160,32 +159,32 @@ def _server(args: Args, context: ToolContext, server_at: Callable[[str, str], Re
 
 
 def _space(prefix: str, *, shared: bool) -> bytes:
-    """What every key starts with. The colon keeps `team` apart from `teams`."""
-    space = _checked(prefix, "prefix").removesuffix(b":") + b":"
+    """The beginning of every key. The colon separates `team` from `teams`."""
+    space = _check_name(prefix, "prefix").removesuffix(b":") + b":"
     if space == b":":
         raise ToolError("the prefix is empty")
-    if shared and space.lower().startswith(OURS.encode()):
-        raise ToolError(f"the prefix {prefix!r} is the host's own; take one that does not start with {OURS}")
+    if shared and space.lower().startswith(HOST_PREFIX.encode()):
+        raise ToolError(f"the prefix {prefix!r} is the host's own; take one that does not start with {HOST_PREFIX}")
     return space
 
 
 def _key(space: bytes, args: Args) -> bytes:
-    return space + _checked(args["key"], "key")
+    return space + _check_name(args["key"], "key")
 
 
-def _checked(name: str, what: str) -> bytes:
-    """A name as bytes. Redis compares bytes, so what looks alike must not be two names, nor hide anything."""
+def _check_name(name: str, what: str) -> bytes:
+    """A name as bytes. Redis compares bytes, so it is normalised: names that look alike must be one name."""
     if not name.isprintable():
         raise ToolError(f"the {what} {name!r} holds a control or an invisible character")
     return unicodedata.normalize("NFC", name).encode()
 
 
-def _literally(text: bytes) -> bytes:
-    """The text as a pattern that fits only itself."""
+def _escape_glob(text: bytes) -> bytes:
+    """The text as a glob that fits only itself."""
     return b"".join(b"\\" + bytes([byte]) if byte in rb"*?[]^-\\" else bytes([byte]) for byte in text)
 
 
-def _written(args: Args) -> bytes:
+def _encode(args: Args) -> bytes:
     value, limit = args["value"], args.get("max_bytes", BYTES)
     try:
         text = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).encode()
@@ -196,7 +195,7 @@ def _written(args: Args) -> bytes:
     return text
 
 
-def _read(value: bytes, args: Args) -> Any:
+def _decode(value: bytes, args: Args) -> Any:
     try:
         text = value.decode()
         return json.loads(text) if args.get("json") else text

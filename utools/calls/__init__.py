@@ -1,0 +1,1 @@
+"""What all calls of one host share: cached answers and rate limits."""

@@ -137,9 +137,9 @@ def _read_record(text: str) -> dict[str, Any]:
 
 def _checked_output(tool: Tool, output: Any) -> Any:
     """A cached output; ValueError for one that the tool may not give: other programs may write to the store."""
-    from utools.schema.compiled import compiled
+    from utools.schema.compiled import compile_schema
 
     output = as_json(output)
-    if tool.output_schema is not None and (faults := compiled(tool.output_schema).faults(output)):
+    if tool.output_schema is not None and (faults := compile_schema(tool.output_schema).faults(output)):
         raise ValueError(f"one breaks the output_schema of {tool.code}: {faults[0].message}")
     return output

@@ -1,0 +1,1 @@
+"""Conversations: stored by turns, and prepared for a model."""

@@ -1,4 +1,4 @@
-"""Neutral messages in the shapes that vendors' SDKs take: `openai`, `gemini`, `anthropic`. Pure."""
+"""Formats: neutral messages in the shapes of vendors' SDKs, `openai`, `gemini` and `anthropic`. Pure."""
 
 import json
 import re
@@ -11,20 +11,20 @@ from utools.jsonvalue import as_json
 
 UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]")
 LONGEST = 64
-AROUND = 8
-"""How deep arguments lie in a shape."""
-SILENCE = "(empty)"  # vendors refuse an empty text
+ARGUMENTS_DEPTH = 8
+"""How deep arguments are in a shape."""
+EMPTY = "(empty)"  # vendors refuse an empty text
 
 
 def openai(messages: Sequence[Message]) -> list[Message]:
-    """Chat Completions: the neutral shape, with calls that say their type and names that OpenAI allows."""
-    return [{**_openai_named(each), **_openai_calls(each)} for each in messages]
+    """Chat Completions: the neutral shape, with the type of each call, and names that OpenAI allows."""
+    return [{**_openai_message(each), **_openai_calls(each)} for each in messages]
 
 
 def anthropic(messages: Sequence[Message]) -> dict[str, Any]:
     """Messages API: `system` apart, content as blocks, user and assistant in turn, the user first."""
-    spoken = [each for each in messages if each["role"] not in INSTRUCTING]
-    blocks = [("assistant" if each["role"] == "assistant" else "user", _anthropic_blocks(each)) for each in spoken]
+    dialogue = [each for each in messages if each["role"] not in INSTRUCTING]
+    blocks = [("assistant" if each["role"] == "assistant" else "user", _anthropic_blocks(each)) for each in dialogue]
     shaped = [{"role": role, "content": content} for role, content in _alternating(blocks, {"type": "text"})]
     system = _system(messages)
     return {"system": system, "messages": shaped} if system else {"messages": shaped}
@@ -32,9 +32,9 @@ def anthropic(messages: Sequence[Message]) -> dict[str, Any]:
 
 def gemini(messages: Sequence[Message]) -> dict[str, Any]:
     """generateContent: `system_instruction` apart, `contents` of parts, user and model in turn, the user first."""
-    spoken = [each for each in messages if each["role"] not in INSTRUCTING]
-    names = {call["id"]: call["function"]["name"] for each in spoken for call in each.get("tool_calls") or ()}
-    parts = [("model" if each["role"] == "assistant" else "user", _gemini_parts(each, names)) for each in spoken]
+    dialogue = [each for each in messages if each["role"] not in INSTRUCTING]
+    names = {call["id"]: call["function"]["name"] for each in dialogue for call in each.get("tool_calls") or ()}
+    parts = [("model" if each["role"] == "assistant" else "user", _gemini_parts(each, names)) for each in dialogue]
     contents = [{"role": role, "parts": many} for role, many in _alternating(parts, {})]
     system = _system(messages)
     return (
@@ -47,10 +47,10 @@ def gemini(messages: Sequence[Message]) -> dict[str, Any]:
 FORMATS: dict[str, Callable[[Sequence[Message]], Any]] = {"openai": openai, "gemini": gemini, "anthropic": anthropic}
 
 
-def _openai_named(message: Message) -> Message:
-    """The message, its name only where OpenAI has one, and as it may be there."""
-    named = {key: value for key, value in message.items() if key != "name"}
-    return {**named, "name": _safe(message["name"])} if message.get("name") and message["role"] != "tool" else named
+def _openai_message(message: Message) -> Message:
+    """The message, with a name only for roles that have one at OpenAI, in allowed characters."""
+    rest = {key: value for key, value in message.items() if key != "name"}
+    return {**rest, "name": _safe(message["name"])} if message.get("name") and message["role"] != "tool" else rest
 
 
 def _openai_calls(message: Message) -> Message:
@@ -64,14 +64,14 @@ def _openai_calls(message: Message) -> Message:
 def _anthropic_blocks(message: Message) -> list[dict[str, Any]]:
     text = message.get("content") or ""
     if message["role"] == "tool":
-        result = {"type": "tool_result", "tool_use_id": _safe_id(message["tool_call_id"]), "content": text or SILENCE}
+        result = {"type": "tool_result", "tool_use_id": _safe_id(message["tool_call_id"]), "content": text or EMPTY}
         return [result]
-    said = [{"type": "text", "text": text}] if text.strip() else []
+    texts = [{"type": "text", "text": text}] if text.strip() else []
     calls = [
         {"type": "tool_use", "id": _safe_id(call["id"]), "name": _name(call), "input": _arguments(call)}
         for call in message.get("tool_calls") or ()
     ]
-    return said + calls
+    return texts + calls
 
 
 def _gemini_parts(message: Message, names: dict[str, str]) -> list[dict[str, Any]]:
@@ -80,27 +80,27 @@ def _gemini_parts(message: Message, names: dict[str, str]) -> list[dict[str, Any
         name = _safe(names.get(message["tool_call_id"], "tool"))
         response = {"id": message["tool_call_id"], "name": name, "response": _object(text, "result")}
         return [{"function_response": response}]
-    said = [{"text": text}] if text.strip() else []
+    texts = [{"text": text}] if text.strip() else []
     calls = [
         {"function_call": {"id": call["id"], "name": _name(call), "args": _arguments(call)}}
         for call in message.get("tool_calls") or ()
     ]
-    return said + calls
+    return texts + calls
 
 
 def _alternating(
-    spoken: Iterable[tuple[str, list[dict[str, Any]]]], text: dict[str, Any]
+    dialogue: Iterable[tuple[str, list[dict[str, Any]]]], text: dict[str, Any]
 ) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Neighbours of one role joined; a conversation that does not start with the user gets a silent user first."""
+    """Neighbours of one role joined; before a conversation that does not start with the user comes an empty message."""
     joined: list[tuple[str, list[dict[str, Any]]]] = []
-    for role, parts in spoken:
-        said = parts or [{**text, "text": SILENCE}]
+    for role, parts in dialogue:
+        content = parts or [{**text, "text": EMPTY}]
         if not joined and role != "user":
-            joined.append(("user", [{**text, "text": SILENCE}]))
+            joined.append(("user", [{**text, "text": EMPTY}]))
         if joined and joined[-1][0] == role:
-            joined[-1][1].extend(said)
+            joined[-1][1].extend(content)
         else:
-            joined.append((role, list(said)))
+            joined.append((role, list(content)))
     return joined
 
 
@@ -116,11 +116,11 @@ def _safe(name: str) -> str:
     return UNNAMEABLE.sub("_", name)[:LONGEST] or "_"
 
 
-def _safe_id(given: str) -> str:
-    """An id as Anthropic takes it. One that has to change stays apart from all others, and is the same every time."""
-    if given == _safe(given):
-        return given
-    return f"{_safe(given)[: LONGEST - 17]}_{sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+def _safe_id(call_id: str) -> str:
+    """An id as Anthropic takes it. An id that has to change stays unique, and changes the same way every time."""
+    if call_id == _safe(call_id):
+        return call_id
+    return f"{_safe(call_id)[: LONGEST - 17]}_{sha256(call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _arguments(call: dict[str, Any]) -> dict[str, Any]:
@@ -128,9 +128,9 @@ def _arguments(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object(text: str, key: str) -> dict[str, Any]:
-    """A JSON object from its text; any other text becomes the value of `key`, numbers that no JSON holds too."""
+    """A JSON object from its text; any other text becomes the value of `key`."""
     try:
-        value = as_json(json.loads(text), depth=AROUND)
+        value = as_json(json.loads(text), depth=ARGUMENTS_DEPTH)
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {key: text}

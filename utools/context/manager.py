@@ -1,4 +1,4 @@
-"""`context_manager`: prepares a conversation for a model, and keeps its turns afterwards."""
+"""`context_manager`: prepares a conversation for a model, and stores its turns afterwards."""
 
 import inspect
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from utools.context.formats import FORMATS
 from utools.context.store import ContextStore
 from utools.context.turns import Message, check_history, last_turn, messages_of
-from utools.context.window import Window, windowed
+from utools.context.window import Window, split_at_window
 from utools.errors import ToolError
 from utools.tool import Args, Tool, ToolContext
 
@@ -19,7 +19,7 @@ Summarise = Callable[[list[Message]], str | Awaitable[str]]
 SUMMARY = "Summary of the earlier conversation: "
 RETRIED = re.compile(r"~\d+")
 
-# what each op needs, and what it may have
+# by op: the arguments that it needs, and those that it may have
 ARGUMENTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "prepare": (frozenset({"user_message"}), frozenset({"system_prompt", "window", "formats"})),
     "persist": (frozenset(), frozenset({"messages_json", "user_message", "final_answer", "turn_id", "ttl"})),
@@ -59,7 +59,7 @@ def context_manager(store: ContextStore, *, summarise: Summarise | None = None) 
     """The tool `context_manager` over a store.
 
     `summarise`, sync or async, makes a text of the messages that fall out of the window. `prepare` puts it before the
-    history as an assistant message: it is made of what tools and models said, so it must not speak as the system.
+    history as an assistant message: it is made of texts of tools and models, so it must not have the system's role.
     """
 
     async def execute(args: Args, context: ToolContext) -> Any:
@@ -85,7 +85,7 @@ def context_manager(store: ContextStore, *, summarise: Summarise | None = None) 
 
 
 def turn_id_of(context: ToolContext) -> str:
-    """The id of the turn that a call stores: its run and its node's visit, whichever attempt at it this is."""
+    """The id of the turn that a call stores: its run and its node's visit, the same for every attempt."""
     if not context.run_id:
         raise ToolError("persist needs a turn_id when it is called outside a run")
     strand = RETRIED.sub("", context.strand)
@@ -94,10 +94,10 @@ def turn_id_of(context: ToolContext) -> str:
 
 def _check_arguments(args: Mapping[str, Any]) -> None:
     needed, allowed = ARGUMENTS[args["op"]]
-    given = args.keys() - {"op", "session_id"}
-    if missing := sorted(needed - given):
+    names = args.keys() - {"op", "session_id"}
+    if missing := sorted(needed - names):
         raise ToolError(f"{args['op']} needs {', '.join(missing)}")
-    if extra := sorted(given - needed - allowed):
+    if extra := sorted(names - needed - allowed):
         raise ToolError(f"{args['op']} takes no {', '.join(extra)}")
 
 
@@ -115,17 +115,17 @@ async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None)
 
 async def _persist(store: ContextStore, args: Args, context: ToolContext) -> dict[str, Any]:
     turn_id = args.get("turn_id") or turn_id_of(context)
-    turn = last_turn(_told(args))
+    turn = last_turn(_conversation(args))
     stored = await store.append(args["session_id"], turn_id, turn, ttl=args.get("ttl"))
     return {"session_id": args["session_id"], "turn_id": turn_id, "stored": stored, "messages": len(turn)}
 
 
 async def _history(store: ContextStore, session: str, window: Window) -> tuple[list[Message], list[Message]]:
-    """The messages that fall out of the window, and those that stay."""
+    """The messages that fall out of the window, and those in it."""
     turns = await store.turns(session)
     check_history(_flat(turns))
-    dropped, kept = windowed(turns, window)
-    return _flat(dropped), _flat(kept)
+    dropped, recent = split_at_window(turns, window)
+    return _flat(dropped), _flat(recent)
 
 
 async def _summary(summarise: Summarise, messages: list[Message]) -> str:
@@ -133,8 +133,8 @@ async def _summary(summarise: Summarise, messages: list[Message]) -> str:
     return await text if inspect.isawaitable(text) else text
 
 
-def _told(args: Args) -> list[Message]:
-    """The conversation to store the last turn of, from either form of the arguments."""
+def _conversation(args: Args) -> list[Message]:
+    """The conversation whose last turn is stored, from either form of the arguments."""
     if "messages_json" in args:
         if {"user_message", "final_answer"} & args.keys():
             raise ToolError("persist takes either messages_json, or user_message and final_answer")

@@ -1,4 +1,4 @@
-"""ContextStore: the seam behind which conversations are kept."""
+"""ContextStore: where conversations are stored."""
 
 from typing import Protocol
 
@@ -6,15 +6,15 @@ from utools.context.turns import Turn
 
 
 class ContextStore(Protocol):
-    """Keeps the turns of sessions, oldest first; threads, event loops and (where it is on disk) processes share it.
+    """Stores the turns of sessions, oldest first. Threads and event loops share it; processes too if it is on disk.
 
-    A session that is unknown or has expired has no turns. A returned turn is the caller's own copy.
+    An unknown or expired session has no turns. A returned turn is the caller's own copy.
     """
 
     async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
-        """Add a turn at the end, all of it or none; False if the session has one of this id, which stays as it is.
+        """Add a turn at the end, atomically; False if the session has a turn with this id, which stays unchanged.
 
-        With `ttl` the whole session expires that many seconds from now, else its expiry stays as it is.
+        With `ttl` the whole session expires that many seconds from now; without it, the expiry does not change.
         """
         ...
 
@@ -23,5 +23,5 @@ class ContextStore(Protocol):
         ...
 
     async def clear(self, session: str) -> bool:
-        """Forget the session; whether there was anything to forget."""
+        """Delete the session; whether there was one."""
         ...

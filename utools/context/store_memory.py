@@ -1,4 +1,4 @@
-"""Conversations in memory: for tests, and hosts that need no more."""
+"""MemoryContextStore: conversations in memory, for tests and hosts that need no more."""
 
 import json
 import threading
@@ -16,7 +16,7 @@ class _Session:
 
 
 class MemoryContextStore:
-    """A ContextStore that is gone with the process."""
+    """A ContextStore that ends with the process."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -26,18 +26,18 @@ class MemoryContextStore:
     async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
         text = json.dumps(turn)
         with self._lock:
-            kept = self._live(session) or self._sessions.setdefault(session, _Session())
-            if turn_id in kept.turns:
+            stored = self._live(session) or self._sessions.setdefault(session, _Session())
+            if turn_id in stored.turns:
                 return False
-            kept.turns[turn_id] = text
+            stored.turns[turn_id] = text
             if ttl is not None:
-                kept.expires = self._clock() + ttl
+                stored.expires = self._clock() + ttl
             return True
 
     async def turns(self, session: str) -> list[Turn]:
         with self._lock:
-            kept = self._live(session)
-            texts = list(kept.turns.values()) if kept else []
+            stored = self._live(session)
+            texts = list(stored.turns.values()) if stored else []
         return [json.loads(text) for text in texts]
 
     async def clear(self, session: str) -> bool:
@@ -47,8 +47,8 @@ class MemoryContextStore:
             return live
 
     def _live(self, session: str) -> _Session | None:
-        kept = self._sessions.get(session)
-        if kept and kept.expires is not None and kept.expires <= self._clock():
+        stored = self._sessions.get(session)
+        if stored and stored.expires is not None and stored.expires <= self._clock():
             del self._sessions[session]
             return None
-        return kept
+        return stored

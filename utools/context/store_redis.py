@@ -1,4 +1,4 @@
-"""Conversations in Redis: for hosts that are several processes or machines."""
+"""RedisContextStore: conversations in Redis, for hosts that are several processes or machines."""
 
 import json
 import math
@@ -10,10 +10,10 @@ from utools.redis_server import RedisServer, WrongType
 
 PREFIX = "agent-core:context:"
 LONGEST = 100 * 365 * 86400
-"""Seconds; Redis refuses times that lie too far ahead."""
+"""Seconds; Redis refuses times that are too far ahead."""
 
-# A session is one hash, so that it expires, goes and is evicted as a whole: turn id -> place, a space, messages.
-# Fields are never taken out of it, so its length is the next place.
+# A session is one hash, so that it expires, is deleted and is evicted as a whole: turn id -> number, a space, messages.
+# Fields are never deleted, so the length of the hash is the next number.
 APPEND = """
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], redis.call('HLEN', KEYS[1]) .. ' ' .. ARGV[2])
@@ -23,7 +23,7 @@ return 1
 
 
 class RedisContextStore:
-    """A ContextStore on a Redis server. A turn is added by one script, which the server runs as a whole."""
+    """A ContextStore on a Redis server. One script adds a turn; the server runs it as a whole."""
 
     def __init__(self, server: RedisServer, *, prefix: str = PREFIX) -> None:
         self._server, self._prefix = server, prefix
@@ -36,11 +36,11 @@ class RedisContextStore:
     async def turns(self, session: str) -> list[Turn]:
         stored = await self._ask(session, "HVALS", self._key(session))
         try:
-            placed = [value.split(b" ", 1) for value in stored]
-            turns = [_turn(text) for _, text in sorted((int(place), text) for place, text in placed)]
+            numbered = [value.split(b" ", 1) for value in stored]
+            turns = [_turn(text) for _, text in sorted((int(number), text) for number, text in numbered)]
         except ValueError:
-            told = f"the session {session!r} holds something that is no turn; clear it, or give it another session_id"
-            raise ToolError(f"{self._server.name}: {told}") from None
+            text = f"the session {session!r} holds something that is no turn; clear it, or give it another session_id"
+            raise ToolError(f"{self._server.name}: {text}") from None
         return turns
 
     async def clear(self, session: str) -> bool:
@@ -50,8 +50,8 @@ class RedisContextStore:
         try:
             return await self._server.ask(*command)
         except WrongType:
-            told = f"another program keeps something under the key of the session {session!r}; use another session_id"
-            raise ToolError(f"{self._server.name}: {told}") from None
+            text = f"another program keeps something under the key of the session {session!r}; use another session_id"
+            raise ToolError(f"{self._server.name}: {text}") from None
 
     def _key(self, session: str) -> bytes:
         return _bytes(self._prefix + session)

@@ -1,4 +1,4 @@
-"""A turn: the messages from one `user` message on, until the next; whole and in order, or not stored. Pure.
+"""Turns: the messages from one `user` message until the next, stored whole and in order, or not at all. Pure.
 
 Messages are neutral: `role`, `content`, and where they apply `name`, `tool_calls` (OpenAI's shape), `tool_call_id`.
 """
@@ -36,33 +36,33 @@ def messages_of(value: Any) -> list[Message]:
 def last_turn(messages: Sequence[Message]) -> Turn:
     """The messages from the last `user` message on, checked.
 
-    Leading system messages belong to the prompt, not to the history, and are left out. One further down, or a call
-    without its answer, is a ToolError.
+    Leading system messages belong to the prompt and are left out. A system message further down, or a call without
+    its answer, is a ToolError.
     """
     start = next((at for at, each in enumerate(messages) if each.get("role") not in INSTRUCTING), len(messages))
     for at, each in enumerate(messages[start:], start):
         _check_role(each, at)
-    asked = [at for at, each in enumerate(messages) if each.get("role") == "user"]
-    if not asked:
+    user_messages = [at for at, each in enumerate(messages) if each.get("role") == "user"]
+    if not user_messages:
         raise ToolError("messages_json has no user message, so there is no turn to store")
-    first = asked[-1]
+    first = user_messages[-1]
     turn = [_neutral(each, at) for at, each in enumerate(messages[first:], first)]
     check_calls(turn, first)
     try:
         as_json(turn)
-    except NotJson as error:  # it could be stored, but never be read back
+    except NotJson as error:  # it could be stored, but not read back
         raise ToolError(f"the turn cannot be stored: {error}") from None
     return turn
 
 
 def check_history(messages: Sequence[Message]) -> None:
-    """Refuse stored history that instructs: only the prompt may do that."""
+    """ToolError for stored history with system messages: only the prompt may instruct."""
     for at, each in enumerate(messages):
         _check_role(each, at)
 
 
 def check_calls(turn: Turn, first: int = 0) -> None:
-    """Each tool call is answered before anyone else speaks, and each tool message answers a call."""
+    """ToolError unless each tool call is answered before the next message, and each tool message answers a call."""
     waiting: list[str] = []
     for at, each in enumerate(turn, first):
         if each["role"] == "tool":
@@ -88,15 +88,15 @@ def _check_role(message: Message, at: int) -> None:
 
 
 def _neutral(message: Message, at: int) -> Message:
-    """The message with the keys of its role only, its content a text and its calls well-formed."""
-    kept = {key: message[key] for key in KEYS[message["role"]] if message.get(key) is not None}
-    calls = kept.get("tool_calls", [])
+    """The message with the keys of its role; ToolError unless its content is a text and its calls are well-formed."""
+    neutral = {key: message[key] for key in KEYS[message["role"]] if message.get(key) is not None}
+    calls = neutral.get("tool_calls", [])
     if not isinstance(calls, list) or not all(map(_is_call, calls)):
         raise ToolError(f"message {at} has tool_calls that are not [{{id, function: {{name, arguments}}}}, …]")
-    content = kept.setdefault("content", None)
+    content = neutral.setdefault("content", None)
     if not isinstance(content, str) and not (content is None and calls):
         raise ToolError(f"message {at} has a content that is not a text")
-    return kept
+    return neutral
 
 
 def _is_call(call: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The window: which of the stored turns a model still gets to see. Pure."""
+"""Window: which of the stored turns a model still sees. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ OVERHEAD = 4
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """At most so many messages, and so many (estimated) tokens, of history; None is no limit."""
+    """How much history a model sees, in messages and in (estimated) tokens; None is no limit."""
 
     messages: int | None = DEFAULT_MESSAGES
     tokens: int | None = None
@@ -29,28 +29,28 @@ class Window:
         return cls(messages=value.get("messages"), tokens=value.get("tokens"))
 
 
-def windowed(turns: Sequence[Turn], window: Window) -> tuple[list[Turn], list[Turn]]:
-    """What falls out and what stays: the newest turns that fit, always whole, so that no tool call is orphaned."""
+def split_at_window(turns: Sequence[Turn], window: Window) -> tuple[list[Turn], list[Turn]]:
+    """The turns that fall out, and the newest turns that fit. Turns stay whole, so that no tool call is orphaned."""
     messages = tokens = 0
     first = len(turns)
     while first > 0:
         turn = turns[first - 1]
         messages += len(turn)
         tokens += sum(map(estimated_tokens, turn))
-        if _beyond(messages, window.messages) or _beyond(tokens, window.tokens):
+        if _exceeds(messages, window.messages) or _exceeds(tokens, window.tokens):
             break
         first -= 1
     return list(turns[:first]), list(turns[first:])
 
 
 def estimated_tokens(message: Message) -> int:
-    """About how many tokens a message takes: four ASCII characters, or one other, are one token."""
+    """An estimate of a message's tokens: four ASCII characters, or one other, are one token."""
     text = str(message.get("content") or "")
     if message.get("tool_calls"):
         text += json.dumps(message["tool_calls"], ensure_ascii=False)
-    plain = sum(character.isascii() for character in text)
-    return OVERHEAD + -(-plain // 4) + len(text) - plain
+    ascii_count = sum(character.isascii() for character in text)
+    return OVERHEAD + -(-ascii_count // 4) + len(text) - ascii_count
 
 
-def _beyond(count: int, limit: int | None) -> bool:
+def _exceeds(count: int, limit: int | None) -> bool:
     return limit is not None and count > limit

@@ -25,12 +25,12 @@ _stores: dict[str, None] = {}
 
 def protect(path: str | os.PathLike[str]) -> None:
     """From now on no tool of this process writes this file, or anything below this directory."""
-    _paths.add(_normalized(path))
+    _paths.add(_normalize(path))
 
 
 def protect_glob(pattern: str | os.PathLike[str]) -> None:
     """The same for every path that fits a glob."""
-    _globs.add(_normalized(pattern))
+    _globs.add(_normalize(pattern))
 
 
 def protect_store(path: str | os.PathLike[str]) -> None:
@@ -38,7 +38,7 @@ def protect_store(path: str | os.PathLike[str]) -> None:
 
     A host may have one for each run; the latest ones stay protected.
     """
-    _stores[_normalized(path)] = None
+    _stores[_normalize(path)] = None
     if len(_stores) > MOST_STORES:
         _stores.pop(next(iter(_stores)), None)
 
@@ -59,7 +59,7 @@ def write_refusal(path: Path) -> str | None:
     return "is a program" if _is_program(path) else None
 
 
-def _normalized(path: str | os.PathLike[str]) -> str:
+def _normalize(path: str | os.PathLike[str]) -> str:
     return os.path.realpath(path).casefold()
 
 

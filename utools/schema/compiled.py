@@ -11,21 +11,21 @@ MOST = 1024
 """Schemas of each kind that are cached."""
 
 
-def compiled(schema: dict[str, Any], *, where: str = "") -> ConfigSchema:
+def compile_schema(schema: dict[str, Any], *, where: str = "") -> ConfigSchema:
     """The schema, taken as it is written (`foreign`). DefinitionError, which names `where`, if it is not valid."""
-    return _compiled(orjson.dumps(schema), where)
+    return _compile(orjson.dumps(schema), where)
 
 
-def compiled_narrowing(schema: dict[str, Any]) -> Narrowing:
+def compile_narrowing(schema: dict[str, Any]) -> Narrowing:
     """The same for what an author narrows."""
-    return _compiled_narrowing(orjson.dumps(schema))
+    return _compile_narrowing(orjson.dumps(schema))
 
 
 @lru_cache(MOST)
-def _compiled(text: bytes, where: str) -> ConfigSchema:
+def _compile(text: bytes, where: str) -> ConfigSchema:
     return ConfigSchema(orjson.loads(text), foreign=True, where=where)
 
 
 @lru_cache(MOST)
-def _compiled_narrowing(text: bytes) -> Narrowing:
+def _compile_narrowing(text: bytes) -> Narrowing:
     return Narrowing(orjson.loads(text))

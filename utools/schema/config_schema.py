@@ -31,7 +31,7 @@ class ConfigSchema:
 
     def __init__(self, schema: Schema, *, foreign: bool = False, where: str = "", known_good: bool = False) -> None:
         try:
-            self.schema = _unshared(schema) if known_good else _checked_copy(schema, where)
+            self.schema = _copy_unshared(schema) if known_good else _checked_copy(schema, where)
             if not known_good:
                 check_author_marks(self.schema, where=where)
             if not foreign:
@@ -95,7 +95,7 @@ def _checked_copy(schema: Schema, where: str) -> Schema:
     fault = _schema_fault(schema) if text is None else _schema_fault_of(text)
     if fault is not None:
         raise DefinitionError(f"not a valid JSON Schema: {fault[1]}", where=where + fault[0])
-    own: Schema = _unshared(schema)
+    own: Schema = _copy_unshared(schema)
     check_references(own, where=where)
     return own
 
@@ -130,8 +130,8 @@ def _schema_fault(schema: Schema) -> tuple[str, str] | None:
     return None
 
 
-def _unshared(value: Any) -> Any:
+def _copy_unshared(value: Any) -> Any:
     """A deep copy without shared parts: two places that were one object are closed and checked apart."""
     if isinstance(value, dict):
-        return {name: _unshared(each) for name, each in value.items()}
-    return [_unshared(each) for each in value] if isinstance(value, list) else value
+        return {name: _copy_unshared(each) for name, each in value.items()}
+    return [_copy_unshared(each) for each in value] if isinstance(value, list) else value

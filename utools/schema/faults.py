@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from utools.schema.keywords import MOST
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import named_properties
+from utools.schema.validation_pass import MOST
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -58,10 +58,10 @@ def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow) -> l
     found = [each for each in found if each.keyword != ECHO or each.path[:-1] not in sound]
     orders: dict[int, dict[str, int]] = {}
     found.sort(key=lambda each: _position(each.path, value, orders))
-    return list(dict.fromkeys(map(_worded, found)))
+    return list(dict.fromkeys(map(_word_fault, found)))
 
 
-def _worded(found: Found) -> Fault:
+def _word_fault(found: Found) -> Fault:
     """The fault in words."""
     pointer = pointer_of(found.path)
     got = "nothing" if found.absent else shown(found.value)
@@ -107,7 +107,7 @@ def _found(error: "ValidationError", follow: Follow) -> list[Found]:
             return _unknown(error, path, follow)
         case "anyOf" | "oneOf" if error.context:
             return _best_branch(error, follow)
-    expected = _expected(keyword, limit, error.message)
+    expected = _describe_expected(keyword, limit, error.message)
     if _is_name(error):
         return [Found((*path, value), keyword, expected, value, f"is not allowed as a name: it must be {expected}")]
     return [Found(path, keyword, expected, value, f"must be {expected}")]
@@ -171,7 +171,7 @@ def _best_branch(error: "ValidationError", follow: Follow) -> list[Found]:
     tags = [[each for each in many if each.keyword in {"const", "enum"}] for many in near.values()]
     paths = {each.path for many in tags for each in many}
     if len(near) > 1 and all(tags) and len(paths) == 1:
-        return [_joined([each for many in tags for each in many])]
+        return [_join_faults([each for many in tags for each in many])]
     return min(near.values(), key=lambda many: (any(f.keyword in {"const", "enum"} for f in many), len(many)))
 
 
@@ -182,10 +182,14 @@ def _is_of_another_kind(found: Found, path: Path) -> bool:
 
 def _none_fits(branches: list[list[Found]], path: Path, error: "ValidationError") -> Found:
     here = [each for many in branches for each in many if _is_of_another_kind(each, path)]
-    return _joined(here) if here else Found(path, str(error.validator), "a valid value", error.instance, "is not valid")
+    return (
+        _join_faults(here)
+        if here
+        else Found(path, str(error.validator), "a valid value", error.instance, "is not valid")
+    )
 
 
-def _joined(found: list[Found]) -> Found:
+def _join_faults(found: list[Found]) -> Found:
     first = found[0]
     expected = " or ".join(dict.fromkeys(each.expected for each in found))
     return Found(first.path, first.keyword, expected, first.value, f"must be {expected}")
@@ -205,7 +209,7 @@ def _position(path: Path, value: Any, orders: dict[int, dict[str, int]]) -> tupl
     return tuple(position)
 
 
-def _expected(keyword: str, limit: Any, message: str) -> str:
+def _describe_expected(keyword: str, limit: Any, message: str) -> str:
     """What would be right, as a phrase that follows "must be"."""
     match keyword:
         case "type":

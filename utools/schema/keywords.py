@@ -9,11 +9,12 @@ validator anew for each value; without that, ordinary arguments are judged four 
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass
 from itertools import islice
 from types import NoneType
 from typing import TYPE_CHECKING, Any
+
+from utools.schema.unevaluated import unevaluated_items, unevaluated_properties
+from utools.schema.validation_pass import MOST, current_pass, errors_below, not_allowed
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -21,40 +22,6 @@ if TYPE_CHECKING:
     Errors = Iterator[ValidationError]
 
 Keyword = Callable[..., Any]
-
-MOST = 100
-"""Errors that are reported, of a value or of one branch."""
-
-
-class TooManyWays(Exception):
-    """A schema refers to itself in several alternatives: judging takes exponential time."""
-
-
-@dataclass(slots=True)
-class Pass:
-    """What the keywords share while one value is validated.
-
-    A schema here refers to nothing outside and has no nested identity, so `#` means the same everywhere: a subschema
-    needs one validator, by its identity, and a reference one target.
-    """
-
-    follow: Callable[[str], Any]
-    validators: dict[int, Any]
-    references_left: int
-
-    def validator_of(self, validator: Any, schema: Any) -> Any:
-        made = self.validators.get(id(schema))
-        if made is None:  # a validator holds its schema, so no other schema can get its id
-            made = self.validators[id(schema)] = validator.evolve(schema=schema)
-        return made
-
-    def count_reference(self) -> None:
-        self.references_left -= 1
-        if self.references_left < 0:
-            raise TooManyWays
-
-
-current_pass: ContextVar[Pass] = ContextVar("current_pass")
 
 
 def bounded_keywords() -> dict[str, Keyword]:
@@ -72,8 +39,8 @@ def bounded_keywords() -> dict[str, Keyword]:
         "anyOf": _any_of,
         "oneOf": _one_of,
         "additionalProperties": _additional_properties,
-        "unevaluatedProperties": _unevaluated_properties,
-        "unevaluatedItems": _unevaluated_items,
+        "unevaluatedProperties": unevaluated_properties,
+        "unevaluatedItems": unevaluated_items,
     }
 
 
@@ -113,7 +80,7 @@ def _properties(validator: Any, properties: Any, value: Any, _: Any) -> "Errors"
         return
     for name, inner in properties.items():
         if name in value:
-            for error in _errors(validator, inner, value[name], name):
+            for error in errors_below(validator, inner, value[name], name):
                 error.schema_path.appendleft(name)
                 yield error
 
@@ -128,19 +95,7 @@ def _items(validator: Any, inner: Any, value: Any, schema: Any) -> "Errors":
         yield ValidationError(f"has more than {prefix} items")
         return
     for index in range(prefix, len(value)):
-        yield from _errors(validator, inner, value[index], index)
-
-
-def _errors(validator: Any, inner: Any, value: Any, part: str | int) -> "Errors":
-    """The errors of what lies at one step below the value."""
-    for error in current_pass.get().validator_of(validator, inner).iter_errors(value):
-        error.path.appendleft(part)
-        yield error
-
-
-def _is_valid(validator: Any, inner: Any, value: Any) -> bool:
-    valid: bool = current_pass.get().validator_of(validator, inner).is_valid(value)
-    return valid
+        yield from errors_below(validator, inner, value[index], index)
 
 
 def _unique_items(_: Any, wanted: bool, value: Any, schema: Any) -> "Errors":
@@ -205,81 +160,7 @@ def _additional_properties(validator: Any, inner: Any, value: Any, schema: Any) 
         name for name in value if name not in properties and not any(re.search(pattern, name) for pattern in patterns)
     )
     if inner is False:
-        yield from _not_allowed("Additional", extras)
+        yield from not_allowed("Additional", extras)
         return
     for name in extras:
-        yield from _errors(validator, inner, value[name], name)
-
-
-def _unevaluated_properties(validator: Any, inner: Any, value: Any, schema: Any) -> "Errors":
-    if not isinstance(value, dict):
-        return
-    beside = {keyword: each for keyword, each in schema.items() if keyword != "unevaluatedProperties"}
-    evaluated = _evaluated(validator, value, beside)
-    unevaluated = (name for name in value if name not in evaluated)
-    yield from _not_allowed(
-        "Unevaluated", (name for name in unevaluated if not _is_valid(validator, inner, value[name]))
-    )
-
-
-def _not_allowed(kind: str, names: Iterator[str]) -> "Errors":
-    from jsonschema import ValidationError
-
-    if extras := list(islice(names, MOST)):
-        quoted = ", ".join(map(repr, extras))
-        yield ValidationError(f"{kind} properties are not allowed ({quoted} were unexpected)")
-
-
-def _unevaluated_items(validator: Any, inner: Any, value: Any, schema: Any) -> "Errors":
-    from jsonschema import ValidationError
-
-    if not isinstance(value, list):
-        return
-    evaluated = _evaluated(validator, value, schema)
-    if any(index not in evaluated for index in range(len(value))):
-        yield ValidationError("Unevaluated items are not allowed")
-
-
-def _evaluated(validator: Any, value: Any, schema: Any) -> set[Any]:
-    """The names, or the indexes, within `value` that a schema which the value fits has something to say of."""
-    if not isinstance(schema, dict):
-        return set()
-    found = _evaluated_names(validator, value, schema) if isinstance(value, dict) else set()
-    found |= _evaluated_indexes(validator, value, schema) if isinstance(value, list) else set()
-    for each in _fitting_branches(validator, value, schema):
-        found |= _evaluated(validator, value, each)
-    return found
-
-
-def _evaluated_names(validator: Any, value: dict[str, Any], schema: Any) -> set[Any]:
-    found: set[Any] = value.keys() & schema.get("properties", {}).keys()
-    for keyword in ("additionalProperties", "unevaluatedProperties"):
-        if keyword in schema:
-            found |= {name for name, each in value.items() if _is_valid(validator, schema[keyword], each)}
-    patterns = schema.get("patternProperties", ())
-    return found | {name for name in value if any(re.search(pattern, name) for pattern in patterns)}
-
-
-def _evaluated_indexes(validator: Any, value: list[Any], schema: Any) -> set[Any]:
-    if "items" in schema:
-        return set(range(len(value)))
-    found = set(range(len(schema.get("prefixItems", ()))))
-    for keyword in ("contains", "unevaluatedItems"):
-        if keyword in schema:
-            found |= {index for index, each in enumerate(value) if _is_valid(validator, schema[keyword], each)}
-    return found
-
-
-def _fitting_branches(validator: Any, value: Any, schema: Any) -> Iterator[Any]:
-    """The schemas that judge the same value together with `schema`, of those that need not hold the ones that do."""
-    for keyword in ("$ref", "$dynamicRef"):
-        if keyword in schema:
-            current_pass.get().count_reference()
-            yield current_pass.get().follow(schema[keyword])
-    for keyword in ("allOf", "oneOf", "anyOf"):
-        yield from (each for each in schema.get(keyword, ()) if _is_valid(validator, each, value))
-    if isinstance(value, dict):
-        yield from (each for name, each in schema.get("dependentSchemas", {}).items() if name in value)
-    if "if" in schema:
-        fits = _is_valid(validator, schema["if"], value)
-        yield from (schema["if"], schema.get("then")) if fits else (schema.get("else"),)
+        yield from errors_below(validator, inner, value[name], name)

@@ -6,8 +6,9 @@ from functools import cache, partial
 from typing import Any
 
 from utools.schema.faults import Fault, faults
-from utools.schema.keywords import Pass, TooManyWays, bounded_keywords, current_pass
+from utools.schema.keywords import bounded_keywords
 from utools.schema.shape import resolver, spell_out
+from utools.schema.validation_pass import Pass, TooManyWays, current_pass
 
 MAX_DEPTH = 64
 REFERENCES_FOLLOWED = 1000

@@ -22,7 +22,7 @@ def has_escapes(text: str) -> bool:
     return "\\" in text or "%" in text or "&" in text
 
 
-def unescaped(text: str) -> str:
+def unescape_once(text: str) -> str:
     """The text with each escape read once; the result may hold escapes again."""
     return ESCAPE.sub(lambda found: _character(found[0]), text)
 

@@ -70,7 +70,7 @@ def mask_keys(text: str) -> str:
     """`text` with each key replaced by `[redacted:FORMAT]`."""
     if not is_hinted(text):
         return text
-    for name in _hinted(text):
+    for name in _hinted_formats(text):
         for pattern in _patterns(name):
             text = pattern.sub(f"[redacted:{name}]", text)
     return text
@@ -85,7 +85,7 @@ def unsettled_key(text: str) -> int:
     return len(found[0]) if found else 0
 
 
-def _hinted(text: str) -> Iterator[str]:
+def _hinted_formats(text: str) -> Iterator[str]:
     for name, hints in HINTS.items():
         if any(hint in text for hint in hints):
             yield name

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from utools.secrets.encodings import any_of, encodings_of, number_of
-from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescaped
+from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescape_once
 from utools.secrets.key_formats import NAMES, is_hinted, mask_keys, unsettled_key
 from utools.secrets.pieces import SHORTEST, Pieces, beginning_of, end_of
 
@@ -54,7 +54,7 @@ class Redactor:
         """Whether nothing is ever replaced."""
         return not self._forms and not self._formats
 
-    def unsettled(self, text: str) -> int:
+    def unsettled_length(self, text: str) -> int:
         """How many characters at the end of a text that goes on may be the beginning of what is replaced."""
         key = unsettled_key(text) if self._formats else 0
         return max(key, self._longest - 1 + _extra_length(text[-LONGEST * self._longest :]))
@@ -68,7 +68,7 @@ class Redactor:
     def text(self, text: str) -> str:
         """`text` without secrets."""
         if self._forms:
-            text = _marked(text, self._find(text))
+            text = _mark_finds(text, self._find(text))
         return mask_keys(text) if self._formats else text
 
     def cut_text(self, text: str) -> str:
@@ -98,13 +98,13 @@ class Redactor:
         """A JSON value without secrets, in keys and values; the same object if it had none."""
         if self.is_idle or not self._may_hold_secrets(value, self._forms_in_json):
             return value
-        return self._cleaned(value, self.text)
+        return self._clean_value(value, self.text)
 
     def cut_value(self, value: Any) -> Any:
         """The same for a value whose texts a tool may have cut at its size limit."""
         if self.is_idle or not self._may_hold_secrets(value, self._pieces_in_json):
             return value
-        return self._cleaned(value, self.cut_text)
+        return self._clean_value(value, self.cut_text)
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -131,7 +131,7 @@ class Redactor:
     def _find(self, text: str) -> list[_Found]:
         """Where secrets are in a text, or in the text with its escapes read."""
         found = [_Found(*each.span(), self._forms[each[0]]) for each in self._pattern.finditer(text)]
-        if has_escapes(text) and (plain := unescaped(text)) != text and self._pattern.search(plain):
+        if has_escapes(text) and (plain := unescape_once(text)) != text and self._pattern.search(plain):
             at = offsets(text)
             hidden = self._pattern.finditer(plain)
             found += [_Found(at[each.start()], at[each.end()], self._forms[each[0]]) for each in hidden]
@@ -147,7 +147,7 @@ class Redactor:
             return True
         return bool(self._forms) and any(pattern.search(each) for each in _readings(text))
 
-    def _cleaned(self, value: Any, clean: Callable[[str], str]) -> Any:
+    def _clean_value(self, value: Any, clean: Callable[[str], str]) -> Any:
         match value:
             case str():
                 cleaned = clean(value)
@@ -155,11 +155,11 @@ class Redactor:
             case int() | float() if value in self._numbers and not isinstance(value, bool):
                 return f"[redacted:{self._numbers[value]}]"
             case list() | tuple():
-                items = [self._cleaned(each, clean) for each in value]
+                items = [self._clean_value(each, clean) for each in value]
                 return value if all(map(operator.is_, items, value)) else items
             case dict():
-                keys = _distinct([self._cleaned(key, clean) for key in value], value)
-                pairs = dict(zip(keys, (self._cleaned(each, clean) for each in value.values()), strict=True))
+                keys = _distinct([self._clean_value(key, clean) for key in value], value)
+                pairs = dict(zip(keys, (self._clean_value(each, clean) for each in value.values()), strict=True))
                 same = all(map(operator.is_, pairs.values(), value.values())) and pairs.keys() == value.keys()
                 return value if same else pairs
         return value
@@ -169,30 +169,30 @@ def _readings(json_text: str) -> Iterator[str]:
     """A JSON text, and with its escapes read: those of the JSON itself, then those of the texts in it."""
     yield json_text
     if any(sign in json_text for sign in ESCAPED_WITHIN_JSON):
-        plain = unescaped(json_text)
+        plain = unescape_once(json_text)
         yield plain
-        yield unescaped(plain)
+        yield unescape_once(plain)
 
 
 def _extra_length(tail: str) -> int:
     """How many more characters a secret at the end of a text may take because some of them are escaped."""
     if not has_escapes(tail):
         return 0
-    return len(tail) - len(unescaped(tail)) + (LONGEST if has_escapes(tail[-LONGEST:]) else 0)
+    return len(tail) - len(unescape_once(tail)) + (LONGEST if has_escapes(tail[-LONGEST:]) else 0)
 
 
-def _marked(text: str, found: list[_Found]) -> str:
+def _mark_finds(text: str, found: list[_Found]) -> str:
     """The text with marks instead of what was found; finds that overlap get one mark, named after the longest."""
     if not found:
         return text
     parts, at = list[str](), 0
-    for each in _joined(sorted(found, key=lambda each: (each.start, -each.end))):
+    for each in _join_finds(sorted(found, key=lambda each: (each.start, -each.end))):
         parts += (text[at : each.start], f"[redacted:{each.name}]")
         at = each.end
     return "".join([*parts, text[at:]])
 
 
-def _joined(found: Iterable[_Found]) -> Iterator[_Found]:
+def _join_finds(found: Iterable[_Found]) -> Iterator[_Found]:
     """Finds in the order of the text, those that overlap as one."""
     last, length = None, 0
     for each in found:

@@ -17,12 +17,12 @@ ON_DISK = re.compile(
 )
 
 
-def scrubbed(text: str, environment: Mapping[str, str]) -> str:
+def scrub(text: str, environment: Mapping[str, str]) -> str:
     """`text` with each absolute path reduced to its last part, and each environment value replaced by its name."""
     return _without(text, environment, re.compile(""))
 
 
-def scrubbed_words(text: str, environment: Mapping[str, str]) -> str:
+def scrub_words(text: str, environment: Mapping[str, str]) -> str:
     """The same for a text that was written for the model: what may be a JSON pointer or a route stays (`/items/0`).
 
     A path is recognised by its beginning (`/home/…`), by an extension, or by being part of a system error.

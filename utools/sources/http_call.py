@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from utools.builtin.http_request import LIMIT, NAME, NOT_THE_CALLERS, PASSING, READS, read_body
+from utools.builtin.http_request import FRAMING_HEADERS, LIMIT, NAME, READS, TRANSIENT, read_body
 from utools.errors import DefinitionError, NetworkError
 from utools.jsonvalue import as_json
 from utools.net.address import ORIGIN
@@ -27,7 +27,7 @@ HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     """The same headers; ValueError for one that frames the request, or speaks to a proxy."""
     for name in headers:
-        if name.lower() in NOT_THE_CALLERS or name.lower().startswith("proxy-"):
+        if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
             raise ValueError(f"the header {name} is not yours to set")
     return headers
 
@@ -112,7 +112,7 @@ def read_response(response: "Fetched", *, reads: bool) -> ToolResult:
     status may pass."""
     body = read_body(response.headers, response.body)
     if response.status >= 400:
-        transient = reads and (response.status in PASSING or response.status >= 500)
+        transient = reads and (response.status in TRANSIENT or response.status >= 500)
         text = f"the server answered {response.status}: {_shorten(body)}".rstrip(": ")
         return ToolResult(False, error=text, metadata={"transient": True} if transient else {})
     if response.truncated:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from utools.builtin.http_request import NOT_THE_CALLERS, READS
+from utools.builtin.http_request import FRAMING_HEADERS, READS
 from utools.document import Document, read_document
 from utools.errors import DefinitionError
 from utools.schema.config_schema import ConfigSchema
@@ -81,7 +81,7 @@ def _find_operations(document: Document) -> Iterator[tuple[str, dict[str, Any], 
 def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
     operation = read_operation(document.data, path, item, method, "")
     for each in operation.parameters:
-        if each.part == "header" and each.name.lower() in NOT_THE_CALLERS:
+        if each.part == "header" and each.name.lower() in FRAMING_HEADERS:
             raise DefinitionError(f"the header {each.name} cannot be an argument")
     schema = {**operation.schema, "properties": {**operation.schema["properties"], **AUTHOR_PROPERTIES}}
     ConfigSchema(schema, foreign=True)

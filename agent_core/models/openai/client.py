@@ -6,9 +6,8 @@ from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from random import random
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -145,7 +144,7 @@ class OpenAICompatible:
                         if reply.done:
                             await _drain(parts)
                             break
-        outcome = reply.end(datetime.now(UTC))
+        outcome = reply.end(time())
         if isinstance(reply, WholeReply) and isinstance(outcome, Completion) and outcome.content:
             yield outcome.content
         yield outcome

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -48,8 +47,8 @@ class Refusal:
     wait: float | None = None
 
 
-def read(answer: Answer, now: datetime) -> Completion | Refusal:
-    """The completion in an answer, whatever the endpoint made of it. `now` is for a Retry-After that is a date."""
+def read(answer: Answer, now: float) -> Completion | Refusal:
+    """The completion in an answer, whatever the endpoint made of it. `now` is the time in Unix seconds, for a Retry-After that is a date."""
     if 300 <= answer.status < 400:
         return Refusal(f"answered {answer.status}, a redirect{_target(answer)}; redirects are refused", answer.status)
     try:
@@ -73,7 +72,7 @@ def in_order(text: str, *words: str) -> bool:
     return True
 
 
-def judged(reply: Any, answer: Answer, now: datetime) -> Completion | Refusal:
+def judged(reply: Any, answer: Answer, now: float) -> Completion | Refusal:
     """The completion in the JSON value of an answer that says it is one."""
     if _error(reply):
         return _refused(answer, reply, now)
@@ -164,7 +163,7 @@ def _count(usage: Any, name: str) -> int | None:
     return value if type(value) is int and 0 <= value <= LARGEST_COUNT else None
 
 
-def _refused(answer: Answer, reply: Any, now: datetime) -> Refusal:
+def _refused(answer: Answer, reply: Any, now: float) -> Refusal:
     """The vendor's own words; a 200 that holds an error has no status worth telling."""
     error = _error(reply)
     fields = error if isinstance(error, dict) else {}
@@ -198,16 +197,17 @@ def _error(reply: Any) -> Any:
     return reply if "choices" not in reply and ("message" in reply or "detail" in reply) else None
 
 
-def _retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+def _retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds to wait, from retry-after-ms (OpenAI) or Retry-After (RFC 9110, 10.2.3); None when neither is sound."""
     if re.fullmatch(r"\d{1,9}(\.\d*)?", milliseconds := headers.get("retry-after-ms", "").strip()):
         return float(milliseconds) / 1000
     if re.fullmatch(r"\d{1,9}(\.\d*)?", after := headers.get("retry-after", "").strip()):
         return float(after)
     try:
-        return max(0.0, (parsedate_to_datetime(after) - now).total_seconds())
+        date = parsedate_to_datetime(after)
     except (TypeError, ValueError):
         return None
+    return None if date.tzinfo is None else max(0.0, date.timestamp() - now)
 
 
 def _target(answer: Answer) -> str:

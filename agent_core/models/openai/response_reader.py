@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -35,7 +34,7 @@ class WholeReply:
         self._pieces.append(piece)
         return ()
 
-    def end(self, now: datetime) -> Completion | Refusal:
+    def end(self, now: float) -> Completion | Refusal:
         return read(Answer(self._head.status, self._head.headers, b"".join(self._pieces)), now)
 
 
@@ -63,7 +62,7 @@ class StreamedReply:
             elif text := self._event(data):
                 yield text
 
-    def end(self, now: datetime) -> Completion | Refusal:
+    def end(self, now: float) -> Completion | Refusal:
         """What became of it, now that no more is read."""
         if self._odd is not None:
             return read(replace(self._head, body=self._odd), now)

@@ -22,7 +22,7 @@ from engine_shim.runs.store import RunStore
 from support.crash.matrix_compare import answered, folded
 from support.crash.matrix_workflows import Case
 from support.crash.matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, deed, registry_of
-from utools.schema.compiled import compiled
+from utools.schema.compiled import compile_schema
 
 RUN = "run-1"
 
@@ -34,7 +34,7 @@ class Attempts:
         self.case, self._world = case, World()
         self._registry, self._model = registry_of(self._world), Model(case.scripts, self._world)
         for tool in self._registry.all():  # compiled once for all, as it takes most of a small run's time
-            compiled(self._registry.schema(tool.code).schema)
+            compile_schema(self._registry.schema(tool.code).schema)
         gc.freeze()  # else each child copies every page that its collector looks at
 
     def engine(

@@ -1,0 +1,41 @@
+"""Waiting for a tool's rate limit, which all callers on a host share through a CallStore."""
+
+from asyncio import shield, sleep
+from datetime import UTC, datetime, timedelta
+
+from utools.calls.rate_limit import RateLimit
+from utools.calls.store import CallStore, Reservation
+from utools.errors import UtoolsError
+
+
+async def acquire(store: CallStore, tool: str, limit: RateLimit, *, within: float | None) -> str | None:
+    """Wait until the tool may be called, then return None.
+
+    Returns the reason at once if the next free slot is more than `within` seconds away, or if the store fails.
+    A caller that is cancelled while it waits frees its slot.
+    """
+    key = f"{tool}:{limit.count}/{limit.unit}"
+    try:
+        slot = await store.reserve(key, limit.count, limit.seconds, within)
+    except (UtoolsError, OSError) as error:
+        return f"{tool} is limited to {limit}, and how many were made cannot be looked up: {error}"
+    if slot.ticket is None:
+        return f"{tool} is limited to {limit}, and this call cannot wait so long: it would be allowed {_when(slot)}"
+    try:
+        await sleep(slot.wait)
+    except BaseException:
+        await _cancel(store, key, slot.ticket)
+        raise
+    return None
+
+
+async def _cancel(store: CallStore, key: str, ticket: str) -> None:
+    try:
+        await shield(store.cancel(key, ticket))
+    except (UtoolsError, OSError):  # the slot passes unused
+        return
+
+
+def _when(slot: Reservation) -> str:
+    at = datetime.now(UTC) + timedelta(seconds=slot.wait)
+    return f"in {slot.wait:.1f} seconds, at {at.isoformat(timespec='seconds').replace('+00:00', 'Z')}"
