@@ -263,8 +263,8 @@ def test_a_signal_to_a_run_that_nobody_drives_leaves_nothing(store: RunStore, dr
 
 def test_a_pause_takes_back_no_cancel(store: RunStore, driver: str) -> None:
     store.leases.acquire("r1", driver)
-    for signal, expected in (("pause", "pause"), ("cancel", "cancel"), ("pause", "cancel")):
-        assert store.leases.signal("r1", signal) is True  # type: ignore[arg-type]
+    for sent, expected in (("pause", "pause"), ("cancel", "cancel"), ("pause", "cancel")):
+        assert store.leases.signal("r1", sent) is True  # type: ignore[arg-type]
         assert store.leases.renew(driver, ["r1"]) == {"r1": expected}
 
 

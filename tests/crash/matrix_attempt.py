@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 from matrix_compare import answered, folded
 from matrix_workflows import Case
-from matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, deed, registry_of
+from matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, build_registry, deed
 
 from agent_core.audit.replay import replay
 from agent_core.audit.signature import split_own_strands
@@ -32,7 +32,7 @@ class Attempts:
 
     def __init__(self, case: Case) -> None:
         self.case, self._world = case, World()
-        self._registry, self._model = registry_of(self._world), Model(case.scripts, self._world)
+        self._registry, self._model = build_registry(self._world), Model(case.scripts, self._world)
         for tool in self._registry.all():  # compiled once for all, as it takes most of a small run's time
             compile_schema(self._registry.schema(tool.code).schema)
         gc.freeze()  # else each child copies every page that its collector looks at

@@ -17,7 +17,7 @@ from command import Cli, Write
 from agent_core import Fail, Retry, Skip
 from agent_core.audit.verify import verify
 from engine_shim import Engine, RunResult, SqliteRunStore
-from engine_shim.cli.host import HostConfig, registry_of
+from engine_shim.cli.host import HostConfig, build_registry
 
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
 TOOLS = Path(__file__).with_name("victim_tools.py")
@@ -43,7 +43,7 @@ def host(write: Write) -> Any:
 
 
 def go_on(run_id: str, **options: Any) -> RunResult:
-    engine = Engine(registry_of(HostConfig(tools=[f"{TOOLS}:tools"]), Path()), store=SqliteRunStore(Path("runs.db")))
+    engine = Engine(build_registry(HostConfig(tools=[f"{TOOLS}:tools"]), Path()), store=SqliteRunStore(Path("runs.db")))
     return asyncio.run(engine.resume(run_id, **options))
 
 
