@@ -84,6 +84,24 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     assert not circles, min(circles, key=len)
 
 
+def rooms() -> list[Path]:
+    folders = {path.parent for _, path in modules()}
+    return sorted(folder for folder in folders if len(contents(folder)) > 5)
+
+
+def contents(folder: Path) -> set[str]:
+    """The modules and the sub-rooms of a folder."""
+    files = {path.name for path in folder.glob("*.py") if path.name != "__init__.py"}
+    return files | {f"{path.parent.name}/" for path in folder.glob("*/__init__.py")}
+
+
+@pytest.mark.parametrize("folder", rooms(), ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_the_page_of_a_room_names_exactly_what_is_in_it(folder: Path) -> None:
+    rows = re.findall(r"^\| (`[^|]*`) +\|", (folder / "README.md").read_text("utf-8"), re.M)
+    named = [name for row in rows for name in re.findall(r"`([\w.]+\.py|\w+/)`", row)]
+    assert sorted(named) == sorted(contents(folder))
+
+
 @pytest.mark.parametrize("package", ["utools", "agent_core"])
 def test_importing_the_agent_loads_neither_vendor_nor_validator_nor_engine(package: str) -> None:
     code = LIGHT.format(package=package)

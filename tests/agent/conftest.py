@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-import asking
 import pytest
+
+from support import asking
 
 
 @pytest.fixture(params=["aiohttp", "httpx2"])

@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 import pytest
-from by_hand import Q, action, final, spoken
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from agent_core import MemoryJournal, run_agent
 from agent_core.models import Completion, Delta, ModelInfo, Question, ScriptedModel
 from agent_core.run.answer_stream import AnswerStream
 from agent_core.run.secrets import Secrets
+from support.by_hand import Q, action, final, spoken
 from utools import Tool, ToolRegistry
 from utools.secrets.redaction import Redactor
 

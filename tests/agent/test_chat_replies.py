@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 import pytest
-from asking import KEY, SCHEMA, answered, failed
-from loopback import chat, events, http, piece
 
 from agent_core.models import Completion
 from agent_core.models.openai.response import HttpAnswer, Refusal, read_answer
+from support.asking import KEY, SCHEMA, answered, failed
+from support.loopback import chat, events, http, piece
 
 pytestmark = pytest.mark.usefixtures("each_transport")
 

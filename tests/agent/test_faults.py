@@ -11,8 +11,13 @@ from typing import Any
 
 import orjson
 import pytest
-from asking import KEY, client
-from loopback import (
+
+from agent_core import AgentOutput, MemoryJournal, run_agent
+from agent_core.models.openai.transport import (
+    MAX_REPLY_BYTES,  # with the SDK, which takes longer to load than the calls below may take
+)
+from support.asking import KEY, client
+from support.loopback import (
     USAGE,
     Loopback,
     Reply,
@@ -29,11 +34,6 @@ from loopback import (
     silence,
     streamed,
     then,
-)
-
-from agent_core import AgentOutput, MemoryJournal, run_agent
-from agent_core.models.openai.transport import (
-    MAX_REPLY_BYTES,  # with the SDK, which takes longer to load than the calls below may take
 )
 from utools import ToolRegistry, tool
 

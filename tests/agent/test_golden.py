@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 import pytest
-from record_transcripts import CASES, TRANSCRIPTS, told
 
 from agent_core import JournalError, JsonlJournal, replay, verify
 from agent_core.journal import jsonl_format as lines
 from agent_core.journal.record import FORMAT, Row, chain_row, genesis
+from support.record_transcripts import CASES, TRANSCRIPTS, told
 
 FILES = sorted(TRANSCRIPTS.glob("*.jsonl"))
 FINISHED = [path for path in FILES if not path.stem.endswith("_yet")]

@@ -13,14 +13,15 @@ from typing import Any
 
 import orjson
 import pytest
-from asking import KEY, MESSAGES, SCHEMA, client, endpoint, failed, question
-from loopback import Reply, chat, half, hang_up, http, serving, silence
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.errors import DefinitionError
 from agent_core.models import Completion, ModelError
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.openai.transport import EndpointTransport
+from support.asking import KEY, MESSAGES, SCHEMA, client, endpoint, failed, question
+from support.loopback import Reply, chat, half, hang_up, http, serving, silence
+from support.programs import environment
 from utools import ToolRegistry, tool
 
 pytestmark = pytest.mark.usefixtures("each_transport")
@@ -412,7 +413,8 @@ async def test_what_was_under_way_when_a_client_was_closed_leaves_nothing_open()
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped"])
 def test_a_client_that_nobody_closes_is_closed_with_its_event_loop(kept: bool, each_transport: str) -> None:
     code = (
-        "import asyncio, asking, sys; from loopback import chat, serving; asking.transport = sys.argv[1]\n"
+        "import asyncio, sys; from support import asking; from support.loopback import chat, serving\n"
+        "asking.transport = sys.argv[1]\n"
         "clients = []\n"
         "async def ask():\n"
         "    async with serving(chat('ok')) as server:\n"
@@ -421,10 +423,9 @@ def test_a_client_that_nobody_closes_is_closed_with_its_event_loop(kept: bool, e
         "        await client.complete(asking.question())\n"
         "asyncio.run(ask())"
     )
-    root, here = Path(__file__).parents[2], Path(__file__).parent
     done = subprocess.run(
         [sys.executable, "-W", "default", "-c", code, each_transport, str(kept)],
-        env={"PYTHONPATH": f"{root}:{here}"},
+        env=environment(),
         capture_output=True,
         text=True,
         check=True,

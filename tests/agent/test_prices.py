@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import chat, serving
 
 from agent_core.models import Question
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.openai.prices import context_window, cost
 from agent_core.models.openai.vendors import VENDORS, Vendor
+from support.loopback import chat, serving
 
 genai_prices = pytest.importorskip("genai_prices")
 

@@ -5,13 +5,13 @@ import struct
 from pathlib import Path
 
 import pytest
-from loopback import Loopback, chat, serving
 
 from agent_core.errors import DefinitionError
 from agent_core.models import ModelClient, ModelInfo, Question, ScriptedModel, create_model
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.openai.vendors import VENDORS, vendor_url
 from agent_core.models.providers import Providers
+from support.loopback import Loopback, chat, serving
 
 KEYLESS = [name for name, vendor in VENDORS.items() if not vendor.needs_key]
 KEYED = [name for name, vendor in VENDORS.items() if vendor.needs_key]

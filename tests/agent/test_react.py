@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import AT, Hand, action, broke, did, final, look, said
 
 from agent_core.decisions import Approve, Deny, Edit
 from agent_core.effects import Cancelled, Failed, Suspended
 from agent_core.records import encode_asked
+from support.by_hand import AT, Hand, action, broke, did, final, look, said
 
 Hands = Callable[..., Hand]
 

@@ -1,7 +1,6 @@
 """The recorder, driven by hand: what it asks a driver for, and what it takes from the tape."""
 
 import pytest
-from by_hand import AT
 
 from agent_core.effects import Cancelled
 from agent_core.journal.operations import Append, Begin, Spec
@@ -9,6 +8,7 @@ from agent_core.journal.record import by_path
 from agent_core.journal.recorder import record_run
 from agent_core.journal.strand import Run
 from agent_core.loop.react import react
+from support.by_hand import AT
 
 LOOPS = {"agent": react}
 

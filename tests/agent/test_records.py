@@ -8,8 +8,6 @@ from typing import Any, get_args
 
 import orjson
 import pytest
-import rule_cases
-from by_hand import Hand, final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agent_core import replay
@@ -18,6 +16,8 @@ from agent_core.journal.chain import check_chains
 from agent_core.journal.record import by_path, chain_row, genesis
 from agent_core.records import AnyRecord, Kind
 from agent_core.rules import CURRENT, EARLIEST, rules_of
+from support import rule_cases
+from support.by_hand import Hand, final
 
 README = Path(__file__).parents[2] / "agent_core" / "journal" / "README.md"
 RULES = Path(__file__).parents[2] / "fixtures" / "rules"

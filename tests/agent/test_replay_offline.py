@@ -10,7 +10,8 @@ from pathlib import Path
 
 import orjson
 import pytest
-from record_transcripts import TRANSCRIPTS
+
+from support.record_transcripts import TRANSCRIPTS
 
 SEALED = r"""
 import io, json, os, sys, threading

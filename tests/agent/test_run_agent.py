@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import Q, action, final
 
 from agent_core import (
     Approve,
@@ -32,6 +31,7 @@ from agent_core.journal.operations import Slot
 from agent_core.journal.record import genesis
 from agent_core.models import Completion, Delta, ModelError, ModelInfo, Question, ScriptedModel
 from agent_core.run.secrets import Secrets
+from support.by_hand import Q, action, final
 from utools import Tool, ToolContext, ToolRegistry, ToolResult, default_registry
 
 CONFIG = {"model": "scripted", "max_steps": 5, "allowed_tools": ["look"], "prompt": "Go."}

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import Q, action, final
 
 from agent_core import (
     Approve,
@@ -21,6 +20,7 @@ from agent_core import (
 from agent_core.audit.signature import SEAL, VARIABLE, Keys
 from agent_core.journal.record import Record, Tape, chain_row, genesis
 from agent_core.models import ScriptedModel
+from support.by_hand import Q, action, final
 from utools import Tool, ToolRegistry
 
 KEYS = Keys({"k2": "new", "k1": "old"})

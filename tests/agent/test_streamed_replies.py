@@ -8,16 +8,16 @@ from typing import Any
 
 import orjson
 import pytest
-from asking import SCHEMA, answered, endpoint, question
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
 
 from agent_core.models import Completion, Delta, ModelError
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.openai.response import HttpAnswer, Refusal
 from agent_core.models.openai.response_reader import StreamedReply
 from agent_core.models.openai.streams import EventParser, StreamedMessage
+from support.asking import SCHEMA, answered, endpoint, question
+from support.loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
 
 pytestmark = pytest.mark.usefixtures("each_transport")
 HEAD = HttpAnswer(200, {"content-type": "text/event-stream"}, b"")

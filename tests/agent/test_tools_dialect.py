@@ -7,12 +7,12 @@ from typing import Any
 
 import orjson
 import pytest
-from by_hand import AT, Hand, Q, action, broke, calls, did, final, look, said, spoken
 
 from agent_core import Approve, DefinitionError, Deny, Edit, MemoryJournal, Skip, replay, run_agent, verify
 from agent_core.effects import Cancelled, Failed, Suspended
 from agent_core.models import ScriptedModel
 from agent_core.protocol.tools_dialect import function_name
+from support.by_hand import AT, Hand, Q, action, broke, calls, did, final, look, said, spoken
 from utools import Tool, ToolContext, ToolRegistry
 
 NATIVE: dict[str, Any] = {"protocol": "tools"}

@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from vendor_standins import KEY, THOUGHT, Json, StandIn, Turn, standing_in
 
 from agent_core import AgentOutput, run_agent
 from agent_core.models import Completion, Delta, ModelClient, ModelInfo, Question
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.openai.vendors import VENDORS
 from agent_core.models.providers import Providers
+from support.vendor_standins import KEY, THOUGHT, Json, StandIn, Turn, standing_in
 from utools import ToolRegistry, tool
 
 NAMES = ["openai", "gemini", "anthropic", "qwen", "deepseek", "openrouter"]

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from by_hand import Q, action, final
 
 from agent_core import DefinitionError, MemoryJournal, agent_tool, replay, run_agent
 from agent_core.models import ScriptedModel
+from support.by_hand import Q, action, final
 from utools import Tool, ToolRegistry
 
 REPLIES = [action("read"), action("write"), "no", action("read"), final()]

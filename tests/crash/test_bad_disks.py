@@ -1,9 +1,6 @@
 """A disk that fails: the run ends with a word on what to do, and goes on from where it stood when that is done."""
 
-import json
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,9 +12,9 @@ from agent_core.journal.record import FORMAT, chain_row, genesis
 from agent_core.journal.sqlite import LAYOUT
 from agent_core.journal.storage_errors import explain
 from agent_core.models import ScriptedModel
+from support.programs import json_lines
 from utools import ToolRegistry
 
-VICTIM = Path(__file__).parent / "disk_victim.py"
 QUESTIONS = ["2", "4", "6", "8", "10"]
 """Each question that the run asks, by how many messages it has."""
 ONE_STEP = ["asked", "answered", "decided", "asked"]
@@ -26,8 +23,8 @@ HELD = ["run_started", *ONE_STEP, "answered", *ONE_STEP]
 
 
 def attempts(suffix: str, fault: str) -> Any:
-    command = [sys.executable, str(VICTIM), suffix, fault]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
+    (found,) = json_lines("crash.disk_victim", suffix, fault)
+    return found
 
 
 FORBIDDEN = "; let this user write to the file and its folder, or choose another file"

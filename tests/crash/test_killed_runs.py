@@ -1,21 +1,13 @@
 """A run killed at any point goes on, and its journal is that of a run that nobody disturbed."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-VICTIM = Path(__file__).parent / "victim.py"
+from support.programs import json_lines
 
 
 @pytest.mark.parametrize("suffix", [".db", ".jsonl"])
 def test_a_run_killed_at_any_point_ends_as_if_undisturbed(suffix: str) -> None:
-    done = subprocess.run(
-        [sys.executable, str(VICTIM), suffix], capture_output=True, text=True, timeout=120, check=True
-    )
-    undisturbed, *trials = [json.loads(line) for line in done.stdout.splitlines()]
+    undisturbed, *trials = json_lines("crash.victim", suffix)
     assert undisturbed["finish_reason"] == "final"
     assert "agent/7.1/agent_core.0" in undisturbed["strands"]
     assert undisturbed["acts"] == 12

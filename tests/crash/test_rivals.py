@@ -1,23 +1,15 @@
 """Two drivers meet on one interrupted run: one drives; and where neither heeds claims, the journal stays right."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-RIVALS = Path(__file__).with_name("rivals.py")
+from support.programs import json_lines
 
 
 def rounds(how: str, workflow: str) -> list[dict[str, Any]]:
     """What came of each round: in each, the run had been killed at another point, and was driven to its end at last."""
-    done = subprocess.run(
-        [sys.executable, str(RIVALS), how, workflow], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    found = json_lines("crash.rivals", how, workflow)
     assert len(found) >= 5
     for each in found:
         assert each["killed"], each

@@ -1,39 +1,28 @@
 """Runs that another process pauses or cancels: a pause loses and repeats nothing, a cancellation is the end."""
 
 import asyncio
-import json
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import serving, silence
 
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from engine_shim import Engine, SqliteRunStore
 from engine_shim.runs.loops import LOOPS
+from support.loopback import serving, silence
+from support.programs import command, environment, json_lines
 from utools import ToolRegistry
 
-HERE = Path(__file__).parent
 PATIENCE_S = 60.0
-
-
-def lines(script: str, *words: str) -> list[dict[str, Any]]:
-    """What a script tells of its rounds."""
-    done = subprocess.run(
-        [sys.executable, str(HERE / script), *words], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def rounds(how: str, seed: int) -> list[dict[str, Any]]:
     """What came of each round, its processes all at an end."""
-    found = lines("steered.py", how, str(seed))
+    found = json_lines("crash.steered", how, str(seed))
     for each in found:
         assert each["wrong"] == [], each
         assert [came["exit"] for came in each["came"]] == [0] * len(each["came"]), each
@@ -54,7 +43,7 @@ def test_run_cancelled_at_any_moment_is_cut_off_there_and_acts_no_more(seed: int
 
 @pytest.mark.parametrize("workflow", ["parallel", "nested agent"])
 def test_run_whose_driver_was_killed_is_cancelled_even_when_the_canceller_is_killed_too(workflow: str) -> None:
-    found = lines("orphans.py", workflow)
+    found = json_lines("crash.orphans", workflow)
     for each in found:
         assert each["status"] == each["again"] in ("cancelled", "completed"), each
         assert (each["acted"], each["verified"], each["replayed"], each["driver"]) == (0, True, True, None), each
@@ -72,8 +61,9 @@ async def until(holds: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def driving(url: str, store: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """Another process that drives the run `r` against the model at `url`."""
-    words = (sys.executable, str(HERE / "hanging.py"), url, str(store), "r")
-    driver = await asyncio.create_subprocess_exec(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    words = command("crash.hanging", url, str(store), "r")
+    pipe = subprocess.PIPE
+    driver = await asyncio.create_subprocess_exec(*words, env=environment(), stdin=pipe, stdout=pipe)
     try:
         yield driver
     finally:

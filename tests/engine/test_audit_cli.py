@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from command import Cli, Write
 
 from agent_core import JsonlJournal, SqliteJournal, run_agent_sync
 from agent_core.journal.record import FORMAT, Record, chain_row, genesis
@@ -21,6 +19,8 @@ from engine_shim import SqliteRunStore
 from engine_shim.cli.retention import STATUSES, find_expired
 from engine_shim.runs.leases import new_driver
 from engine_shim.runs.store import RunEntry
+from support.by_hand import action, final
+from support.command import Cli, Write
 from utools import ToolRegistry
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/workflows"

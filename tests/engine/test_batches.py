@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 import orjson
-from test_control import Host, played, until
+
+from support.gated import Host, played, until
 
 WORK = ["a", "b", "c"]
 

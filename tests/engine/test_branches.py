@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from by_hand import AT
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.effects import Cancelled, Failed, Suspended, ToolReply, Visit, Visits
 from engine_shim.flow.flow import flow
+from support.by_hand import AT
 
 ANY = {"type": "object", "additionalProperties": True}
 READ = {"schema": ANY, "effect": "read", "idempotent": False, "within": 30.0}

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from command import Cli, Ran, Write
 
 from engine_shim import SqliteRunStore
+from support.by_hand import action, final
+from support.command import Cli, Ran, Write
 
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
 FIXTURES = Path(__file__).parents[2] / "fixtures/workflows"

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Cli, Write
 from jsonschema import Draft202012Validator
 
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
 from engine_shim.definition.validate import check, validate
 from engine_shim.runs.prepare import with_runs
+from support.command import Cli, Write
 from utools import default_registry
 
 ROOT = Path(__file__).parents[2]

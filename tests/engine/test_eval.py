@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from command import Cli, Write
 
 from agent_core.models import ModelError, ScriptedModel
 from engine_shim.cli.eval import FIXED
@@ -17,6 +15,8 @@ from engine_shim.evals.load import load_cases
 from engine_shim.evals.measure import measure
 from engine_shim.evals.score import METRICS, Scored, Share, count_matches, is_right, score, total
 from engine_shim.evals.world import build_registry
+from support.by_hand import action, final
+from support.command import Cli, Write
 from utools.tool import ToolContext
 
 SHIPPED = Path(__file__).parents[2] / "fixtures/eval/cases.yaml"

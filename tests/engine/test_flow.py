@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import AT, action, final
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, Ru
 from engine_shim.cli.summary import exit_code
 from engine_shim.flow.flow import flow
 from engine_shim.runs.loops import LOOPS
+from support.by_hand import AT, action, final
 from utools import Tool, default_registry
 
 ANY = {"type": "object", "additionalProperties": True}

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from by_hand import AT
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from engine_shim.flow.flow import flow
 from engine_shim.flow.schedule import Schedule
 from engine_shim.flow.seen import Seen, merge
 from engine_shim.flow.state import OutputsBefore, State, VisitState
+from support.by_hand import AT
 
 
 @dataclass

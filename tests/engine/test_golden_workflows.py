@@ -5,10 +5,10 @@ from typing import Any
 
 import orjson
 import pytest
-from record_workflows import CASES, TRANSCRIPTS, told
 
 from agent_core import replay, verify
 from engine_shim.runs.loops import LOOPS
+from support.record_workflows import CASES, TRANSCRIPTS, told
 
 FILES = sorted(TRANSCRIPTS.glob("*.jsonl"))
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Cli, Ran, Write
 
 from engine_shim.cli.host import HostConfig
+from support.command import Cli, Ran, Write
+from support.mcp_servers import FAULTY
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "fixtures" / "manifests"
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-MCP = str(ROOT / "tests" / "tools" / "faulty_mcp.py")
 DOCUMENT = {
     "openapi": "3.1.0",
     "servers": [{"url": "https://shop.example.com"}],
@@ -35,7 +35,7 @@ def test_a_host_offers_tools_of_every_source(cli: Cli, write: Write, home: Path)
         "agent-core.yaml",
         {
             "manifests": [str(MANIFESTS / "*.yaml")],
-            "mcp_servers": {"own": {"command": [sys.executable, MCP, str(home)], "tools": ["echo"]}},
+            "mcp_servers": {"own": {"command": [sys.executable, FAULTY, str(home)], "tools": ["echo"]}},
             "openapi": {"shop": {"file": "shop.json"}},
         },
     )
@@ -48,7 +48,7 @@ def test_a_host_offers_tools_of_every_source(cli: Cli, write: Write, home: Path)
 
 
 def test_what_a_source_offers_is_approved_by_a_command(cli: Cli, write: Write, home: Path) -> None:
-    write("agent-core.yaml", {"mcp_servers": {"own": {"command": [sys.executable, MCP, str(home)]}}})
+    write("agent-core.yaml", {"mcp_servers": {"own": {"command": [sys.executable, FAULTY, str(home)]}}})
     first = cli("tools", "approve", "--json").json["approved"]
     assert {"source": "own", "tool": "echo", "kind": "new"} in first
     ran = cli("tools", "approve", "own")
@@ -119,7 +119,7 @@ def test_every_bad_entry_is_told_at_once_by_the_name_of_its_file(cli: Cli, write
 def test_a_write_that_a_dying_server_cut_off_is_in_doubt_until_a_person_decides(
     cli: Cli, write: Write, home: Path
 ) -> None:
-    write("agent-core.yaml", {"mcp_servers": {"own": {"command": [sys.executable, MCP, str(home)]}}})
+    write("agent-core.yaml", {"mcp_servers": {"own": {"command": [sys.executable, FAULTY, str(home)]}}})
     replies = [
         '{"type":"action","tool":"mcp.own.die","args":{}}',
         '{"type":"action","tool":"mcp.own.echo","args":{"text":"back"}}',

@@ -7,10 +7,9 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-from by_hand import action, final
-
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, RunResult, SqliteRunStore, load_workflow
+from support.by_hand import action, final
 from utools import Tool, default_registry
 
 ANY = {"type": "object", "additionalProperties": True}

@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from command import Cli, Write
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.models import ModelInfo, ScriptedModel
 from agent_core.models.summary import summariser
+from support.by_hand import action, final
+from support.command import Cli, Write
 from utools import ToolRegistry
 
 KEYS = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY")

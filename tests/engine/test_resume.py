@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from command import Cli, Write
 
 from agent_core import Fail, Retry, Skip
 from agent_core.audit.verify import verify
 from engine_shim import Engine, RunResult, SqliteRunStore
 from engine_shim.cli.host import HostConfig, build_registry
+from support.by_hand import action, final
+from support.command import Cli, Write
+from support.crash import victim_tools
 
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
-TOOLS = Path(__file__).with_name("victim_tools.py")
+TOOLS = victim_tools.__file__
 
 
 @pytest.fixture

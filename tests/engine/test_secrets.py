@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from by_hand import action, final
 
 from agent_core import Approve
 from agent_core.audit.replay import replay
@@ -12,6 +11,7 @@ from agent_core.models import ScriptedModel
 from agent_core.run.secrets import Secrets
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
 from engine_shim.runs.loops import LOOPS
+from support.by_hand import action, final
 from utools import Tool, default_registry
 
 VALUE = "s3cr3t-0123456789"

@@ -5,10 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import action, final
-from state_checks import check_ended, check_status
-from state_workflows import workflows
-from state_world import Host, World
 
 from agent_core import Approve
 from agent_core.audit.replay import replay
@@ -19,6 +15,10 @@ from engine_shim import DefinitionError, MemoryRunStore
 from engine_shim.errors import RunBusy
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import RunStore
+from support.by_hand import action, final
+from support.state.checks import check_ended, check_status
+from support.state.workflows import workflows
+from support.state.world import Host, World
 from utools.errors import ToolError
 
 

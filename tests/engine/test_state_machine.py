@@ -14,14 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from by_hand import action, final
 from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from state_checks import check_ended, check_grown, check_status, check_tape, status_of
-from state_office import Job, Office
-from state_workflows import workflows
-from state_world import Host, UnderWay
 
 from agent_core import Approve, Deny, Edit, Fail, Retry, Skip
 from agent_core.decisions import Decision
@@ -30,6 +25,11 @@ from agent_core.models.client import Completion, ModelError
 from engine_shim import DefinitionError, MemoryRunStore, SqliteRunStore
 from engine_shim.errors import RunBusy
 from engine_shim.runs.store import RunStore
+from support.by_hand import action, final
+from support.state.checks import check_ended, check_grown, check_status, check_tape, status_of
+from support.state.office import Job, Office
+from support.state.workflows import workflows
+from support.state.world import Host, UnderWay
 from utools import ToolResult
 from utools.errors import ToolError
 

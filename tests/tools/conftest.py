@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from redis_server import RealServer, real_server
+
+from support.redis_server import RealServer, real_server
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from redis_server import RealServer, real_server
 
 from engine_shim.cli.host import HostConfig, build_registry
+from support.redis_server import RealServer, real_server
 from utools import DefinitionError, ToolError, ToolRegistry
 from utools.context.manager import context_manager
 from utools.context.store_redis import RedisContextStore

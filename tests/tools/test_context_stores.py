@@ -13,8 +13,8 @@ from typing import Any
 import fakeredis
 import pytest
 from fakeredis.aioredis import FakeAsyncRedisConnection
-from redis_server import RealServer
 
+from support.redis_server import RealServer
 from utools.context.store import ContextStore
 from utools.context.store_memory import MemoryContextStore
 from utools.context.store_redis import RedisContextStore

@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 import pytest
-from loopback import Loopback, http, serving
 
+from support.loopback import Loopback, http, serving
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin.feishu_bot import feishu_bot, signature
 

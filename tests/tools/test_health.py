@@ -16,10 +16,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from loopback import http, serving
-from postgres_server import Postgres, real_postgres
-from redis_server import RealServer, real_server
 
+from support.loopback import http, serving
+from support.postgres_server import Postgres, real_postgres
+from support.redis_server import RealServer, real_server
 from utools import ToolContext, ToolError, ToolRegistry, ToolResult
 from utools.builtin.health import health
 

@@ -11,8 +11,8 @@ import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import Loopback, endless, half, hang_up, http, serving
 
+from support.loopback import Loopback, endless, half, hang_up, http, serving
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin import http_request
 from utools.errors import NetworkError, ToolError

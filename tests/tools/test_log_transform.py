@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.growth import growth
 from utools import ToolContext, ToolError, ToolRegistry
 from utools.builtin.log_transform import MAX_BYTES, log_transform, parse_line, transform
 

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import Loopback, half, hang_up, http, serving, silence
 
+from support.loopback import Loopback, half, hang_up, http, serving, silence
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.errors import ToolError
 from utools.net.guard import NetworkGuard

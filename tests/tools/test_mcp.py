@@ -15,16 +15,17 @@ from typing import Any
 
 import httpx2
 import pytest
-from loopback import http
 from pydantic import ValidationError
 
+from support.loopback import http
+from support.mcp_servers import FAULTY, OVER_HTTP
+from support.mcp_servers.faulty import TOOLS
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.sources.mcp.connection_monitor import MOVES, ConnectionMonitor, State
 from utools.sources.mcp.servers import McpServer, McpServers
 from utools.sources.mcp.session import LISTING_AGE, needs_listing
 from utools.sources.tool_lock_file import Definition, ToolLockFile
 
-HERE = Path(__file__).parent
 REFERENCE = os.environ.get("AGENT_CORE_TEST_MCP", "")
 TOKEN = "token-of-the-operator-1234"
 needs_reference = pytest.mark.skipif(
@@ -63,7 +64,7 @@ def alive(pid: int) -> bool:
 
 
 def faulty(home: Path, word: str = "", **more: Any) -> dict[str, Any]:
-    return {"command": [sys.executable, str(HERE / "faulty_mcp.py"), str(home), word], **more}
+    return {"command": [sys.executable, FAULTY, str(home), word], **more}
 
 
 def tools_of(servers: McpServers) -> ToolRegistry:
@@ -181,7 +182,7 @@ async def test_the_reference_server_is_called_over_http(start: Start) -> None:
 
 
 async def test_a_server_over_http_gets_its_headers_and_is_found_again(start: Start) -> None:
-    command = (sys.executable, str(HERE / "http_mcp.py"), "PORT")
+    command = (sys.executable, OVER_HTTP, "PORT")
     with over_http(*command) as (url, first):
         servers = start(
             own={"url": url, "headers": {"X-Org": "us"}, "secret_headers": {"X-Key": "KEY"}, "token_env": "TOKEN"}
@@ -563,7 +564,7 @@ def test_no_server_is_left_when_the_host_ends(tmp_path: Path, tool: str) -> None
         "print(asyncio.run(registry.execute(f'mcp.own.{sys.argv[3]}', {})).success)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path), str(HERE / "faulty_mcp.py"), tool],
+        [sys.executable, "-c", program, str(tmp_path), FAULTY, tool],
         capture_output=True,
         text=True,
         timeout=60,
@@ -601,8 +602,6 @@ async def test_closing_starts_no_server_for_those_who_wait(start: Start, tmp_pat
 
 def redescribed(home: Path, **changed: Any) -> None:
     """From now on the server offers `echo` otherwise."""
-    from faulty_mcp import TOOLS
-
     (home / "tools.json").write_text(json.dumps([{**TOOLS[0], **changed}, *TOOLS[1:]]))
 
 
@@ -652,8 +651,6 @@ async def test_a_server_that_changes_its_mind_while_it_runs_is_noticed(start: St
 
 
 async def test_new_tools_wait_for_approval_and_gone_ones_are_errors(start: Start, tmp_path: Path) -> None:
-    from faulty_mcp import TOOLS
-
     start(own=faulty(tmp_path)).tools()
     new = {"name": "erase", "description": "Erase.", "inputSchema": {"type": "object"}}
     (tmp_path / "tools.json").write_text(json.dumps([*TOOLS[1:], new]))

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import http
-from scripted_mcp import Answer, ScriptedMcp, reply, scripted, text
 
+from support.loopback import http
+from support.mcp_servers import FAULTY
+from support.mcp_servers.scripted import Answer, ScriptedMcp, reply, scripted, text
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.limits import (
@@ -31,7 +32,6 @@ from utools.sources.mcp.limits import (
 )
 from utools.sources.mcp.servers import McpServer, McpServers
 
-FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
 WITHIN = 30.0
 """Seconds that a call may take; nothing here comes near them, unless it hangs."""
 LONG = b"x" * 2**16

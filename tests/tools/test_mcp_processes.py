@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from support.mcp_servers import FAULTY
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServer, McpServers
 
-FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
 WITHIN = 15.0
 """Seconds that the end of a process may take; nothing here comes near them, unless it hangs."""
 

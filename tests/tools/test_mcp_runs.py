@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_mcp import TOOLS
 
 from agent_core import AgentOutput, MemoryJournal, replay, run_agent
 from agent_core.models import ScriptedModel
+from support.mcp_servers import FAULTY
+from support.mcp_servers.faulty import TOOLS
 from utools import ToolRegistry
 from utools.sources.mcp.servers import McpServer, McpServers
 
-FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
 REFERENCE = os.environ.get("AGENT_CORE_TEST_MCP", "")
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import http
-from scripted_mcp import ScriptedMcp, reply, scripted, text
 
+from support.loopback import http
+from support.mcp_servers import FAULTY
+from support.mcp_servers.scripted import ScriptedMcp, reply, scripted, text
 from utools import ToolContext, ToolRegistry
 from utools.sources.mcp.servers import McpServer, McpServers
 
-FAULTY = str(Path(__file__).parent / "faulty_mcp.py")
 TOKEN = "t0-of-the-office"
 HIDDEN = "[redacted:OFFICE_TOKEN]"
 Start = Callable[..., McpServers]

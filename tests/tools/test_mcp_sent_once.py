@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import http
-from scripted_mcp import Answer, ScriptedMcp, reply, scripted, text
 
+from support.loopback import http
+from support.mcp_servers.scripted import Answer, ScriptedMcp, reply, scripted, text
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.mcp.servers import McpServer, McpServers
 

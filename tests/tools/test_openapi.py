@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-from loopback import Loopback, http, serving
 
+from support.loopback import Loopback, http, serving
 from utools import DefinitionError, Tool, ToolContext, ToolRegistry, ToolResult
 from utools.sources.openapi import OpenApi, openapi_tools
 

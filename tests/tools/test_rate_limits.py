@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from call_stores import Backend, Clock, in_fake_redis, in_memory, in_redis
 from hypothesis import given
 from hypothesis import strategies as st
-from redis_server import RealServer, real_server
 
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.errors import DefinitionError
 from agent_core.models import ScriptedModel
+from support.call_stores import Backend, Clock, in_fake_redis, in_memory, in_redis
+from support.redis_server import RealServer, real_server
 from utools import Tool, ToolContext, ToolError, ToolRegistry, ToolResult
 from utools.calls.rate_limit import RateLimit
 from utools.calls.rate_limiter import acquire

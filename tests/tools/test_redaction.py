@@ -7,10 +7,10 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
-from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.growth import growth
 from utools.secrets.redaction import Redactor
 from utools.secrets.scrub import scrub, scrub_words
 

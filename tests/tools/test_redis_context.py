@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redis_server import RealServer, real_server
 
 from agent_core.run.sync import run_sync
+from support.redis_server import RealServer, real_server
 from utools import ToolContext, ToolError, ToolRegistry, ToolResult
 from utools.builtin.redis_context import redis_context
 

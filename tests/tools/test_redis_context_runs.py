@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from redis_server import RealServer
 
 from agent_core import AgentOutput, Fail, MemoryJournal, Retry, Skip, replay, run_agent, verify
 from agent_core.models import ScriptedModel
 from agent_core.run.secrets import Secrets
+from support.redis_server import RealServer
 from utools import ToolRegistry
 from utools.builtin.redis_context import redis_context
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import hang_up, http, serving, silence
 
+from support.loopback import hang_up, http, serving, silence
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult, tool
 from utools.sources.remote import RemoteHost, RemoteHosts
 

@@ -6,11 +6,11 @@ import sys
 from typing import Any
 
 import pytest
-from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from support.growth import growth
 from utools import DefinitionError
 from utools.schema.config_schema import ConfigSchema, Narrowing, author_keys, visible
 

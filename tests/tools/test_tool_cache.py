@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from call_stores import Backend, in_fake_redis, in_memory, in_redis
-from loopback import http, serving
-from redis_server import RealServer, real_server
 
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.models import ScriptedModel
 from agent_core.run.secrets import Secrets
 from engine_shim import Engine, MemoryRunStore, load_workflow
+from support.call_stores import Backend, in_fake_redis, in_memory, in_redis
+from support.loopback import http, serving
+from support.redis_server import RealServer, real_server
 from utools import Tool, ToolContext, ToolError, ToolRegistry
 from utools.calls.cache import LARGEST, key_of
 from utools.calls.shared import SharedCalls

@@ -1,4 +1,4 @@
-"""Records the golden transcripts that are missing: `python tests/agent/record_transcripts.py`.
+"""Records the golden transcripts that are missing: `PYTHONPATH=tests python -m support.record_transcripts`.
 
 Each case is one agent run, as whoever embeds it would start it, with replies and tools that are always the same. A
 transcript that is there stays as it is: what was once recorded has to replay for ever.

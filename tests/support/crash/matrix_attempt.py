@@ -8,9 +8,6 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 import orjson
-from matrix_compare import answered, folded
-from matrix_workflows import Case
-from matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, build_registry, deed
 
 from agent_core.audit.replay import replay
 from agent_core.audit.signature import split_own_strands
@@ -22,6 +19,9 @@ from engine_shim import Engine, RunNotFound, Workflow, load_workflow
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.store import RunStore
+from support.crash.matrix_compare import answered, folded
+from support.crash.matrix_workflows import Case
+from support.crash.matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, build_registry, deed
 from utools.schema.compiled import compile_schema
 
 RUN = "run-1"

@@ -4,8 +4,6 @@ import re
 from collections import Counter
 from typing import Any
 
-from state_workflows import CALLS, STEPS
-
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.journal.chain import check_chains
@@ -14,6 +12,7 @@ from agent_core.journal.record import Tape
 from engine_shim import RunResult
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import RunStore
+from support.state.workflows import CALLS, STEPS
 
 ENDED = ("completed", "failed", "cancelled")
 

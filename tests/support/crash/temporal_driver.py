@@ -24,8 +24,6 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
-from victim import ANY, CHILD, LOOPS, started
-from victim import REPLIES as CHILD_REPLIES
 
 from agent_core.decisions import decode_decision
 from agent_core.effects import CallModel, Cancelled, Classify, Failed, InDoubt, Json, ToolCall
@@ -45,6 +43,8 @@ from agent_core.run.clock import now
 from agent_core.run.executor import Executor
 from agent_core.run.node import CODE, agent_preparer, agent_tool
 from agent_core.run.secrets import Secrets
+from support.crash.victim import ANY, CHILD, LOOPS, started
+from support.crash.victim import REPLIES as CHILD_REPLIES
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 from utools.tool import Tool
@@ -61,7 +61,7 @@ OUTER = ("utools", "orjson", "jsonschema", "referencing", "rpds", "openai")
 STRICT = SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*OUTER))
 """Loads agent_core anew for each run, and refuses it the clock, the environment, files and chance."""
 SANDBOX = SandboxedWorkflowRunner(
-    restrictions=SandboxRestrictions.default.with_passthrough_modules(*OUTER, "agent_core", "victim")
+    restrictions=SandboxRestrictions.default.with_passthrough_modules(*OUTER, "agent_core", "support.crash.victim")
 )
 """Shares agent_core among all runs, which is faster, and watches this file alone."""
 

@@ -4,14 +4,13 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from state_checks import ENDED, check_result, status_of
-from state_world import Host, World
-
 from agent_core.errors import DecisionError
 from agent_core.journal.record import Tape
 from engine_shim import DefinitionError, RunNotFound, RunResult, Workflow
 from engine_shim.errors import RunBusy
 from engine_shim.runs.store import RunStore
+from support.state.checks import ENDED, check_result, status_of
+from support.state.world import Host, World
 
 
 @dataclass(eq=False)

@@ -1,8 +1,8 @@
 """Drivers that meet on one interrupted run, in processes of their own; prints one JSON line for each round.
 
-python tests/crash/rivals.py claimed WORKFLOW     two resume at once; who drives, writes when the other has ended
-python tests/crash/rivals.py unclaimed WORKFLOW   two drive at once, as nobody's claims are heard of elsewhere
-python tests/crash/rivals.py orphaned WORKFLOW    one resumes under a clock at which no claim ever runs out
+python -m support.crash.rivals claimed WORKFLOW     two resume at once; who drives, writes when the other has ended
+python -m support.crash.rivals unclaimed WORKFLOW   two drive at once, as nobody's claims are heard of elsewhere
+python -m support.crash.rivals orphaned WORKFLOW    one resumes under a clock at which no claim ever runs out
 """
 
 import asyncio
@@ -17,17 +17,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from matrix import Undisturbed, home_of
-from matrix_attempt import RUN, Attempts, child, ended, read, write
-from matrix_judge import differences, happened_again, many_keys
-from matrix_workflows import CASES
-from matrix_world import Killer, Ledger
-
 from agent_core.effects import Json
 from agent_core.errors import JournalError
 from engine_shim import SqliteRunStore
 from engine_shim.errors import RunBusy
 from engine_shim.runs.leases import TTL, MemoryLeases
+from support.crash.matrix import Undisturbed, home_of
+from support.crash.matrix_attempt import RUN, Attempts, child, ended, read, write
+from support.crash.matrix_judge import differences, happened_again, many_keys
+from support.crash.matrix_workflows import CASES
+from support.crash.matrix_world import Killer, Ledger
 
 PATIENCE_S, GLANCE_S = 60.0, 0.002
 

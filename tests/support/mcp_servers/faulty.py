@@ -1,6 +1,6 @@
 """An MCP server over standard streams that does what a test needs: dies, hangs, talks junk, changes its mind.
 
-`faulty_mcp.py DIR [hang|crash|junk|no-tools]`: its tools are those of DIR/tools.json where there is one, else `TOOLS`;
+`faulty.py DIR [hang|crash|junk|no-tools]`: its tools are those of DIR/tools.json where there is one, else `TOOLS`;
 each start appends its process id to DIR/starts.
 """
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from matrix_world import Scripts
 
 from agent_core.decisions import Approve, Decision, Deny, Edit
 from agent_core.effects import Json
 from agent_core.models import Completion
+from support.crash.matrix_world import Scripts
 
 
 def _approve(args: Json) -> Decision:

@@ -1,6 +1,6 @@
 """Runs whose driver was killed, and which another process cancels that is killed as well; prints a JSON line for each.
 
-python tests/crash/orphans.py WORKFLOW
+python -m support.crash.orphans WORKFLOW
 """
 
 import asyncio
@@ -10,13 +10,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from matrix import Undisturbed, home_of
-from matrix_attempt import RUN, Attempts, child, ended, read, report, write
-from matrix_workflows import CASES
-from matrix_world import Killer, Ledger
-
 from agent_core.errors import DecisionError
 from engine_shim import Engine
+from support.crash.matrix import Undisturbed, home_of
+from support.crash.matrix_attempt import RUN, Attempts, child, ended, read, report, write
+from support.crash.matrix_workflows import CASES
+from support.crash.matrix_world import Killer, Ledger
 
 
 async def cancel(engine: Engine) -> str:

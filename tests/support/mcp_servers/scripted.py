@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopback import http
+from support.loopback import http
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
 TOOLS = [{"name": "write", "description": "Writes.", "inputSchema": SCHEMA}]

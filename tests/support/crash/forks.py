@@ -2,7 +2,7 @@
 
 The first line is of an undisturbed fork. Of one that passes 30 points or more every third is tried.
 
-python tests/crash/forks.py WORKFLOW STRAND N
+python -m support.crash.forks WORKFLOW STRAND N
 """
 
 import asyncio
@@ -12,17 +12,16 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from matrix import home_of
-from matrix_attempt import RUN, Attempts, child, ended, read, write
-from matrix_compare import timeless
-from matrix_judge import happened_again
-from matrix_workflows import CASES
-from matrix_world import Killer, Ledger
-
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from engine_shim import Engine, RunNotFound, RunResult
 from engine_shim.runs.loops import LOOPS
+from support.crash.matrix import home_of
+from support.crash.matrix_attempt import RUN, Attempts, child, ended, read, write
+from support.crash.matrix_compare import timeless
+from support.crash.matrix_judge import happened_again
+from support.crash.matrix_workflows import CASES
+from support.crash.matrix_world import Killer, Ledger
 
 FORK = "run-2"
 At = tuple[str, int]

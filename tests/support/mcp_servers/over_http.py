@@ -1,4 +1,4 @@
-"""An MCP server over streamable HTTP, made with the official library: `http_mcp.py PORT`."""
+"""An MCP server over streamable HTTP, made with the official library: `over_http.py PORT`."""
 
 import os
 import sys

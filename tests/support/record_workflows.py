@@ -1,4 +1,4 @@
-"""Records the golden transcripts of workflows that are missing: `python tests/engine/record_workflows.py`.
+"""Records the golden transcripts of workflows that are missing: `PYTHONPATH=tests python -m support.record_workflows`.
 
 As with those of agents, one that is there stays as it is: what was once recorded has to replay for ever.
 """

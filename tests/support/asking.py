@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from loopback import Loopback, Reply, serving
 
 from agent_core.models import Completion, ModelError, Question
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.openai.connections import Transport
+from support.loopback import Loopback, Reply, serving
 
 transport: Transport | None = None
 """With which the endpoints are asked; see the fixture `each_transport`."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from loopback import Loopback, Request, serving
+
+from support.loopback import Loopback, Request, serving
 
 Json = dict[str, Any]
 KEY = "key-of-the-vendor"

@@ -1,7 +1,7 @@
 """The crash matrix: workflows killed at one point after another, gone on with, and compared with undisturbed runs.
 
-    python tests/crash/matrix.py [WORKFLOW …]      a table; every point is tried
-    python tests/crash/matrix.py --json WORKFLOW   the findings of one; of more than MOST points, some
+    python -m support.crash.matrix [WORKFLOW …]      a table; every point is tried
+    python -m support.crash.matrix --json WORKFLOW   the findings of one; of more than MOST points, some
 
 Every attempt at a run is a process of its own, forked from one that never drives any. One kill in three is followed by
 a second one while the run goes on.
@@ -18,12 +18,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from matrix_attempt import Attempts, child, ended, read
-from matrix_judge import differences, done_again, happened_again, many_keys, too_often
-from matrix_workflows import CASES, Case
-from matrix_world import Killer, Ledger
-
 from agent_core.effects import Json
+from support.crash.matrix_attempt import Attempts, child, ended, read
+from support.crash.matrix_judge import differences, done_again, happened_again, many_keys, too_often
+from support.crash.matrix_workflows import CASES, Case
+from support.crash.matrix_world import Killer, Ledger
 
 MOST = 30
 """How many points of a workflow are tried where time is short: every third, fifth, … of them."""

@@ -1,7 +1,7 @@
 """A long run that other processes pause or cancel at chance moments; prints one JSON line for each round.
 
-python tests/crash/steered.py paused SEED      paused and gone on with by a second process, and then by a third
-python tests/crash/steered.py cancelled SEED   cancelled by a second process
+python -m support.crash.steered paused SEED      paused and gone on with by a second process, and then by a third
+python -m support.crash.steered cancelled SEED   cancelled by a second process
 """
 
 import asyncio
@@ -12,17 +12,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from matrix import Undisturbed, home_of
-from matrix_attempt import RUN, Attempts, child, ended, read, write
-from matrix_judge import apart, differences, happened_again, too_often
-from matrix_workflows import LONG
-from matrix_world import Ledger
-from rivals import until
-
 from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from engine_shim import Engine
 from engine_shim.errors import RunBusy
+from support.crash.matrix import Undisturbed, home_of
+from support.crash.matrix_attempt import RUN, Attempts, child, ended, read, write
+from support.crash.matrix_judge import apart, differences, happened_again, too_often
+from support.crash.matrix_workflows import LONG
+from support.crash.matrix_world import Ledger
+from support.crash.rivals import until
 
 ROUNDS = 5
 CUT_OFF = ([], ["cancelled"], ["run_finished"], ["cancelled", "run_finished"])

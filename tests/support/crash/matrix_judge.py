@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from matrix_compare import timeless
-from matrix_workflows import Case
-
 from agent_core.effects import Json
+from support.crash.matrix_compare import timeless
+from support.crash.matrix_workflows import Case
 
 
 def differences(told: Json, usual: Json, case: Case) -> list[str]:

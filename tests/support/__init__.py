@@ -1,0 +1,1 @@
+"""What the tests share: helpers, servers, and the programs that tests start."""

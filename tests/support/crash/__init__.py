@@ -1,0 +1,1 @@
+"""Programs that are killed, and what judges the runs that they leave."""
