@@ -13,7 +13,7 @@ import pytest
 
 from agent_core import JsonlJournal, SqliteJournal, run_agent_sync
 from agent_core.journal.record import FORMAT, Record, chain_row, genesis
-from agent_core.journal.sqlite import LAYOUT
+from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.models import ScriptedModel
 from engine_shim import SqliteRunStore
 from engine_shim.cli.retention import STATUSES, find_expired
