@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from engine_shim.errors import DefinitionError
-from utools.model_faults import ModelFault, find_model_faults
 from utools.schema.faults import Fault
+from utools.schema.model_faults import ModelFault, find_model_faults
 
 Place = tuple[int | str, ...]
 _MESSAGES = {"string_pattern_mismatch": "must be letters, digits, _ and -, not starting with -"}

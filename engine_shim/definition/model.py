@@ -7,9 +7,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from engine_shim.definition.errors import DefinitionErrors, Place, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
-from utools.jsonvalue import NotJson, as_json
 from utools.query import QueryError, check_query
 from utools.schema.faults import hint
+from utools.schema.json_value import NotJson, as_json
 
 AGENT, INVOKE = "agent_core", "invoke_workflow"
 """The codes of the tools that are runs of their own: agents, and other workflows."""
