@@ -60,7 +60,7 @@ class HostConfig(BaseModel):
         return f"{self._file or 'host configuration'}: {place}"
 
 
-def host_config(path: Path | None) -> tuple[HostConfig, Path]:
+def read_host_config(path: Path | None) -> tuple[HostConfig, Path]:
     """The configuration and the directory its paths start from: --config, AGENT_CORE_CONFIG, or ./agent-core.yaml."""
     named = path or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     file = named or DEFAULT
@@ -84,7 +84,7 @@ def _keys(place: Place) -> Iterable[str]:
     return within.get(str(place[0]), HostConfig).model_fields if len(place) > 2 else HostConfig.model_fields
 
 
-def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
+def build_registry(config: HostConfig, base: Path) -> ToolRegistry:
     """The tools of this host: built in below its root, offered by installed packages, named by the file, the agent.
 
     DefinitionErrors for every entry of the file that cannot be used.
@@ -159,11 +159,11 @@ def secrets_of(config: HostConfig) -> Secrets:
     return Secrets(config.secret_env).hiding(config.base_urls.values())
 
 
-def engine_of(config_path: Path | None, store: Path | None) -> Engine:
+def build_engine(config_path: Path | None, store: Path | None) -> Engine:
     """The engine of this host."""
-    config, base = host_config(config_path)
+    config, base = read_host_config(config_path)
     return Engine(
-        registry_of(config, base),
+        build_registry(config, base),
         store=SqliteRunStore(store or default_store()),
         secrets=secrets_of(config),
         base_urls=config.base_urls,

@@ -17,7 +17,7 @@ from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.model_refs import known_config
 from engine_shim.definition.reachability import Reachability, reachability_of, unmet_references
-from engine_shim.definition.template import BRACES, TEMPLATE, half_filled, placeholders
+from engine_shim.definition.template import BRACES, TEMPLATE, find_placeholder_inside, placeholders
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 
@@ -56,27 +56,27 @@ def check(workflow: Workflow | CheckedWorkflow, registry: ToolRegistry) -> Check
         if workflow.registry is registry:
             return workflow
         workflow = workflow.workflow
-    check = _Check(registry, [])
-    refuse(check.problems(workflow))
-    graph, reachability = check.checked
+    checker = _Checker(registry, [])
+    refuse(checker.find_problems(workflow))
+    graph, reachability = checker.checked
     return CheckedWorkflow(workflow, registry, graph, reachability, workflow.as_json())
 
 
 def validate(workflow: Workflow, registry: ToolRegistry) -> list[Problem]:
     """Every fault that can be found without running; empty when there is none."""
-    return list(dict.fromkeys(_Check(registry, []).problems(workflow)))
+    return list(dict.fromkeys(_Checker(registry, []).find_problems(workflow)))
 
 
-class _Check:
-    """A look at one workflow, and at those that it invokes. What is in `seen` is not looked at again: many workflows
-    may invoke one, or each other in a circle."""
+class _Checker:
+    """Checks a workflow, and those that it invokes. What is in `seen` is not checked again: many workflows may invoke
+    one, or each other in a circle."""
 
     checked: tuple[Graph, Reachability]
 
     def __init__(self, registry: ToolRegistry, seen: list[Definition]) -> None:
         self._registry, self._seen = registry, seen
 
-    def problems(self, workflow: Workflow) -> Iterator[Problem]:
+    def find_problems(self, workflow: Workflow) -> Iterator[Problem]:
         definition, nodes = workflow.definition, workflow.nodes.keys()
         self._seen.append(definition)
         try:
@@ -84,9 +84,9 @@ class _Check:
         except DefinitionError as error:
             yield from problems_in(error)
         for index, node in enumerate(definition.nodes):
-            yield from self._node(node, f"nodes/{index}", workflow, nodes)
+            yield from self._check_node(node, f"nodes/{index}", workflow, nodes)
             for where, config in _invocations(node, f"nodes/{index}/config"):
-                yield from self._invoked(config, where, workflow.base)
+                yield from self._check_invoked(config, where, workflow.base)
         yield from _unknown_references(definition.outputs, "outputs", definition, nodes)
         yield from _exposed_secrets(definition)
         try:
@@ -96,24 +96,24 @@ class _Check:
         except DefinitionError as error:
             yield from problems_in(error)
 
-    def _node(self, node: Node, where: str, workflow: Workflow, nodes: Set[str]) -> Iterator[Problem]:
+    def _check_node(self, node: Node, where: str, workflow: Workflow, nodes: Set[str]) -> Iterator[Problem]:
         try:
             self._registry.get(node.tool)
         except UnknownTool as error:
             yield Problem(f"{where}/tool", str(error))
             return
         where = f"{where}/config"
-        if node.tool == FORMATTER and (half := half_filled(node.config.get(TEMPLATE))):
+        if node.tool == FORMATTER and (half := find_placeholder_inside(node.config.get(TEMPLATE))):
             message = f"{half}: nothing is filled in within a template; give the value in data, and use its name there"
             yield Problem(f"{where}/{TEMPLATE}", message)
             return
         unknown = list(_unknown_references(node.config, where, workflow.definition, nodes, own=node.id))
-        faults = unknown or list(self._schema_faults(node, where))
+        faults = unknown or list(self._find_schema_faults(node, where))
         yield from faults
         if node.tool == AGENT and not faults:
-            yield from self._agent(node, where, workflow)
+            yield from self._check_agent(node, where, workflow)
 
-    def _schema_faults(self, node: Node, where: str) -> Iterator[Problem]:
+    def _find_schema_faults(self, node: Node, where: str) -> Iterator[Problem]:
         """What the tool's schema refuses, except for values that placeholders give only when the node runs."""
         later = {place for place, _ in placeholders(node.config, where)}
         schema = self._registry.schema(node.tool).schema
@@ -124,19 +124,19 @@ class _Check:
             if unknown or not _overlaps(place, later):
                 yield problem_of(fault, where)
 
-    def _agent(self, node: Node, where: str, workflow: Workflow) -> Iterator[Problem]:
+    def _check_agent(self, node: Node, where: str, workflow: Workflow) -> Iterator[Problem]:
         """Prepare the agent as if it ran, with as much of its config as is known before that."""
         config = known_config(node)
-        problem = self._prepare(config, where, workflow)
+        problem = self._try_to_prepare(config, where, workflow)
         if problem is not None:
             yield problem
             for index, entry in enumerate(config["allowed_tools"]):  # each may have a fault of its own
-                other = self._prepare({**config, "allowed_tools": [entry]}, where, workflow)
+                other = self._try_to_prepare({**config, "allowed_tools": [entry]}, where, workflow)
                 if other is not None:
                     yield Problem(other.where.replace("allowed_tools/0", f"allowed_tools/{index}"), other.message)
         yield from _unvouched_text(node, where, workflow.definition)
 
-    def _prepare(self, config: dict[str, Any], where: str, workflow: Workflow) -> Problem | None:
+    def _try_to_prepare(self, config: dict[str, Any], where: str, workflow: Workflow) -> Problem | None:
         """Why an agent could not be started with this config; None when it could."""
         try:
             prepare_agent("probe", "agent", config, {}, registry=self._registry, at="", base=workflow.base)
@@ -145,7 +145,7 @@ class _Check:
             return Problem(f"{where}/{place}" if place else where, message_of(error))
         return None
 
-    def _invoked(self, config: Mapping[str, Any], where: str, base: Path) -> Iterator[Problem]:
+    def _check_invoked(self, config: Mapping[str, Any], where: str, base: Path) -> Iterator[Problem]:
         """What is wrong with the workflow that a config names."""
         file = config.get("workflow")
         if not isinstance(file, str) or BRACES in file:  # which one it is, shows only in the run
@@ -156,7 +156,7 @@ class _Check:
             yield from (Problem(f"{where}/workflow", str(each)) for each in problems_in(error))
             return
         if below.definition not in self._seen:
-            found = dict.fromkeys(_Check(self._registry, self._seen).problems(below))
+            found = dict.fromkeys(_Checker(self._registry, self._seen).find_problems(below))
             yield from (Problem(f"{where}/workflow", str(each)) for each in found)
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from agent_core.errors import DefinitionError
 from engine_shim.definition.errors import DefinitionErrors, Place, Problem, problems_of, refuse
 from engine_shim.evals.cases import Answer, Call, Case, CaseFile, Document, Forbidden, World
-from engine_shim.evals.world import registry_of
+from engine_shim.evals.world import build_registry
 from utools.document import read_document
 from utools.schema.faults import hint
 
@@ -35,7 +35,7 @@ def choose_cases(cases: list[Case], categories: list[str]) -> list[Case]:
 
 def _unknown_tools(file: CaseFile) -> Iterator[Problem]:
     """Each tool that a case names and that the world does not have."""
-    codes = [tool.code for tool in registry_of(file.world).all()]
+    codes = [tool.code for tool in build_registry(file.world).all()]
     for place, name in _named_tools(file):
         if not any(fnmatchcase(code, name) if place[2] == "tools" else code == name for code in codes):
             yield Problem("/".join(map(str, place)), f"there is no such tool; {hint(name, codes)} (got {name!r})")

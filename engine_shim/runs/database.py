@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.errors import JournalError
-from agent_core.journal.sqlite import LAYOUT as JOURNAL
+from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
 from utools.sqlite_file import LayoutError, SqliteFile
 
 _RUNS = """CREATE TABLE IF NOT EXISTS workflow_runs (
