@@ -16,7 +16,32 @@ PACKAGES = ("utools", "agent_core", "engine_shim")
 HEAVY = ("openai", "aiohttp", "httpx2", "jsonschema", "engine_shim", "typer")
 LIGHT = f"import sys, {{package}}; print([m for m in {HEAVY} if m in sys.modules])"
 OUTSIDE = frozenset(
-    ["asyncio", "datetime", "io", "multiprocessing", "os", "pathlib", "random", "requests", "secrets", "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "uuid", "aiohttp", "httpx2", "openai", "redis", "typer"]
+    [
+        "asyncio",
+        "datetime",
+        "io",
+        "multiprocessing",
+        "os",
+        "pathlib",
+        "random",
+        "requests",
+        "secrets",
+        "shutil",
+        "signal",
+        "socket",
+        "sqlite3",
+        "ssl",
+        "subprocess",
+        "tempfile",
+        "threading",
+        "time",
+        "uuid",
+        "aiohttp",
+        "httpx2",
+        "openai",
+        "redis",
+        "typer",
+    ]
 )
 """Modules that act, or read a clock or a random source."""
 
