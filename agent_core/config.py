@@ -1,4 +1,4 @@
-"""AgentConfig: what a workflow's author may set on the node; its JSON Schema is the node's ConfigSchema."""
+"""AgentConfig: what a workflow's author may set on the node; its JSON Schema is the node's ConfigSchema. Pure."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ Approval = Literal["never", "always", "on_write"]
 Limit = Annotated[int, Field(ge=0)] | None
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 
-_LATER = {
+_NOT_BUILT_YET = {
     "mode": ("react", "plan mode is not built yet; use 'react'"),
 }
 
@@ -94,15 +94,15 @@ def read_config(config: Any, *, where: str = "config") -> AgentConfig:
         read = config if isinstance(config, AgentConfig) else AgentConfig.model_validate(config)
     except ValidationError as error:
         raise _definition_error(error, where) from None
-    for key, (built, message) in _LATER.items():
+    for key, (built, reason) in _NOT_BUILT_YET.items():
         if getattr(read, key) != built:
-            raise DefinitionError(message, where=f"{where}/{key}", value=getattr(read, key))
+            raise DefinitionError(reason, where=f"{where}/{key}", value=getattr(read, key))
     for index, allowed in enumerate(read.allowed_tools):
         if isinstance(allowed, AllowedTool) and allowed.rate_limit is not None:
             RateLimit.of(allowed.rate_limit, where=f"{where}/allowed_tools/{index}/rate_limit")
     if read.tool_choice != "auto" and read.protocol != "tools":
-        told = "belongs to native function calling; leave it out, or set protocol: tools"
-        raise DefinitionError(told, where=f"{where}/tool_choice", value=read.tool_choice)
+        message = "belongs to native function calling; leave it out, or set protocol: tools"
+        raise DefinitionError(message, where=f"{where}/tool_choice", value=read.tool_choice)
     if read.messages_json is None and read.prompt is None:
         raise DefinitionError("give messages_json or prompt: the agent has nothing to answer", where=where)
     return read

@@ -13,7 +13,9 @@ Replies carry time (`at`, ISO 8601 UTC; `seconds`, active) and tokens, so that n
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol
+
+from typing_extensions import TypedDict
 
 FinishReason = Literal[
     "final", "max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "cancelled",

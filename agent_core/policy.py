@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from agent_core.config import AgentConfig, AllowedTool
 from agent_core.effects import Json

@@ -15,7 +15,9 @@ Field names and their order are the wire format: `encode_answer` and `encode_usa
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from agent_core.effects import Answer, CallModel, Failed, FinishReason, Json, ModelReply, ToolCall, ToolReply
 from agent_core.policy import ToolPolicy
@@ -358,7 +360,7 @@ REPLIES: Final[Mapping[str, type[ModelReply | ToolReply | Failed]]] = {
     "did": ToolReply,
     "failed": Failed,
 }
-"""What `reply` of an `answered` record stands for."""
+"""The answer for each `reply` of an `answered` record."""
 
 
 def encode_ask(effect: CallModel | ToolCall) -> ModelAsk | ToolAsk:

@@ -5,7 +5,9 @@ sets of rules adds a version here, keeps the old rules reachable, and lets the n
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final
+
+from typing_extensions import TypedDict
 
 
 class RuleVersions(TypedDict):
@@ -13,21 +15,23 @@ class RuleVersions(TypedDict):
 
     `cuts`: how a conversation is cut to size. `texts`: the words in code that a model reads: faults, refusals,
     protocol errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
-    how a prompt is put together from its templates, and the templates that ship with the package.
+    how a prompt is put together from its templates, and the templates that ship with the package. `flow`: how a
+    workflow is walked: placeholders, conditions, the order of visits.
     """
 
     cuts: int
     texts: int
     comparison: int
     prompts: int
+    flow: int
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 2, "texts": 1, "comparison": 1, "prompts": 1}
+CURRENT: Final[RuleVersions] = {"cuts": 2, "texts": 1, "comparison": 1, "prompts": 1, "flow": 1}
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out.
 """
-EARLIEST: Final[RuleVersions] = {"cuts": 1, "texts": 1, "comparison": 1, "prompts": 1}
+EARLIEST: Final[RuleVersions] = {"cuts": 1, "texts": 1, "comparison": 1, "prompts": 1, "flow": 1}
 """The rules of runs that name none."""
 
 
@@ -39,6 +43,7 @@ def rules_of(started: Mapping[str, Any]) -> RuleVersions:
         "texts": named.get("texts", EARLIEST["texts"]),
         "comparison": named.get("comparison", EARLIEST["comparison"]),
         "prompts": named.get("prompts", EARLIEST["prompts"]),
+        "flow": named.get("flow", EARLIEST["flow"]),
     }
 
 

@@ -1,6 +1,6 @@
-"""What can go wrong here, as exceptions.
+"""The exceptions of this package.
 
-DefinitionError (from utools)   a definition, or what it was started with, cannot be run
+DefinitionError (from utools)   a definition cannot be run, or not with these inputs
 EngineError
 ├── RunNotFound                 the store holds no such run
 └── RunBusy                     somebody drives the run at this moment
@@ -24,10 +24,10 @@ class RunNotFound(EngineError):
 
 
 class RunBusy(EngineError):
-    """Somebody drives this run at this moment; two drivers are one too many."""
+    """Another driver drives this run at this moment."""
 
     def __init__(self, run_id: str, driver: str) -> None:
         host, _, rest = driver.partition(":")
-        told = f"run {run_id!r} is being driven by process {rest.partition(':')[0]} on {host}"
-        super().__init__(f"{told}; wait for its end, or pause or cancel it")
+        driven = f"run {run_id!r} is being driven by process {rest.partition(':')[0]} on {host}"
+        super().__init__(f"{driven}; wait for its end, or pause or cancel it")
         self.run_id, self.driver = run_id, driver

@@ -15,34 +15,11 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("utools", "agent_core", "engine_shim")
 HEAVY = ("openai", "aiohttp", "httpx2", "jsonschema", "engine_shim", "typer")
 LIGHT = f"import sys, {{package}}; print([m for m in {HEAVY} if m in sys.modules])"
-OUTSIDE = frozenset(
-    [
-        "asyncio",
-        "datetime",
-        "io",
-        "multiprocessing",
-        "os",
-        "pathlib",
-        "random",
-        "requests",
-        "secrets",
-        "shutil",
-        "signal",
-        "socket",
-        "sqlite3",
-        "ssl",
-        "subprocess",
-        "tempfile",
-        "threading",
-        "time",
-        "uuid",
-        "aiohttp",
-        "httpx2",
-        "openai",
-        "redis",
-        "typer",
-    ]
-)
+OUTSIDE = {
+    *("asyncio", "datetime", "io", "multiprocessing", "os", "pathlib", "random", "requests", "secrets", "shutil"),
+    *("signal", "socket", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "uuid"),
+    *("aiohttp", "httpx2", "openai", "redis", "typer"),
+}
 """Modules that act, or read a clock or a random source."""
 
 
@@ -105,6 +82,24 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         if (chain := graph().find_shortest_chain(imported, module))
     ]
     assert not circles, min(circles, key=len)
+
+
+def rooms() -> list[Path]:
+    folders = {path.parent for _, path in modules()}
+    return sorted(folder for folder in folders if len(contents(folder)) > 5)
+
+
+def contents(folder: Path) -> set[str]:
+    """The modules and the sub-rooms of a folder."""
+    files = {path.name for path in folder.glob("*.py") if path.name != "__init__.py"}
+    return files | {f"{path.parent.name}/" for path in folder.glob("*/__init__.py")}
+
+
+@pytest.mark.parametrize("folder", rooms(), ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_the_page_of_a_room_names_exactly_what_is_in_it(folder: Path) -> None:
+    rows = re.findall(r"^\| (`[^|]*`) +\|", (folder / "README.md").read_text("utf-8"), re.M)
+    named = [name for row in rows for name in re.findall(r"`([\w.]+\.py|\w+/)`", row)]
+    assert sorted(named) == sorted(contents(folder))
 
 
 @pytest.mark.parametrize("package", ["utools", "agent_core"])

@@ -1,20 +1,30 @@
 """Tools for language models: define, describe, validate and execute them."""
 
-from utools.decorator import tool
-from utools.defaults import default_registry
-from utools.errors import DefinitionError, ToolError
-from utools.registry import ToolRegistry
-from utools.schema.faults import Fault
-from utools.tool import Tool, ToolContext, ToolResult
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DefinitionError",
-    "Fault",
-    "Tool",
-    "ToolContext",
-    "ToolError",
-    "ToolRegistry",
-    "ToolResult",
-    "default_registry",
-    "tool",
-]
+from utools.decorator import tool as tool  # at once: the module utools.tool would take its name
+from utools.lazy_menu import lazy_menu
+
+if TYPE_CHECKING:
+    from utools.defaults import default_registry as default_registry
+    from utools.errors import DefinitionError as DefinitionError
+    from utools.errors import ToolError as ToolError
+    from utools.registry import ToolRegistry as ToolRegistry
+    from utools.schema.faults import Fault as Fault
+    from utools.tool import Tool as Tool
+    from utools.tool import ToolContext as ToolContext
+    from utools.tool import ToolResult as ToolResult
+
+HOMES = {
+    "DefinitionError": "utools.errors",
+    "Fault": "utools.schema.faults",
+    "Tool": "utools.tool",
+    "ToolContext": "utools.tool",
+    "ToolError": "utools.errors",
+    "ToolRegistry": "utools.registry",
+    "ToolResult": "utools.tool",
+    "default_registry": "utools.defaults",
+}
+"""The public names, each imported from its module when it is first used."""
+__all__ = sorted([*HOMES, "tool"])
+__getattr__, __dir__ = lazy_menu(__name__, HOMES)

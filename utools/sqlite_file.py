@@ -1,7 +1,7 @@
-"""SqliteFile: one SQLite file of ours, opened, laid out, migrated when it is older, refused when it is not for us.
+"""SqliteFile: opens one of our SQLite files, makes or migrates it, and refuses a newer or foreign one.
 
-A file has an application id, which says what kind it is, and a version, which counts the steps of its layout that were
-made. Files from before there were ids are known by their tables.
+A file has an application id, which says what kind it is, and a version, the number of steps of its layout that
+were taken. Files from before there were ids are recognised by their tables.
 """
 
 import os
@@ -64,7 +64,7 @@ class SqliteFile:
         protect_store(path)
 
     def select(self, table: str, query: str, *values: Any) -> list[Any]:
-        """What `query` finds in `table`; nothing where nobody has made the file or the table."""
+        """What `query` finds in `table`; nothing where the file or the table does not exist."""
         if self._db is None and not self.path.exists():
             return []
         with self._connection() as db:
@@ -131,10 +131,12 @@ class SqliteFile:
 
 
 def version_of(db: sqlite3.Connection, path: Path, layout: Layout) -> int:
-    """How many steps of the layout the file has made. LayoutError for a newer file, or one of another kind."""
+    """How many steps of the layout were taken. LayoutError for a newer file, or one of another kind."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (kind,) = db.execute("PRAGMA application_id").fetchone()
-    if kind not in (0, layout.application_id) or not (kind or _may_be_ours(db, layout)):
+    tables = _tables(db)  # at each look: it makes SQLite see what another process has migrated just now
+    is_ours = kind == layout.application_id or (kind == 0 and (not tables or tables & layout.tables))
+    if not is_ours:
         raise LayoutError(f"{path} is an SQLite file of another kind, and no {layout.kind}: choose another file")
     if version > layout.version:
         message = f"{path} has layout {version}, this agent_core knows {layout.version}"
@@ -174,11 +176,6 @@ def data_file(name: str, variable: str) -> Path:
 
     Path.home()  # RuntimeError where nobody has a home
     return user_data_path("agent-core", appauthor=False) / name
-
-
-def _may_be_ours(db: sqlite3.Connection, layout: Layout) -> bool:
-    tables = _tables(db)
-    return not tables or not tables.isdisjoint(layout.tables)
 
 
 def _tables(db: sqlite3.Connection) -> set[str]:

@@ -26,7 +26,7 @@ def decision_rows(tape: Tape, decisions: Decisions, *, by: str, at: str, redacto
             case (str(strand), int(n)):
                 rows.append(_decision_row(tape, strand, n, _to_journal(decision, redactor), by, at))
             case _:
-                raise DecisionError(f"a decision stands under (strand, n), not under {key!r}")
+                raise DecisionError(f"a decision belongs under (strand, n), not under {key!r}")
     return rows
 
 

@@ -73,7 +73,7 @@ class JsonlJournal:
         return True
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing is open between calls."""
 
     def _rows(self) -> Iterator[tuple[str, Row]]:
         return _whole_rows(read_file(self.path), 1, self.path)
@@ -116,7 +116,7 @@ class _Known:
             self.hashes.setdefault(row.path, []).append(row.hash)
 
     def pass_over(self, data: bytes) -> None:
-        """Count the whole lines of `data`, and note the beginning of the last one: its hash stands for its strand."""
+        """Count the whole lines of `data`, and note the beginning of the last one: its hash proves its strand."""
         if end := data.rfind(b"\n") + 1:
             start = data.rfind(b"\n", 0, end - 1) + 1
             self.mark = (self.size + start, data[start : data.index(lines.RECORD, start)])

@@ -52,7 +52,7 @@ from agent_core.records import Decided as DecidedRecord
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The outcome of a run, and what its journal said just before `run_finished`."""
+    """The outcome of a run, and its journal just before `run_finished`."""
 
     outcome: Outcome
     journal: Json

@@ -51,7 +51,7 @@ def load_run(source: Source, run_id: str | None = None) -> tuple[str, Tape]:
 
 
 def open_source(source: Source, run_id: str | None = None) -> Contents:
-    """What `load_run` gives, with the damage told rather than raised."""
+    """What `load_run` gives, with the damage reported instead of raised."""
     match source:
         case str() | os.PathLike():
             return _read_file_run(Path(source), run_id)

@@ -24,7 +24,7 @@ MESSAGES: dict[str, str] = {
 }
 
 CallResult = Result | Verdict
-"""What became of one call: its result, or the verdict that kept it from being run."""
+"""What became of one call: its result, or the verdict that refused it."""
 
 
 def error_in(result: Result) -> str | None:

@@ -15,14 +15,14 @@ from agent_core.rules import CURRENT
 SHORTENED = 80
 """Characters of an observation that was shortened to make room."""
 PER_MESSAGE = 4
-"""Tokens that each message takes beside its content."""
+"""Tokens of each message in addition to its content."""
 
 
 class Transcript:
     """Grows at its end only, so that vendors' prefix caches hit, until `max_tokens` forces a cut.
 
     `neutral` are the messages for the next turn: no system message, no unreadable reply, no repair. `extra` is what
-    each question has beside the messages; it takes room too. `rules` is the version of the rules for cuts (see
+    each question has in addition to the messages; it takes room too. `rules` is the version of the rules for cuts (see
     agent_core/rules.py). The digest is chained over neutral messages: each covers the last and what is new.
     """
 

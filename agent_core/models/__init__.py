@@ -1,4 +1,4 @@
-"""Models: the seam, the script that stands in for one, and the clients."""
+"""Models: the seam to a language model, and its clients."""
 
 from agent_core.models.client import Completion, Delta, ModelClient, ModelError, ModelInfo, Question
 from agent_core.models.providers import create_model

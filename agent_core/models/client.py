@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 
-def _uncounted() -> None:
-    """A request that nobody counts."""
+def _count_nothing() -> None:
+    """The counter of a caller that does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: `messages` are JSON texts in wire shape; `strand` and `index` say which of a run's it is.
+    """One question. `messages` are JSON texts in wire shape; `strand` and `index` identify it in its run.
 
     `options` may hold temperature, top_p, seed, stop, max_output_tokens, response_format and step_schema; in the
     dialect of native function calling, tools (OpenAI's shape) and tool_choice. `within` is how many seconds the
-    caller waits for the reply; `requested` is to be called before each request, so that those of a reply that never
-    comes are counted too.
+    caller waits for the reply. `requested` must be called before each request, so that the requests of a reply that
+    never comes count too.
     """
 
     model: str
@@ -25,7 +25,7 @@ class Question:
     strand: str
     index: int
     within: float | None = None
-    requested: Callable[[], None] = _uncounted
+    requested: Callable[[], None] = _count_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Completion:
     """A reply. Token counts are None where the vendor gave none; `requests` counts every attempt.
 
     `cached_tokens` are the input tokens that the vendor had in its cache, `cost` is in USD, None where it is unknown.
-    `calls` are native function calls, {"name", "arguments"} each, the arguments as the text that came; what else
-    stands in a call, and all of `echo`, the vendor wants back with the message in the questions that follow.
+    `calls` are native function calls, {"name", "arguments"} each, the arguments as received text. Other keys of a
+    call, and all of `echo`, go back to the vendor with the message in later questions.
     """
 
     content: str
@@ -50,7 +50,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a reply's text as it is written. `anew`: the reply begins again, all pieces before are void."""
+    """A piece of a reply's text as it is written. `anew`: the reply begins again; earlier pieces are void."""
 
     text: str
     anew: bool = False
@@ -58,7 +58,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model; None where it is not. The window and the limit are tokens."""
+    """What is known of a model; None means unknown. The window and the limit are in tokens."""
 
     name: str
     context_window: int | None = None
@@ -69,7 +69,7 @@ class ModelInfo:
 
 
 class ModelError(Exception):
-    """A question that got no usable reply. `kind` is `model_error` or `content_filter`; no secret in the message."""
+    """A question without a usable reply. `kind` is `model_error` or `content_filter`; the message has no secret."""
 
     def __init__(self, message: str, *, kind: str = "model_error", requests: int = 1) -> None:
         super().__init__(message)
@@ -90,7 +90,7 @@ class ModelClient(Protocol):
     def info(self) -> ModelInfo: ...
 
     async def close(self) -> None:
-        """Let go of connections; closing twice is fine."""
+        """Close connections; closing twice is fine."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Which client answers for a model's name: a vendor's endpoint, a script, a recorded run, a model on this machine."""
+"""Providers: the client for a model's name: a vendor's endpoint, a script, a recorded run, a local model."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import DefinitionError
 from agent_core.models.client import ModelClient, ModelInfo
-from agent_core.models.gguf import context_length
+from agent_core.models.gguf import read_context_length
 from agent_core.models.openai.prices import cost
-from agent_core.models.openai.vendors import VENDORS, Vendor, info_of, is_own, own_url, plain
+from agent_core.models.openai.vendors import VENDORS, Vendor, is_vendor_url, model_info, normalize_url, vendor_url
 from agent_core.models.scripted import ScriptedModel
 
 if TYPE_CHECKING:
     from agent_core.journal.record import Tape
 
 OFFLINE = {"scripted": "FILE.json", "replay": "RUN", "local": "FILE.gguf"}
-"""The providers that are no endpoint, and what is named after their colon."""
+"""The providers without an endpoint, and what follows their colon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Providers:
-    """The clients of one host, each made once. `base` is where the paths of scripts and models start.
+    """The clients of one host, each made once. Relative paths of scripts and models start from `base`.
 
-    `base_urls` pairs an endpoint with the environment variable of its key, as the operator allows it: a key is
-    sent to its own vendor, or to an endpoint paired with it, and nowhere else. `tape_of` gives a recorded run of the
-    host's store, an empty tape where it has none.
+    `base_urls` pairs an endpoint with the environment variable of its key, as the operator allows it: a key is sent
+    to its own vendor, or to an endpoint paired with it, and nowhere else. `tape_of` gives a recorded run of the host's
+    store, an empty tape where there is none.
     """
 
     base: Path = field(default_factory=Path)
@@ -44,13 +44,13 @@ class Providers:
         return self.clients[key]
 
     def check(self, model: str, options: Mapping[str, Any]) -> None:
-        """DefinitionError for an unknown provider, a file that is missing or no model, a base_url or key not allowed.
+        """DefinitionError for an unknown provider, a missing or invalid file, and a forbidden base_url or key.
 
-        No key is looked at, so it holds on a machine that has none.
+        No key is read, so the check works on a machine without keys.
         """
         provider, name = self._split(model)
         if provider == "local":
-            context_length(self._file(name))
+            read_context_length(self._file(name))
         elif provider in OFFLINE:
             self._offline(provider, name)
         else:
@@ -64,10 +64,10 @@ class Providers:
         provider, name = self._split(model)
         if provider in OFFLINE:
             return self._offline(provider, name).info()
-        return info_of(self._vendor(provider, options), name)
+        return model_info(self._vendor(provider, options), name)
 
-    def priced(self, model: str, options: Mapping[str, Any]) -> bool:
-        """Whether what a reply costs is known beforehand; a script and a recorded run tell their own."""
+    def is_priced(self, model: str, options: Mapping[str, Any]) -> bool:
+        """Whether the price of a reply is known; scripts and recorded runs give their own."""
         provider, name = self._split(model)
         if provider in OFFLINE:
             return provider != "local"
@@ -75,7 +75,7 @@ class Providers:
         return vendor is not None and cost(vendor.prices, name, 1, 0, 1) is not None
 
     async def close(self) -> None:
-        """Let go of all clients' connections in this event loop; a later question opens new ones."""
+        """Close all clients' connections in this event loop; a later question opens new ones."""
         for client in self.clients.values():
             await client.close()
 
@@ -84,12 +84,12 @@ class Providers:
         if not colon:
             provider, name = self.default_provider, model
         if provider not in VENDORS and provider not in OFFLINE:
-            raise DefinitionError(_no_such(provider), where="model", value=model)
+            raise DefinitionError(_explain_unknown(provider), where="model", value=model)
         return provider, name
 
     def _vendor(self, provider: str, options: Mapping[str, Any]) -> Vendor | None:
-        """The vendor whose words hold where the options say that a model is."""
-        return _vendor_at(provider, options.get("base_url") or own_url(VENDORS[provider], os.environ))
+        """The vendor of the endpoint that the options name."""
+        return _vendor_at(provider, options.get("base_url") or vendor_url(VENDORS[provider], os.environ))
 
     def _make(self, provider: str, name: str, base_url: str, api_key_env: str) -> ModelClient:
         if provider in OFFLINE:
@@ -99,7 +99,7 @@ class Providers:
         url, names = self._endpoint(provider, base_url, api_key_env)
         key = next(filter(None, map(os.environ.get, names)), None)
         vendor = VENDORS[provider]
-        if key is None and vendor.needs_key and plain(url) in vendor.urls:
+        if key is None and vendor.needs_key and normalize_url(url) in vendor.urls:
             raise DefinitionError(f"the model needs a key: set {' or '.join(names)}", where="model")
         return OpenAICompatible(name, base_url=url, api_key=key, vendor=_vendor_at(provider, url))
 
@@ -117,8 +117,8 @@ class Providers:
             return RecordedModel.from_file(path)
         tape = self.tape_of(name) if self.tape_of else {}
         if not tape:
-            told = "there is no such recorded run; name a run of the store, or the file of a journal"
-            raise DefinitionError(told, where="model", value=f"replay:{name}")
+            message = "there is no such recorded run; name a run of the store, or the file of a journal"
+            raise DefinitionError(message, where="model", value=f"replay:{name}")
         return RecordedModel(tape, name=f"replay:{name}")
 
     def _file(self, name: str) -> Path:
@@ -128,23 +128,23 @@ class Providers:
         return path
 
     def _endpoint(self, provider: str, base_url: str, api_key_env: str) -> tuple[str, Sequence[str]]:
-        """Where the model is, and the variables of the keys that may be sent there: the first that is set."""
+        """The model's base URL, and the variables whose keys may be sent there; the first that is set is used."""
         vendor = VENDORS[provider]
-        url = base_url or own_url(vendor, os.environ)
-        paired = {plain(endpoint): variable for endpoint, variable in self.base_urls.items()}
-        names: Sequence[str] = vendor.keys if is_own(vendor, url, os.environ) else ()
-        if plain(url) in paired:
-            names = (paired[plain(url)],)
+        url = base_url or vendor_url(vendor, os.environ)
+        paired = {normalize_url(endpoint): variable for endpoint, variable in self.base_urls.items()}
+        names: Sequence[str] = vendor.keys if is_vendor_url(vendor, url, os.environ) else ()
+        if normalize_url(url) in paired:
+            names = (paired[normalize_url(url)],)
         if not api_key_env:
             return url, names
         if api_key_env not in names:
-            told = "this key may not be sent to this base_url; the operator pairs them in base_urls"
-            raise DefinitionError(told, where="api_key_env", value=api_key_env)
+            message = "this key may not be sent to this base_url; the operator pairs them in base_urls"
+            raise DefinitionError(message, where="api_key_env", value=api_key_env)
         return url, (api_key_env,)
 
 
 def create_model(model: str, *, base_url: str | None = None, api_key: str | None = None) -> ModelClient:
-    """A client for `provider:name`; with `api_key`, that key is sent to `base_url`, which the caller vouches for."""
+    """A client for `provider:name`. An `api_key` is sent to `base_url`, which the caller answers for."""
     if api_key is None:
         return Providers()(model, {"base_url": base_url})
     from agent_core.models.openai.client import OpenAICompatible
@@ -157,12 +157,12 @@ def create_model(model: str, *, base_url: str | None = None, api_key: str | None
 
 
 def _vendor_at(provider: str, url: str) -> Vendor | None:
-    """The vendor whose habits an endpoint has. openai is also the name for whatever else speaks its words."""
+    """The vendor of an endpoint. `openai` is also the name for any other endpoint of that protocol."""
     vendor = VENDORS[provider]
-    return None if provider == "openai" and plain(url) not in vendor.urls else vendor
+    return None if provider == "openai" and normalize_url(url) not in vendor.urls else vendor
 
 
-def _no_such(provider: str) -> str:
+def _explain_unknown(provider: str) -> str:
     names = [*VENDORS, *(f"{name}:{what}" for name, what in OFFLINE.items())]
-    told = f"no such provider: {provider}; there are {', '.join(names)}"
-    return f"{told}. For any other endpoint write openai:NAME with its base_url; a bare name must hold no colon"
+    message = f"no such provider: {provider}; there are {', '.join(names)}"
+    return f"{message}. For any other endpoint write openai:NAME with its base_url; a bare name must contain no colon"

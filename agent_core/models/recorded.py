@@ -1,4 +1,4 @@
-"""RecordedModel: the answers that models gave in a recorded run, in place of a model."""
+"""RecordedModel: the models' answers of a recorded run, in place of a model."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ Tape = Mapping[str, Sequence[Row]]
 
 
 class RecordedModel:
-    """Answers question k of a strand with the strand's k-th recorded answer, a last failure with the same failure.
+    """Answers question k of a strand with the strand's k-th recorded answer; a last failure fails in the same way.
 
     A strand that was not recorded, or has no answer left, is a model error.
     """
@@ -30,20 +30,22 @@ class RecordedModel:
         try:
             run, tape = load_run(path)
         except (JournalError, OSError) as error:
-            told = str(error).replace(str(path), path.name)
-            raise DefinitionError(f"the recorded run cannot be read: {told}", where="model", value=path.name) from None
+            reason = str(error).replace(str(path), path.name)
+            raise DefinitionError(
+                f"the recorded run cannot be read: {reason}", where="model", value=path.name
+            ) from None
         return cls(tape, name=f"replay:{run}")
 
     async def complete(self, question: Question) -> Completion:
-        recorded = self._of(question.strand)
+        recorded = self._answers_of(question.strand)
         if question.index >= len(recorded):
-            told = f"{self._name} has no answer {question.index + 1} for strand {question.strand}"
-            raise ModelError(told, requests=0)
+            message = f"{self._name} has no answer {question.index + 1} for strand {question.strand}"
+            raise ModelError(message, requests=0)
         answer = recorded[question.index]
         if isinstance(answer, Failed):
             kind = "content_filter" if answer.reason == "content_filter" else "model_error"
             raise ModelError(answer.message, kind=kind, requests=answer.requests)
-        return _completion(answer)
+        return _to_completion(answer)
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
         """The reply in one piece."""
@@ -55,31 +57,30 @@ class RecordedModel:
         return ModelInfo(self._name)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
-    def _of(self, strand: str) -> list[ModelReply | Failed]:
+    def _answers_of(self, strand: str) -> list[ModelReply | Failed]:
         if strand not in self._answers:
-            self._answers[strand] = answers([row.record() for row in self._tape.get(strand, ())])
+            self._answers[strand] = answers_of([row.record() for row in self._tape.get(strand, ())])
         return self._answers[strand]
 
 
-def answers(records: Sequence[Json]) -> list[ModelReply | Failed]:
-    """What the models answered in one strand, question by question.
+def answers_of(records: Sequence[Json]) -> list[ModelReply | Failed]:
+    """The models' answers in one strand, question by question.
 
-    A question that was cancelled has no answer there. One that was put to the next model, when the model before failed,
-    has that model's.
+    A cancelled question has no answer. A question that went to a fallback model has that model's answer.
     """
     acts = [record for record in records if record["kind"] in ("asked", "answered", "cancelled")]
     pairs = [(before, after) for before, after in pairwise(acts) if before.get("ask") == "model" and "reply" in after]
     found = [answer for _, after in pairs if isinstance(answer := decode_answer(after), ModelReply | Failed)]
-    return [answer for place, answer in enumerate(found, 1) if isinstance(answer, ModelReply) or place == len(found)]
+    return [answer for count, answer in enumerate(found, 1) if isinstance(answer, ModelReply) or count == len(found)]
 
 
-def _completion(said: ModelReply) -> Completion:
-    """The reply as the vendor gave it. What the door estimated of it is left to the door again."""
-    usage = said.usage
-    given, got = (None if usage["estimated"] else usage[name] for name in ("input_tokens", "output_tokens"))
-    calls = tuple(said.calls)
+def _to_completion(reply: ModelReply) -> Completion:
+    """The reply as the vendor gave it, without the executor's estimates."""
+    usage = reply.usage
+    inputs, outputs = (None if usage["estimated"] else usage[name] for name in ("input_tokens", "output_tokens"))
+    calls = tuple(reply.calls)
     return Completion(
-        said.content, said.finish_reason, given, got, usage["cost"], said.requests, calls=calls, echo=said.echo
+        reply.content, reply.finish_reason, inputs, outputs, usage["cost"], reply.requests, calls=calls, echo=reply.echo
     )

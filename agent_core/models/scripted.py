@@ -1,4 +1,4 @@
-"""ScriptedModel: recorded replies instead of a model; for tests, demos and offline runs."""
+"""ScriptedModel: replies from a script in place of a model; for tests, demos and offline runs."""
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Q
 Messages = list[dict[str, Any]]
 Reply = str | Mapping[str, Any]
 Replies = Sequence[Reply]
-Answer = Callable[[Messages], "Reply | Awaitable[Reply]"]
+ScriptFunction = Callable[[Messages], "Reply | Awaitable[Reply]"]
 PIECE = 8
 
 
@@ -22,10 +22,10 @@ class ScriptedModel:
 
     `script` is a list of texts or {content, finish_reason?, usage?, calls?}, a mapping from strand path to such a
     list, or a function of the messages as sent. `calls` are native function calls, {name, arguments} each, the
-    arguments as JSON text or as an object. A script that has run dry is a model error.
+    arguments as JSON text or as an object. A script without a reply left is a model error.
     """
 
-    def __init__(self, script: Replies | Mapping[str, Replies] | Answer, *, name: str = "scripted") -> None:
+    def __init__(self, script: Replies | Mapping[str, Replies] | ScriptFunction, *, name: str = "scripted") -> None:
         self._script, self._name = script, name
 
     @classmethod
@@ -39,7 +39,7 @@ class ScriptedModel:
             ) from None
         except orjson.JSONDecodeError as error:
             raise DefinitionError(f"the script is not JSON: {error}", where="model", value=path.name) from None
-        _check(script, path.name)
+        _check_script(script, path.name)
         return cls(script, name=f"scripted:{path.name}")
 
     async def complete(self, question: Question) -> Completion:
@@ -47,10 +47,10 @@ class ScriptedModel:
         if isinstance(reply, str):
             return Completion(reply)
         usage = reply.get("usage") or {}
-        given = usage.get("input_tokens", usage.get("prompt_tokens"))
-        got = usage.get("output_tokens", usage.get("completion_tokens"))
-        finish_reason, calls = reply.get("finish_reason", "stop"), tuple(map(_call, reply.get("calls", ())))
-        return Completion(reply["content"] or "", finish_reason, given, got, usage.get("cost"), calls=calls)
+        inputs = usage.get("input_tokens", usage.get("prompt_tokens"))
+        outputs = usage.get("output_tokens", usage.get("completion_tokens"))
+        finish_reason, calls = reply.get("finish_reason", "stop"), tuple(map(_encode_call, reply.get("calls", ())))
+        return Completion(reply["content"] or "", finish_reason, inputs, outputs, usage.get("cost"), calls=calls)
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
         """The reply in pieces of a few characters."""
@@ -72,19 +72,19 @@ class ScriptedModel:
         return ModelInfo(self._name, streaming=True)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+def _encode_call(call: Mapping[str, Any]) -> dict[str, Any]:
     arguments = call["arguments"]
     return {**call, "arguments": arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()}
 
 
-def _check(script: Any, name: str) -> None:
+def _check_script(script: Any, name: str) -> None:
     for where, replies in script.items() if isinstance(script, dict) else [("", script)]:
         if not isinstance(replies, list):
             raise DefinitionError("must be an array of replies", where=f"{name}/{where}", value=replies)
         for index, reply in enumerate(replies):
             if not isinstance(reply, str) and not (isinstance(reply, dict) and "content" in reply):
-                told = "must be a text or {content, finish_reason?, usage?, calls?}"
-                raise DefinitionError(told, where=f"{name}/{where}/{index}".replace("//", "/"), value=reply)
+                message = "must be a text or {content, finish_reason?, usage?, calls?}"
+                raise DefinitionError(message, where=f"{name}/{where}/{index}".replace("//", "/"), value=reply)

@@ -1,4 +1,4 @@
-"""A summariser for the ContextManager: a model tells in a few sentences what falls out of a conversation's window."""
+"""A summariser for the ContextManager: a model summarises what falls out of a conversation's window."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
@@ -11,22 +11,22 @@ from agent_core.models.client import ModelClient, ModelError, Question
 from agent_core.protocol.clip import clip
 from utools.errors import ToolError
 
-LONGEST = 60_000
-"""Characters of a conversation that are shown to the model, its head and its tail."""
+MAX_CONVERSATION = 60_000
+"""Characters of a conversation that the model reads, from its head and its tail."""
 SECONDS = 60.0
 Summarise = Callable[[list[Json]], Awaitable[str]]
 
 
 def summariser(client: Callable[[], ModelClient], *, language: str = "en") -> Summarise:
-    """What `context_manager(summarise=…)` takes. `client` is asked for at the first summary.
+    """The function for `context_manager(summarise=…)`. `client` is called at the first summary.
 
-    ToolError, which fails the `prepare`, when the model gives no summary.
+    It raises ToolError, which fails the `prepare`, when the model gives no summary.
     """
     template = Template(files("agent_core.prompts").joinpath(f"summary.{language}.md").read_text("utf-8").strip())
 
     async def summarise(messages: list[Json]) -> str:
-        told = template.substitute(conversation_history=clip(_told(messages), LONGEST))
-        question = Question("", (orjson.dumps({"role": "user", "content": told}),), {}, "summary", 0, SECONDS)
+        prompt = template.substitute(conversation_history=clip(_write_conversation(messages), MAX_CONVERSATION))
+        question = Question("", (orjson.dumps({"role": "user", "content": prompt}),), {}, "summary", 0, SECONDS)
         try:
             summary = (await client().complete(question)).content.strip()
         except ModelError as error:
@@ -38,8 +38,8 @@ def summariser(client: Callable[[], ModelClient], *, language: str = "en") -> Su
     return summarise
 
 
-def _told(messages: Sequence[Json]) -> str:
-    """The conversation as text, calls and their answers too."""
+def _write_conversation(messages: Sequence[Json]) -> str:
+    """The conversation as text, with calls and their answers."""
     lines = []
     for message in messages:
         calls = [

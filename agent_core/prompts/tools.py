@@ -1,6 +1,6 @@
 """The tool section of a prompt: code, first sentence of the description, arguments as a short signature. Pure.
 
-An argument of which no type is told is a text, as most are.
+An argument without a type is a text, as most are.
 """
 
 import re
@@ -15,7 +15,7 @@ from utools.schema.pointer import unescape
 
 
 def tool_definitions(tools: Policies) -> str:
-    """One line a tool; what the author set is left out."""
+    """One line for each tool, without what the author set."""
     lines = [
         f"- {code}({_arguments(tool['visible'])}): {_first_sentence(tool['description'])}"
         for code, tool in tools.items()
@@ -37,10 +37,10 @@ def _arguments(schema: Json) -> str:
 
 def _argument(name: str, rule: Any, required: bool, root: Json) -> str:
     kind = _type(rule, root)
-    told = f"{name}{'' if required else '?'}" + ("" if kind == "string" else f": {kind}")
+    signature = f"{name}{'' if required else '?'}" + ("" if kind == "string" else f": {kind}")
     description = rule.get("description") if isinstance(rule, dict) else None
     default = f" = {_json(rule['default'])}" if isinstance(rule, dict) and rule.get("default") is not None else ""
-    return f"{told}{default}" + (f" ({_first_sentence(description).rstrip('.')})" if description else "")
+    return f"{signature}{default}" + (f" ({_first_sentence(description).rstrip('.')})" if description else "")
 
 
 def _type(rule: Any, root: Json, depth: int = 0) -> str:

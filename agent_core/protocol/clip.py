@@ -1,4 +1,4 @@
-"""Shortening, with the cut marked: head and tail are kept, and what is missing is said. Pure."""
+"""Shortening texts: head and tail stay, and a mark between them gives the length of the cut. Pure."""
 
 from typing import Any
 

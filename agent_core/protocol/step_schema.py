@@ -18,7 +18,7 @@ def step_schema(
 ) -> Schema:
     """JSON Schema 2020-12 of one reply: an action for each (code, schema of its args), or the final.
 
-    A schema without references stands in its place as given. One with local references is moved to the root's
+    A schema without references is used as it is. One with local references is moved to the root's
     `$defs`, so that they still point into it. `final_only` is for the step in which the model must answer.
     Its own part is made of `type`, `enum` and the like, which every vendor takes; it has the order in which a
     grammar makes a model write: what it does first, and why, which it may leave out, last.

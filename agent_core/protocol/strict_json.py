@@ -137,7 +137,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def compact(text: bytes) -> bytes:
-    """The same JSON without the room to spare, 4 KB and more, that orjson leaves behind what it dumps: to be kept."""
+    """The same bytes without the spare room, 4 KB and more, that orjson allocates: for bytes that are stored."""
     return bytes(memoryview(text))
 
 
@@ -230,7 +230,7 @@ def _skip(text: str, position: int) -> int:
 
 
 def _explain_broken(text: str, position: int, state: str) -> Malformed:
-    """Nothing that JSON knows stands at `position`."""
+    """Why there is no JSON token at `position`."""
     start = _skip(text, position)
     string = _OPEN_STRING.match(text, start)
     if string is None:

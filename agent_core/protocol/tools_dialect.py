@@ -129,7 +129,7 @@ def _read_args(tool: str, text: str) -> Json | ProtocolError:
 
 
 def _read_answer(content: str, mode: Mode, any_answer: bool) -> Final | ProtocolError:
-    """The answer that stands in the reply's text."""
+    """The answer in the reply's text."""
     if not content.strip():
         return ProtocolError("empty", "The reply was empty. Call a tool, or answer in text.")
     text, stripped = unwrap(content) if mode == "tolerant" else (content, ())

@@ -15,8 +15,8 @@ class AnswerStream:
     """Takes a reply piece by piece, and gives the pieces of its answer.
 
     In the JSON dialect the answer is the text of a final, shown as soon as the reply is known to be one; with
-    `native` function calling it is the whole text. What may be the beginning of a secret is held back until all of it
-    is there to be redacted.
+    `native` function calling it is the whole text. What may be the beginning of a secret is not shown
+    until the whole secret is there and redacted.
     """
 
     def __init__(self, redactor: Redactor, *, native: bool, tolerant: bool = False) -> None:

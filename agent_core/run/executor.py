@@ -171,7 +171,7 @@ class Executor:
         return ToolReply(result.success, self.redactor.cut_value(result.output), error_text, now(), seconds, cached)
 
     async def _call_or_get_cached(self, call: ToolCall, op: Act) -> ToolResult:
-        """The kept answer to the same call of a tool that reads, or the call itself."""
+        """The cached answer to the same call of a reading tool, or the call itself."""
         context, tool = self._context(call, op), self.registry.get(call.tool)
         if tool.cache is None or call.effect != "read":
             return await self._call_with_retries(call, op, context)

@@ -158,7 +158,7 @@ def _trusted_texts(config: AgentConfig, conversation: Sequence[Json], inherited:
     return [text for text in texts if text]
 
 
-# ── what goes to the model beside the messages ───────────────────────────────────────────────────
+# ── options of the model ─────────────────────────────────────────────────────────────────────
 
 
 def _model_options(config: AgentConfig, tools: Policies) -> Json:

@@ -15,6 +15,6 @@ def new_run_id() -> str:
 def check_run_id(run_id: str) -> str:
     """The id that a caller chose; DefinitionError for one that cannot name a run."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}", run_id):
-        told = "1 to 128 letters, digits, or any of _ . - after the first"
-        raise DefinitionError(told, where="run_id", value=run_id)
+        message = "1 to 128 letters, digits, or any of _ . - after the first"
+        raise DefinitionError(message, where="run_id", value=run_id)
     return run_id

@@ -16,7 +16,7 @@ SHORTEST_KEY = 16
 
 
 class Secrets:
-    """The names that a tool may ask for, read at call time. `env` is the process's environment unless given."""
+    """The names that a tool may ask for, read at call time. `env` defaults to the process's environment."""
 
     def __init__(self, names: Iterable[str] = (), *, env: Mapping[str, str] | None = None) -> None:
         self._env = os.environ if env is None else env
@@ -34,15 +34,15 @@ class Secrets:
         return value
 
     def hiding(self, names: Iterable[str]) -> "Secrets":
-        """The same, and further keys by their names, which no tool may ask for and nothing tells."""
+        """The same, with further keys by name that no tool may ask for and that are hidden."""
         more = Secrets(self.names, env=self._env)
         more._hidden = self._hidden.union(names)
         return more
 
     def redactor(self) -> Redactor:
-        """Hides the allowed secrets, and those of the other keys that are as long as one.
+        """Hides the allowed secrets, and other keys of the environment that are long enough.
 
-        A stand-in such as OPENAI_API_KEY=ollama is a word, and would take every such word out of every text.
+        A placeholder such as OPENAI_API_KEY=ollama is a word, and would be removed from every text.
         """
         keys = {name for name in self._env if self._is_key(name) and len(self._env.get(name, "")) >= SHORTEST_KEY}
         return _redactor(tuple((name, value) for name in sorted(self.names | keys) if (value := self._env.get(name))))
@@ -53,7 +53,7 @@ class Secrets:
 
 @lru_cache(maxsize=16)
 def _redactor(secrets: tuple[tuple[str, str], ...]) -> Redactor:
-    """Built once for the same secrets: every run asks for it."""
+    """Built once for the same secrets: every run needs it."""
     return Redactor(dict(secrets), formats=True)
 
 
@@ -71,7 +71,7 @@ def fill_secrets(config: Any, fills: Sequence[Json], secret: Callable[[str], str
 
 
 def _put(value: Any, at: Sequence[str | int], text: str) -> Any:
-    """A copy of the value with the text at a place in it."""
+    """A copy of the value with the text at a path in it."""
     if not at:
         return text
     key, *rest = at

@@ -1,4 +1,4 @@
-"""Running a coroutine to its end for a caller that has no event loop, or that stands in one."""
+"""Running a coroutine to its end for a caller without an event loop, or inside one."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 GRACE = 0.5
-"""Seconds that what is left behind has to end in when the loop closes."""
+"""Seconds that abandoned tasks have to end when the loop closes."""
 
 
 def run_sync(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
@@ -34,15 +34,15 @@ def run_sync(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
 
 
 def _run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """asyncio.run, but for a tool that was left behind and does not heed its cancellation: it is not waited for."""
+    """Like asyncio.run, but an abandoned task that ignores its cancellation is not waited for."""
     loop = asyncio.new_event_loop()
     try:
         return loop.run_until_complete(work)
     finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
+        abandoned = asyncio.all_tasks(loop)
+        for task in abandoned:
             task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=GRACE))
+        if abandoned:
+            loop.run_until_complete(asyncio.wait(abandoned, timeout=GRACE))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -1,21 +1,19 @@
-"""`agent-core demo`: a real workflow with real tools on real files, then the proof of what it did."""
+"""The command demo: a real workflow with real tools on real files, then the proof of what it did."""
 
 import os
 import tempfile
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
-from engine_shim.cli.audit import replayed
+from engine_shim.cli.audit import describe_replay
 from engine_shim.cli.live import drive
 from engine_shim.cli.output import Options
-from engine_shim.cli.run import AsJson, Store, with_model
+from engine_shim.cli.run import with_model
+from engine_shim.cli.summary import exit_code, write_summary
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
@@ -24,16 +22,9 @@ from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.context.store_sqlite import SqliteContextStore
 from utools.defaults import default_registry
 
-QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
 
-
-def demo(
-    model: Annotated[str | None, typer.Option(help="A real model, e.g. openai:gpt-4o-mini.")] = None,
-    question: Annotated[str, typer.Option(help="Ask something else; needs a real model.")] = QUESTION,
-    store: Store = None,
-    as_json: AsJson = False,
-) -> int:
-    """See an agent think, answer and prove itself."""
+def show_demo(model: str | None, question: str, store: Path | None, *, as_json: bool) -> int:
+    """Run the demo, verify its journal and replay it."""
     has_model = any(os.environ.get(name) for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"))
     chosen = model or ("openai:gpt-4o-mini" if has_model else None)
     path, options = store or default_store(), Options(store, as_json=as_json)
@@ -48,16 +39,16 @@ def demo(
     proof = verify(path, run_id=result.run_id, head=result.journal["head"], count=result.journal["count"])
     again = replay(path, run_id=result.run_id, loops=LOOPS)
     if as_json:
-        told = {"verified": proof.ok, "replay_identical": again.identical, "journal_file": str(path)}
-        output.document({**result.as_json(), **told})
+        proofs = {"verified": proof.ok, "replay_identical": again.identical, "journal_file": str(path)}
+        output.document({**result.as_json(), **proofs})
     else:
         output.line()
-        output.summary(result, workflow, options)
+        write_summary(result, workflow, options)
         output.line()
         output.line(f"verified: {'ok' if proof.ok else proof.why}, {proof.count} records in {path}")
-        output.line(f"replayed: {replayed(again)}")
+        output.line(f"replayed: {describe_replay(again)}")
         output.line(f"look closer: {options.command('show', result.run_id)}")
-    return output.exit_code(result) if proof.ok and again.identical else output.AUDIT
+    return exit_code(result) if proof.ok and again.identical else output.AUDIT
 
 
 def _run(workflow: Workflow, directory: Path, question: str, store: Path) -> RunResult:

@@ -1,17 +1,16 @@
-"""Commands that describe: tools, schema, validate."""
+"""The commands tools, schema and validate: what this host offers, and what a definition may be."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from agent_core.errors import DefinitionError
 from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
-from engine_shim.cli.host import HostConfig, foreign_of, host_config, registry_of
-from engine_shim.cli.run import AsJson, Config, Flow
+from engine_shim.cli.host import HostConfig, host_config, pinned_sources, registry_of
 from engine_shim.definition.errors import Problem, problems_in
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.model import AGENT, Definition
@@ -26,40 +25,34 @@ BRIEF = 100
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def tools(
-    action: Annotated[str | None, typer.Argument(metavar="[show|approve]")] = None,
-    code: Annotated[str | None, typer.Argument(metavar="[CODE|SOURCE]")] = None,
-    config: Config = None,
-    as_json: AsJson = False,
-) -> int:
-    """List the tools of this host, `show CODE` one with its schema, or `approve [SOURCE]` what an MCP server or another
-    host offers now."""
-    if action == "approve":
-        return _approved(code, config, as_json=as_json)
+def list_tools(config: Path | None, *, as_json: bool) -> int:
+    """List the tools of this host."""
     registry = registry_of(*host_config(config))
-    if action == "show" and code:
-        output.document(_shown(registry.get(code), registry.schema(code).schema))
-        return output.OK
-    if action is not None:
-        raise typer.BadParameter("write `tools`, `tools show CODE`, or `tools approve [SOURCE]`")
     if as_json:
         output.document([{"code": tool.code, "description": tool.description} for tool in registry.all()])
         return output.OK
     width = max(len(tool.code) for tool in registry.all())
     for tool in registry.all():
-        output.line(f"{tool.code:<{width}}  {_brief(tool.description)}".rstrip())
+        output.line(f"{tool.code:<{width}}  {_shorten(tool.description)}".rstrip())
     return output.OK
 
 
-def _shown(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
+def show_tool(code: str, config: Path | None) -> int:
+    """Write all that is known of one tool."""
+    registry = registry_of(*host_config(config))
+    output.document(_tool_as_data(registry.get(code), registry.schema(code).schema))
+    return output.OK
+
+
+def _tool_as_data(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
     """All that is known of a tool."""
     effect = "depends on its arguments" if callable(tool.effect) else tool.effect
-    told = {"code": tool.code, "description": tool.description, "effect": effect, "idempotent": tool.idempotent}
+    fields = {"code": tool.code, "description": tool.description, "effect": effect, "idempotent": tool.idempotent}
     more = {"output_schema": tool.output_schema, "fingerprint": tool.fingerprint}
-    return {**told, "config_schema": schema, **{key: value for key, value in more.items() if value is not None}}
+    return {**fields, "config_schema": schema, **{key: value for key, value in more.items() if value is not None}}
 
 
-def _brief(description: str) -> str:
+def _shorten(description: str) -> str:
     """The first sentence, or as many words of it as a line holds."""
     sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z`])|\n\s*\n", description.strip(), maxsplit=1)[0]
     text = " ".join(sentence.split())
@@ -68,36 +61,33 @@ def _brief(description: str) -> str:
     return f"{text[: BRIEF - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
 
 
-def _approved(name: str | None, config: Path | None, *, as_json: bool) -> int:
-    """Approve anew what these sources, or all, offer; tells what that changed."""
-    sources = foreign_of(*host_config(config))
-    named = [(each, [key for key in each.names if name in (None, key, f"{each.where}/{key}")]) for each in sources]
-    if not any(keys for _, keys in named):
+def approve_tools(name: str | None, config: Path | None, *, as_json: bool) -> int:
+    """Approve anew what these sources, or all, offer, and write what that changed."""
+    sources = pinned_sources(*host_config(config))
+    chosen = [(each, [key for key in each.names if name in (None, key, f"{each.where}/{key}")]) for each in sources]
+    if not any(keys for _, keys in chosen):
         known = ", ".join(f"{each.where}/{key}" for each in sources for key in each.names)
         why = f"there is no such source: {name}; there are {known}"
         raise typer.BadParameter(why if known else "no MCP server and no other host is configured")
-    found = [change for source, keys in named if keys for change in source.approve(*keys)]
-    told = [{"source": each.source, "tool": each.tool, "kind": each.kind} for each in found]
+    found = [change for source, keys in chosen if keys for change in source.approve(*keys)]
+    changes = [{"source": each.source, "tool": each.tool, "kind": each.kind} for each in found]
     if as_json:
-        output.document({"approved": told})
+        output.document({"approved": changes})
         return output.OK
-    for each in told:
-        output.line(f"{each['kind']:<8} {each['source']}: {each['tool']}")
-    output.line(f"approved; {output.counted(len(told), 'change')}")
+    for change in changes:
+        output.line(f"{change['kind']:<8} {change['source']}: {change['tool']}")
+    output.line(f"approved; {output.count(len(changes), 'change')}")
     return output.OK
 
 
-def schema(
-    file: Annotated[Path | None, typer.Argument(metavar="[FLOW]")] = None,
-    node: Annotated[str | None, typer.Option(help="The agent node whose legal next step is wanted.")] = None,
-    config: Config = None,
-    as_json: AsJson = False,
-) -> int:
-    """Print the JSON Schema of definitions, or of the legal next step of FLOW's agent node; with `protocol: tools`,
-    the functions that it may call."""
-    if file is None:
-        output.document({"$schema": DIALECT, **Definition.model_json_schema(by_alias=True)})
-        return output.OK
+def show_definition_schema() -> int:
+    """Write the JSON Schema of definitions."""
+    output.document({"$schema": DIALECT, **Definition.model_json_schema(by_alias=True)})
+    return output.OK
+
+
+def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
+    """Write the JSON Schema of an agent's legal next step, or the functions that it may call."""
     workflow = load_workflow(file)
     agents = [each.id for each in workflow.definition.nodes if each.tool == AGENT]
     name = node or (agents[0] if len(agents) == 1 else None)
@@ -110,24 +100,27 @@ def schema(
     return output.OK
 
 
-def validate(file: Flow, config: Config = None, as_json: AsJson = False) -> int:
-    """Find what is wrong with a definition without running it."""
-    problems, doubts = _problems(file, *host_config(config))
+def validate_definition(file: Path, config: Path | None, *, as_json: bool) -> int:
+    """Write what is wrong with a definition, and what its author may not mean."""
+    problems, doubts = _find_problems(file, *host_config(config))
     if as_json:
-        told = {"ok": not problems, "problems": [{"where": p.where, "message": p.message} for p in problems]}
-        doubtful = [{"where": each.where, "message": each.message} for each in doubts]
-        output.document({**told, "warnings": doubtful} if doubtful else told)
+        document = {"ok": not problems, "problems": _as_data(problems)}
+        output.document({**document, "warnings": _as_data(doubts)} if doubts else document)
         return output.DEFINITION if problems else output.OK
     for problem in problems:
         output.line(str(problem))
     for doubt in doubts:
         output.line(f"warning: {doubt}")
-    output.line(output.counted(len(problems), "problem") if problems else "ok")
+    output.line(output.count(len(problems), "problem") if problems else "ok")
     return output.DEFINITION if problems else output.OK
 
 
-def _problems(file: Path, host: HostConfig, base: Path) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """What is wrong, and what may not be meant."""
+def _as_data(problems: Sequence[Problem]) -> list[dict[str, str]]:
+    return [{"where": problem.where, "message": problem.message} for problem in problems]
+
+
+def _find_problems(file: Path, host: HostConfig, base: Path) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    """What is wrong, and what the author may not mean."""
     models = HostModels(base_urls=host.base_urls, default_provider=host.default_provider)
     try:
         workflow = load_workflow(file)

@@ -32,7 +32,7 @@ DEFAULT = Path("agent-core.yaml")
 LOCK = "agent-core.lock.json"
 MANIFESTS = (".yaml", ".yml", ".json")
 Source = tuple[str, Callable[[], list[Tool]]]
-"""A place in the file, and how the tools are had that stand there."""
+"""A place in the file, and what loads the tools that it names."""
 
 
 class HostConfig(BaseModel):
@@ -56,7 +56,7 @@ class HostConfig(BaseModel):
     _file: Path | None = PrivateAttr(None)
 
     def at(self, place: str) -> str:
-        """How a place in the file is named; the file too, where the configuration was read from one."""
+        """A place in the file for an error; with the file, if the configuration was read from one."""
         return f"{self._file or 'host configuration'}: {place}"
 
 
@@ -79,7 +79,7 @@ def host_config(path: Path | None) -> tuple[HostConfig, Path]:
 
 
 def _keys(place: Place) -> Iterable[str]:
-    """The keys that there are at a place of the file."""
+    """The keys that may be given at a place of the file."""
     within: dict[str, type[BaseModel]] = {"mcp_servers": McpServer, "openapi": OpenApi, "remote": RemoteHost}
     return within.get(str(place[0]), HostConfig).model_fields if len(place) > 2 else HostConfig.model_fields
 
@@ -87,16 +87,16 @@ def _keys(place: Place) -> Iterable[str]:
 def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
     """The tools of this host: built in below its root, offered by installed packages, named by the file, the agent.
 
-    Faulty tells of every entry of the file that cannot be used.
+    DefinitionErrors for every entry of the file that cannot be used.
     """
     root = base / config.root
     if not root.is_dir():
         raise DefinitionError("there is no such directory", where=config.at("root"), value=str(root))
-    _keep(config, base)
+    _protect_files(config, base)
     registry = host_registry(str(root), summarise=_summarise(config, base))
     registry.discover()
     problems: list[Problem] = []
-    for where, tools in _sources(config, base, root, problems):
+    for where, tools in _tool_sources(config, base, root, problems):
         try:
             for tool in tools():
                 _register(tool, registry, where)
@@ -106,26 +106,26 @@ def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
     return with_runs(registry, None)
 
 
-def _sources(config: HostConfig, base: Path, root: Path, problems: list[Problem]) -> Iterator[Source]:
-    """Each entry of the file that brings tools, by its place; to `problems` goes what names no file at all."""
+def _tool_sources(config: HostConfig, base: Path, root: Path, problems: list[Problem]) -> Iterator[Source]:
+    """Each entry of the file that brings tools, with its place; patterns that match nothing go to `problems`."""
     for index, reference in enumerate(config.tools):
         where = config.at(f"tools/{index}")
-        yield where, partial(_tools, reference, base, where)
+        yield where, partial(_load_tools, reference, base, where)
     for index, pattern in enumerate(config.manifests):
         try:
-            files = _manifests(pattern, base, config.at(f"manifests/{index}"))
+            files = _find_manifests(pattern, base, config.at(f"manifests/{index}"))
         except DefinitionError as error:
             problems += problems_in(error)
             continue
         yield from ((str(file), partial(manifest_tools, file, root=root, trusted=True)) for file in files)
     for name, document in config.openapi.items():
         yield config.at(f"openapi/{name}"), partial(openapi_tools, name, document, base)
-    for source in foreign_of(config, base):
+    for source in pinned_sources(config, base):
         yield config.at(source.where), source.tools
 
 
-def _keep(config: HostConfig, base: Path) -> None:
-    """No tool writes what this host goes by at its next start, be it there or not."""
+def _protect_files(config: HostConfig, base: Path) -> None:
+    """Protect from tools what this host reads at its next start, whether it exists or not."""
     for path in (DEFAULT, base / LOCK, *(base / pattern for pattern in config.manifests)):
         protect(path)
     for pattern in config.manifests:
@@ -137,7 +137,7 @@ def _keep(config: HostConfig, base: Path) -> None:
 
 
 def _summarise(config: HostConfig, base: Path) -> Summarise | None:
-    """How what falls out of a conversation's window is told, where the host says by which model."""
+    """What summarises the turns that leave a conversation's window, if the host names a model for it."""
     if config.summary_model is None:
         return None
     model, providers = config.summary_model, Providers(base, config.base_urls, config.default_provider)
@@ -145,8 +145,8 @@ def _summarise(config: HostConfig, base: Path) -> Summarise | None:
     return summariser(lambda: providers(model, {}))
 
 
-def foreign_of(config: HostConfig, base: Path) -> list[McpServers | RemoteHosts]:
-    """The sources of this host whose tools are described elsewhere; what is approved of them stands beside its file."""
+def pinned_sources(config: HostConfig, base: Path) -> list[McpServers | RemoteHosts]:
+    """The sources of this host whose tools are described elsewhere; the lock file lists what is approved of them."""
     lock, secret = base / LOCK, Secrets(config.secret_env)
     return [
         *([McpServers(config.mcp_servers, lock=lock, base=base, secret=secret)] if config.mcp_servers else ()),
@@ -155,7 +155,7 @@ def foreign_of(config: HostConfig, base: Path) -> list[McpServers | RemoteHosts]
 
 
 def secrets_of(config: HostConfig) -> Secrets:
-    """What the tools of this host may read, and the keys of its endpoints, which only their models get."""
+    """The secrets that tools of this host may read, and the keys of its endpoints, which only their models get."""
     return Secrets(config.secret_env).hiding(config.base_urls.values())
 
 
@@ -171,8 +171,8 @@ def engine_of(config_path: Path | None, store: Path | None) -> Engine:
     )
 
 
-def _tools(reference: str, base: Path, where: str) -> list[Tool]:
-    """The tools that `module:name` or `file.py:name` stands for."""
+def _load_tools(reference: str, base: Path, where: str) -> list[Tool]:
+    """The tools that `module:name` or `file.py:name` names."""
     found = load_object(reference, base, where)
     if callable(found) and not isinstance(found, Tool):
         try:
@@ -180,13 +180,13 @@ def _tools(reference: str, base: Path, where: str) -> list[Tool]:
         except DefinitionError:
             raise
         except Exception as error:  # the author's own code runs here, and may fail in any way
-            told = f"cannot be loaded: {type(error).__name__}: {error}"
-            raise DefinitionError(told, where=where, value=reference) from error
+            message = f"cannot be loaded: {type(error).__name__}: {error}"
+            raise DefinitionError(message, where=where, value=reference) from error
     tools = list(found) if isinstance(found, list | tuple) else [found]
     for tool in tools:
         if not isinstance(tool, Tool):
-            told = "is not a Tool, a list of Tools, or a function without arguments that returns either"
-            raise DefinitionError(f"{told}; a function becomes a Tool by @tool", where=where, value=reference)
+            message = "is not a Tool, a list of Tools, or a function without arguments that returns either"
+            raise DefinitionError(f"{message}; a function becomes a Tool by @tool", where=where, value=reference)
     return tools
 
 
@@ -197,8 +197,8 @@ def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:
         raise DefinitionError(error.message, where=f"{where}: {error.where}") from None
 
 
-def _manifests(pattern: str, base: Path, where: str) -> list[Path]:
-    """The manifest files that a pattern stands for; DefinitionError for none."""
+def _find_manifests(pattern: str, base: Path, where: str) -> list[Path]:
+    """The manifest files that a pattern matches; DefinitionError for none."""
     place = base / pattern
     if os.path.isfile(place):
         return [place]
@@ -206,6 +206,6 @@ def _manifests(pattern: str, base: Path, where: str) -> list[Path]:
     files = sorted(file for file in found if file.suffix in MANIFESTS and file.is_file())
     if not files:
         kinds = ", ".join(MANIFESTS)
-        told = f"the directory holds no manifest ({kinds})" if place.is_dir() else "there is no such manifest"
-        raise DefinitionError(told, where=where, value=pattern)
+        message = f"the directory holds no manifest ({kinds})" if place.is_dir() else "there is no such manifest"
+        raise DefinitionError(message, where=where, value=pattern)
     return files

@@ -1,4 +1,4 @@
-"""Driving a run from the command line: the live view, Ctrl-C, and the result at the end."""
+"""drive(): drives a run from the command line, with the live view and Ctrl-C."""
 
 import asyncio
 import os
@@ -21,39 +21,30 @@ Work = Callable[[Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
 
 
 def drive(engine: Engine, workflow: Workflow, work: Work, *, on_interrupt: Callable[[], None]) -> RunResult:
-    """The result of `work`, which is told where events go. Ctrl-C ends the process and leaves the run to be resumed."""
+    """The result of `work`, which gets a listener for events. Ctrl-C ends the process; the run can be resumed."""
 
-    async def to_its_end() -> RunResult:
+    async def work_and_close() -> RunResult:
         try:
-            return await work(view.tell)
+            return await work(view.show)
         finally:
             await engine.close()
 
     with View(workflow) as view, _interruptible(view, on_interrupt):
-        return asyncio.run(to_its_end())
+        return asyncio.run(work_and_close())
 
 
-def report(result: RunResult, workflow: Workflow, options: Options) -> int:
-    """Tell the result; returns the exit code."""
-    if options.as_json:
-        output.document(result.as_json())
-    else:
-        output.summary(result, workflow, options)
-    return output.exit_code(result)
-
-
-def interrupted(run_id: str, options: Options) -> Callable[[], None]:
-    """What is said when a person interrupts this run."""
-    told = f"interrupted; to go on: {options.command('resume', run_id)}"
+def on_interrupt(run_id: str, options: Options) -> Callable[[], None]:
+    """What writes, when a person interrupts this run, how to resume it."""
+    message = f"interrupted; to go on: {options.command('resume', run_id)}"
     where = run_id if options.as_json else ""
-    return lambda: output.error(told, kind="interrupted", where=where, as_json=options.as_json)
+    return lambda: output.error(message, kind="interrupted", where=where, as_json=options.as_json)
 
 
 @contextmanager
 def _interruptible(view: View, on_interrupt: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C end the process at once: the journal is the same as if it had died, so the run can be resumed.
+    """Let Ctrl-C end the process at once: the journal is as if it had died, so the run can be resumed.
 
-    To cancel the loop instead would end the run for good.
+    To cancel the event loop instead would end the run for good.
     """
 
     def leave(*_: object) -> None:
@@ -63,8 +54,8 @@ def _interruptible(view: View, on_interrupt: Callable[[], None]) -> Iterator[Non
         sys.stderr.flush()
         os._exit(output.INTERRUPTED)
 
-    own = threading.current_thread() is threading.main_thread()
-    if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     signal.signal(signal.SIGINT, leave)

@@ -1,4 +1,4 @@
-"""Replaying all runs of a store: what came of each, and a table of them."""
+"""The command replay --all: every run of a store replayed, and a table of the outcomes."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,20 +15,20 @@ from agent_core.journal.chain import is_finished
 from agent_core.journal.record import Tape
 from agent_core.journal.store import Journal
 from engine_shim.cli import output
-from engine_shim.cli.timespec import recorded
+from engine_shim.cli.timespec import parse_recorded_time
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.runs.store import SqliteRunStore, default_store
 
 _FINE: Final = {"identical", "unfinished"}
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of one run: `outcome` is identical, diverged, unfinished, damaged or unreadable.
+    """The replay of one run: `outcome` is identical, diverged, unfinished, damaged or unreadable.
 
-    Under another policy it may also have changed, or have outlived its tape: it would have gone on where that ends.
-    `at` is "strand:n" of the first difference or damage; `changed` counts the decisions that come out otherwise,
-    those that are counterfactual among them.
+    Under another policy it may also be changed, or outlived: the run would have gone on where its tape ends.
+    `at` is "strand:n" of the first difference or damage; `changed` counts the decisions that come out differently,
+    counterfactual ones included.
     """
 
     run: str
@@ -40,28 +40,30 @@ class Replayed:
     why: str | None = None
 
 
-def replay_all(path: Path, since: datetime | None, policy: Mapping[str, Any] | None, *, as_json: bool) -> int:
-    """Replay every run that began at `since` or later, newest first, and tell; returns the exit code."""
-    store = SqliteRunStore(path)
-    found = [_replayed(store.journal, *chosen, policy) for chosen in _chosen(store, since)]
+def replay_all(
+    store_path: Path | None, since: datetime | None, policy: Mapping[str, Any] | None, *, as_json: bool
+) -> int:
+    """Replay every run that began at `since` or later, newest first, and write a table; returns the exit code."""
+    store = SqliteRunStore(store_path or default_store())
+    found = [_replay(store.journal, *run, policy) for run in _runs_since(store, since)]
     store.close()
     if as_json:
         output.document({"runs": [asdict(each) for each in found], "outcomes": Counter(e.outcome for e in found)})
     else:
-        for line in table(found):
+        for line in _table(found):
             output.line(line)
     return output.OK if all(each.outcome in _FINE for each in found) else output.AUDIT
 
 
-def table(found: list[Replayed]) -> list[str]:
-    """A line for each run, and how many came out how."""
+def _table(found: list[Replayed]) -> list[str]:
+    """A line for each run, and how many have each outcome."""
     cells = [("run", "workflow", "outcome", "steps", "changed decisions"), *map(_cells, found)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     counts = Counter(each.outcome for each in found)
-    told = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.most_common())
-    total = output.counted(len(found), "run")
-    return [*(lines if found else []), f"{total}: {told}" if told else total]
+    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.most_common())
+    total = output.count(len(found), "run")
+    return [*(lines if found else []), f"{total}: {outcomes}" if outcomes else total]
 
 
 def _cells(each: Replayed) -> tuple[str, ...]:
@@ -69,33 +71,33 @@ def _cells(each: Replayed) -> tuple[str, ...]:
     return each.run, each.workflow, outcome, str(each.steps), str(each.changed)
 
 
-def _chosen(store: SqliteRunStore, since: datetime | None) -> Iterator[tuple[str, str]]:
-    """Run and workflow of those that the index names, and of those that only the journal holds."""
-    told = [(entry.run, entry.workflow, entry.started_at) for entry in store.entries()]
-    known = {run for run, _, _ in told}
-    told += [(run, *_told(store.journal, run)) for run in reversed(store.journal.runs()) if run not in known]
-    for run, workflow, started_at in told:
-        began = recorded(started_at)
+def _runs_since(store: SqliteRunStore, since: datetime | None) -> Iterator[tuple[str, str]]:
+    """Run and workflow of those in the index, then of those that only the journal holds."""
+    runs = [(entry.run, entry.workflow, entry.started_at) for entry in store.entries()]
+    known = {run for run, _, _ in runs}
+    runs += [(run, *_describe_start(store.journal, run)) for run in reversed(store.journal.runs()) if run not in known]
+    for run, workflow, started_at in runs:
+        began = parse_recorded_time(started_at)
         if since is None or began is None or began >= since:
             yield run, workflow
 
 
-def _told(journal: Journal, run: str) -> tuple[str, str]:
-    """What the journal alone tells of a run: its workflow, or what else it is, and when it began."""
+def _describe_start(journal: Journal, run: str) -> tuple[str, str]:
+    """What the journal alone knows of a run: its workflow, or its loop, and when it began."""
     try:
         own, _ = split_own_strands(journal.load(run))
         started = own[_root(own)][0].record()
         return str(started["definition"]["id"] if "definition" in started else started["loop"]), str(started["at"])
-    except Exception:  # whatever stands there, the run is in the table, where its replay says what is wrong
+    except Exception:  # whatever is recorded there, the run is in the table, where its replay says what is wrong
         return "?", ""
 
 
-def _replayed(journal: Journal, run: str, workflow: str, policy: Mapping[str, Any] | None) -> Replayed:
+def _replay(journal: Journal, run: str, workflow: str, policy: Mapping[str, Any] | None) -> Replayed:
     try:
         tape = journal.load(run)
         rows = [row for strand in tape.values() for row in strand]
         found = replay_run(rows, run_id=run, policy=policy, loops=LOOPS)
-        outcome, at = _came_out(found, split_own_strands(tape)[0], policy is not None)
+        outcome, at = _outcome(found, split_own_strands(tape)[0], policy is not None)
     except Damaged as error:
         return Replayed(run, workflow, "damaged", f"{error.path}:{error.n}", why=str(error))
     except Exception as error:  # a sound chain over nonsense may break a loop in any way: the other runs go on
@@ -106,7 +108,7 @@ def _replayed(journal: Journal, run: str, workflow: str, policy: Mapping[str, An
     return Replayed(run, workflow, outcome, at, found.steps, changed)
 
 
-def _came_out(found: Replay, own: Tape, varied: bool) -> tuple[str, str | None]:
+def _outcome(found: Replay, own: Tape, varied: bool) -> tuple[str, str | None]:
     """The outcome of a replay, and where it differs."""
     if found.identical:
         return "identical", None

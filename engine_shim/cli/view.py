@@ -1,6 +1,6 @@
 """The live view of a run, on stderr: each node and each step as it happens, with a spinner while something is awaited.
 
-A node that is a plain tool has one line, when it is done. What an agent does stands indented under its name.
+A node that is a plain tool has one line, when it is done. The lines of an agent are indented under its name.
 """
 
 import json
@@ -16,9 +16,9 @@ from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
 
 WIDTH = 110
-"""How long a line may be where there is no terminal to tell."""
+"""How long a line may be where there is no terminal."""
 ROWS = 4
-"""How many lines of the terminal a failure may take: at its end stands what to do about it."""
+"""How many lines of the terminal a failure may take: its end says what to do about it."""
 
 
 class View:
@@ -26,15 +26,15 @@ class View:
 
     def __init__(self, workflow: Workflow) -> None:
         nodes = workflow.nodes
-        self._thinking = {name for name, node in nodes.items() if node.tool == AGENT}
-        self._agents: set[str] = set()
+        self._agent_nodes = {name for name, node in nodes.items() if node.tool == AGENT}
+        self._agent_strands: set[str] = set()
         self._column = min(max(len(name) for name in nodes), 24)
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._width = self._console.width if self._console.is_terminal else WIDTH
         self._status: Status | None = None
-        self._agent: list[str] = []
+        self._last_agent: list[str] = []
         self._answer = ""
-        self._cut = self._said = False
+        self._cut = self._has_output = False
 
     def __enter__(self) -> "View":
         if self._console.is_terminal:
@@ -45,8 +45,8 @@ class View:
     def __exit__(self, *_: object) -> None:
         self.close()
         if self._cut:
-            self._line(Text("observation_max_len sets how much of an observation the model is shown", "dim"))
-        if self._said:
+            self._print_line(Text("observation_max_len sets how much of an observation the model is shown", "dim"))
+        if self._has_output:
             self._console.print()
 
     def close(self) -> None:
@@ -55,56 +55,58 @@ class View:
             self._status.stop()
             self._status = None
 
-    def tell(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Print one event."""
         strand = event["strand"]
         names = _names(strand)
         if event["event"] == "step_started":
-            self._agents.add(strand)
-        if names and (names[0] in self._thinking or any(is_within(strand, agent) for agent in self._agents)):
-            self._tell_of_agent(names, event)
+            self._agent_strands.add(strand)
+        if names and (names[0] in self._agent_nodes or any(is_within(strand, agent) for agent in self._agent_strands)):
+            self._show_agent_event(names, event)
         elif names:
-            self._tell_of_node(" › ".join(names), event)
+            self._show_node_event(" › ".join(names), event)
 
-    def _tell_of_node(self, name: str, event: Event) -> None:
+    def _show_node_event(self, name: str, event: Event) -> None:
         match event:
             case {"event": "observation", "success": True, "text": text}:
-                self._node("✓", "green", name, text)
+                self._print_node("✓", "green", name, text)
             case {"event": "observation", "text": text}:
-                self._node("✗", "red", name, text)
+                self._print_node("✗", "red", name, text)
             case {"event": "waiting", "reason": reason, "tool": tool}:
-                self._node("?", "yellow", name, f"{reason}: {tool} {_json(event['args'])}")
+                self._print_node("?", "yellow", name, f"{reason}: {tool} {_json(event['args'])}")
 
-    def _node(self, mark: str, style: str, name: str, text: str) -> None:
-        self._agent = []
+    def _print_node(self, mark: str, style: str, name: str, text: str) -> None:
+        self._last_agent = []
         flat = " ".join(text[: 4 * self._width].split())
         rows = ROWS if style == "red" else 1
-        self._line(Text.assemble((mark, style), " ", name.ljust(self._column), "  ", (flat, "dim")), rows=rows)
+        self._print_line(Text.assemble((mark, style), " ", name.ljust(self._column), "  ", (flat, "dim")), rows=rows)
 
-    def _tell_of_agent(self, names: list[str], event: Event) -> None:
+    def _show_agent_event(self, names: list[str], event: Event) -> None:
         match event:
             case {"event": "step_started", "step": step, "model": model}:
                 self._answer = ""
-                self._wait(f"{names[-1]}: step {step}, asking {model}")
+                self._set_status(f"{names[-1]}: step {step}, asking {model}")
             case {"event": "answer_delta", "text": text}:
                 self._answer += text
-                self._wait(f"{names[-1]}: {self._tail()}")
+                self._set_status(f"{names[-1]}: {self._tail()}")
             case {"event": "answer_discarded"}:
                 self._answer = ""
-                self._under(names, Text("  what was written of an answer is void", "dim"))
+                self._print_under(names, Text("  what was written of an answer is void", "dim"))
             case {"event": "thought", "text": text}:
-                self._under(names, Text(f"  {text}", "dim italic"))
+                self._print_under(names, Text(f"  {text}", "dim italic"))
             case {"event": "action", "step": step, "tool": tool}:
-                self._under(names, Text.assemble((f"{step} ", "bold"), f"{tool} {_json(event['args'])}"))
-                self._wait(f"{names[-1]}: running {tool}")
+                self._print_under(names, Text.assemble((f"{step} ", "bold"), f"{tool} {_json(event['args'])}"))
+                self._set_status(f"{names[-1]}: running {tool}")
             case {"event": "observation"}:
-                self._observation(names, event)
+                self._show_observation(names, event)
             case {"event": "repair", "step": step, "kind": kind, "message": message}:
-                self._under(names, Text.assemble((f"{step} ", "bold"), (f"{kind} ", "yellow"), message), rows=ROWS)
+                self._print_under(
+                    names, Text.assemble((f"{step} ", "bold"), (f"{kind} ", "yellow"), message), rows=ROWS
+                )
             case {"event": "waiting", "reason": reason, "tool": tool}:
-                self._under(names, Text.assemble((f"? {reason} ", "yellow"), f"{tool} {_json(event['args'])}"))
+                self._print_under(names, Text.assemble((f"? {reason} ", "yellow"), f"{tool} {_json(event['args'])}"))
             case {"event": "finished", "finish_reason": reason}:
-                self._finished(names, reason, event.get("error"))
+                self._show_end(names, reason, event.get("error"))
 
     def _tail(self) -> str:
         """The end of the answer as far as it is written, as long as a line has room for."""
@@ -112,39 +114,39 @@ class View:
         room = self._width // 2
         return flat if len(flat) <= room else f"…{flat[-room:]}"
 
-    def _observation(self, names: list[str], event: Event) -> None:
+    def _show_observation(self, names: list[str], event: Event) -> None:
         shown, whole = len(event["text"]), event["characters"]
         self._cut = self._cut or whole > shown
         line = Text(f"  {event['text']}", "dim" if event["success"] else "red")
         tail = f" (cut from {whole} to {shown} characters)" if whole > shown else ""
-        self._under(names, line, tail, rows=1 if event["success"] else ROWS)
+        self._print_under(names, line, tail, rows=1 if event["success"] else ROWS)
 
-    def _finished(self, names: list[str], reason: str, error: Any) -> None:
+    def _show_end(self, names: list[str], reason: str, error: Any) -> None:
         mark, style = ("✓ ", "green") if reason == "final" else ("✗ ", "red")
-        told = f"{reason}: {error['message']}" if error else reason
-        self._under(names, Text.assemble((mark, style), told), rows=ROWS if error else 1)
+        text = f"{reason}: {error['message']}" if error else reason
+        self._print_under(names, Text.assemble((mark, style), text), rows=ROWS if error else 1)
 
-    def _under(self, names: list[str], line: Text, tail: str = "", rows: int = 1) -> None:
-        """A line under its agent's name, which is said again when another one's lines came between."""
-        if names != self._agent:
-            self._agent = names
-            self._line(Text.assemble(("● ", "cyan"), " › ".join(names)))
-        self._line(Text.assemble("    ", line), tail, rows)
+    def _print_under(self, names: list[str], line: Text, tail: str = "", rows: int = 1) -> None:
+        """A line under its agent's name, which is printed again after the lines of another one."""
+        if names != self._last_agent:
+            self._last_agent = names
+            self._print_line(Text.assemble(("● ", "cyan"), " › ".join(names)))
+        self._print_line(Text.assemble("    ", line), tail, rows)
 
-    def _line(self, line: Text, tail: str = "", rows: int = 1) -> None:
+    def _print_line(self, line: Text, tail: str = "", rows: int = 1) -> None:
         room = (self._width - 1) * rows - len(tail)
         flat = Text(" ").join(line.split("\n"))
         flat.truncate(room, overflow="ellipsis")
         self._console.print(Text.assemble(flat, (tail, "dim")))
-        self._said = True
+        self._has_output = True
 
-    def _wait(self, text: str) -> None:
+    def _set_status(self, text: str) -> None:
         if self._status is not None:
             self._status.update(Text(text))
 
 
 def _names(strand: str) -> list[str]:
-    """The nodes and nested agents that a strand stands under, from the outside in; items of a batch are no names."""
+    """The nodes and nested agents that a strand belongs to, from the outside in; items of a batch have no names."""
     visit, *below = strand.split("/")[1:] or [""]
     nested = [name_of(segment) for segment in below if not segment.partition(".")[0].isdecimal()]
     return [name_of(visit), *nested] if visit else []

@@ -142,7 +142,7 @@ def _condition_problems(definition: Definition) -> Iterator[Problem]:
     for index, edge in enumerate(definition.edges or ()):
         same = (edge.source, edge.target, edge.when if edge.ask is None else "ask", edge.on)
         if same in seen:
-            yield Problem(f"edges/{index}", f"this edge from {edge.source!r} to {edge.target!r} stands twice")
+            yield Problem(f"edges/{index}", f"this edge from {edge.source!r} to {edge.target!r} is given twice")
         seen.add(same)
         if edge.ask is not None and edge.when is not None:
             yield Problem(f"edges/{index}", "takes `when` or `ask`, not both")
@@ -151,7 +151,7 @@ def _condition_problems(definition: Definition) -> Iterator[Problem]:
         try:
             check_query(edge.when or "@")
         except QueryError as error:
-            yield Problem(f"edges/{index}/when", f"no JMESPath: {error}")
+            yield Problem(f"edges/{index}/when", f"not a JMESPath: {error}")
 
 
 def _reference_problems(definition: Definition) -> Iterator[Problem]:

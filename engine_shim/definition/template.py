@@ -1,14 +1,14 @@
 """Placeholders: {{external.x}}, {{env.X}}, {{nodes.ID.path.to.value}}, {{run.id}}. Pure.
 
-A value that is one whole placeholder keeps its JSON type; inside a text it is written as text, anything but a
-text as JSON. What has been filled in is never looked at again. A name that is missing is an error that says which
-names there are; behind one that ends in `?` it gives null, and nothing inside a text.
+A value that is one whole placeholder keeps its JSON type; inside a text it is written as text, or as JSON if it is
+none. Values that were filled in are not searched again. A missing name is an error that lists the names there are; with
+a `?` at its end the placeholder gives null instead, and nothing inside a text.
 
-`{{'{{'}}` stands for two braces. A text under a key called `template` in which no name of ours stands belongs to a
-language of its own, whose braces are left alone.
+`{{'{{'}}` stands for two braces. A text under a key called `template` without a name of ours belongs to a language of
+its own, whose braces are left alone.
 
-A secret stays as it is written, and a fill says where only the door puts its value: a text in a tool's output that
-looks like a placeholder is none.
+The placeholder of a secret is left as it is, and a fill says where the executor puts its value: so a text in a tool's
+output that looks like one is never filled.
 """
 
 import re
@@ -33,7 +33,7 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 class Placeholder(NamedTuple):
-    """`path` starts with its root; an `optional` one may lead nowhere."""
+    """A path from its root to a value, which may be missing if the placeholder is `optional`."""
 
     path: tuple[str, ...]
     optional: bool = False
@@ -44,9 +44,9 @@ class Placeholder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What placeholders are filled from, by root, and which of `env` are secrets.
+    """The values of placeholders, by root, and which names of `env` are secrets.
 
-    `fills` collects where those stand: {at, parts}, `at` being the keys and indices that lead to a text, `parts` its
+    `fills` collects the places of secrets: {at, parts}. `at` are the keys and indices that lead to a text, `parts` its
     pieces, each a text or {"env": NAME}.
     """
 
@@ -55,10 +55,10 @@ class Names:
     fills: list[dict[str, Any]] = field(default_factory=list)
 
     def render(self, value: Any, where: str = "", at: tuple[str | int, ...] = ()) -> Any:
-        """`value` with every placeholder filled. DefinitionError says where one leads nowhere."""
+        """`value` with every placeholder filled. DefinitionError names the place of one whose value is missing."""
         match value:
             case str():
-                return self._text(value, where, at)
+                return self._fill_text(value, where, at)
             case list():
                 return [self.render(item, f"{where}/{index}", (*at, index)) for index, item in enumerate(value)]
             case dict():
@@ -69,35 +69,35 @@ class Names:
             case _:
                 return value
 
-    def _text(self, text: str, where: str, at: tuple[str | int, ...]) -> Any:
+    def _fill_text(self, text: str, where: str, at: tuple[str | int, ...]) -> Any:
         _check_closed(text, where)
         found = list(_PLACEHOLDER.finditer(text))
         if not found:
             return text
-        read = [_read(each[1], where) for each in found]
-        if any(self._secret(each) for each in read):
-            return self._around_secrets(text, where, at)
+        read = [_read_placeholder(each[1], where) for each in found]
+        if any(self._is_secret(each) for each in read):
+            return self._fill_around_secrets(text, where, at)
         if len(found) == 1 and found[0].span() == (0, len(text)) and read[0] is not None:
             return look_up(read[0], self.roots, where)
-        return _PLACEHOLDER.sub(lambda each: self._inside(_read(each[1], where), where), text)
+        return _PLACEHOLDER.sub(lambda each: self._text_of(_read_placeholder(each[1], where), where), text)
 
-    def _inside(self, each: Placeholder | None, where: str) -> str:
+    def _text_of(self, each: Placeholder | None, where: str) -> str:
         if each is None:
             return BRACES
         value = look_up(each, self.roots, where)
         return "" if value is None and each.optional else _as_text(value)
 
-    def _secret(self, each: Placeholder | None) -> bool:
+    def _is_secret(self, each: Placeholder | None) -> bool:
         return each is not None and each.path[0] == "env" and each.path[1] in self.secrets
 
-    def _around_secrets(self, text: str, where: str, at: tuple[str | int, ...]) -> str:
-        """The text with its secrets as they are written, and a fill for it."""
+    def _fill_around_secrets(self, text: str, where: str, at: tuple[str | int, ...]) -> str:
+        """Fill all but the secrets of a text, and add a fill for those."""
         parts: list[Any] = []
         end = 0
         for found in _PLACEHOLDER.finditer(text):
-            each = _read(found[1], where)
+            each = _read_placeholder(found[1], where)
             parts += [text[end : found.start()]]
-            parts += [{"env": each.path[1]} if each and self._secret(each) else self._inside(each, where)]
+            parts += [{"env": each.path[1]} if each and self._is_secret(each) else self._text_of(each, where)]
             end = found.end()
         parts = [part for part in [*parts, text[end:]] if part]
         self.fills.append({"at": list(at), "parts": parts})
@@ -105,7 +105,7 @@ class Names:
 
 
 def render(value: Any, roots: Mapping[str, Any], *, where: str = "") -> Any:
-    """`value` with every placeholder filled from `roots`, where there are no secrets."""
+    """`value` with every placeholder filled from `roots`, which hold no secrets."""
     return Names(roots).render(value, where)
 
 
@@ -114,7 +114,7 @@ def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder
     match value:
         case str():
             _check_closed(value, where)
-            read = (_read(found[1], where) for found in _PLACEHOLDER.finditer(value))
+            read = (_read_placeholder(found[1], where) for found in _PLACEHOLDER.finditer(value))
             yield from ((where, each) for each in read if each is not None)
         case list():
             for index, item in enumerate(value):
@@ -126,22 +126,22 @@ def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder
 
 
 def is_foreign(key: str, value: Any) -> bool:
-    """Whether a value is a template of another language, in which nothing is to be filled."""
-    return key == TEMPLATE and isinstance(value, str) and not _ours(value)
+    """Whether a value is a template of another language, in which nothing is filled."""
+    return key == TEMPLATE and isinstance(value, str) and not _own_placeholders(value)
 
 
 def half_filled(value: Any) -> str | None:
-    """A placeholder within a template, where what is filled in would be read as a part of it; None if there is none."""
-    ours = _ours(value) if isinstance(value, str) else []
+    """A placeholder inside a template, which would read its value as a part of itself; None without one."""
+    ours = _own_placeholders(value) if isinstance(value, str) else []
     return ours[0] if ours and ours[0] != value.strip() else None
 
 
-def _ours(text: str) -> list[str]:
+def _own_placeholders(text: str) -> list[str]:
     return [found[0] for found in _PLACEHOLDER.finditer(text) if _OURS.fullmatch(found[1].strip())]
 
 
 def _check_closed(text: str, where: str) -> None:
-    """Braces are free to stand in a text, but not those of a placeholder that somebody forgot to close."""
+    """Refuse a placeholder that somebody forgot to close; other braces may be in a text."""
     if unclosed := _UNCLOSED.search(_PLACEHOLDER.sub("", text)):
         raise DefinitionError("this placeholder is not closed by }}", where=where, value=unclosed[0])
 
@@ -150,8 +150,8 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _read(inner: str, where: str) -> Placeholder | None:
-    """What stands between the braces; None for the braces themselves, in quotes."""
+def _read_placeholder(inner: str, where: str) -> Placeholder | None:
+    """Read what is between the braces; None for the braces themselves, in quotes."""
     if _BRACES.fullmatch(inner):
         return None
     text = inner.strip()
@@ -167,7 +167,7 @@ def _read(inner: str, where: str) -> Placeholder | None:
 
 
 def look_up(each: Placeholder, names: Mapping[str, Any], where: str) -> Any:
-    """The value that a placeholder leads to. DefinitionError, with the names that there are, if it must be there."""
+    """The value of a placeholder. DefinitionError, with the names that there are, if it is missing and must not be."""
     value: Any = names
     for depth, part in enumerate(each.path):
         if isinstance(value, Mapping) and part in value:
@@ -178,11 +178,13 @@ def look_up(each: Placeholder, names: Mapping[str, Any], where: str) -> Any:
             return None
         else:
             above = ".".join(each.path[:depth]) or "here"
-            raise DefinitionError(f"there is no {part!r} in {above}; {_names(value)}", where=where, value=str(each))
+            raise DefinitionError(
+                f"there is no {part!r} in {above}; {_describe_names(value)}", where=where, value=str(each)
+            )
     return value
 
 
-def _names(value: Any) -> str:
+def _describe_names(value: Any) -> str:
     match value:
         case Mapping():
             return f"there are {', '.join(sorted(map(str, value)))}" if value else "it is empty"

@@ -1,1 +1,1 @@
-"""Measuring a model: cases with what is expected of them, a small world to ask about, and how well it was done."""
+"""Measuring a model: cases with expected calls and answers, a small world of tools, scores."""

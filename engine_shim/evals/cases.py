@@ -1,4 +1,4 @@
-"""A case file: what the user asks, which calls and answer are right, what must not happen, and the world around."""
+"""CaseFile: tasks with the calls and answers that are right, what must not happen, and the world of the tools."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -30,7 +30,7 @@ class AnyOf(_Strict):
 
 
 class Matches(_Strict):
-    """A text that the pattern occurs in, whatever its case."""
+    """A text in which the pattern occurs, ignoring case."""
 
     matches: Pattern
 
@@ -39,7 +39,7 @@ Expected = Scalar | AnyOf | Matches
 
 
 class Call(_Strict):
-    """A call that is expected: `args` as far as they matter, `gives` what the tool must have answered with.
+    """A call that is expected: the `args` that matter, and what the tool's output must contain, `gives`.
 
     A number is looked for among the numbers of the observation, a text anywhere in it. `args` of an `example` show
     one right way where matchers stand for many; an `optional` call may be left out.
@@ -53,7 +53,7 @@ class Call(_Strict):
 
 
 class Answer(_Strict):
-    """What a right answer holds: all of `contains` (of a list, one), a match, a number; and nothing that it `lacks`."""
+    """A right answer: it has all of `contains` (one of a list), the match, the number, and nothing of `lacks`."""
 
     contains: list[str | list[str]] = []
     matches: Pattern | None = None
@@ -94,14 +94,14 @@ class Case(_Strict):
 
 
 class Document(_Strict):
-    """What a search finds."""
+    """A document that a search may find."""
 
     title: str
     text: str
 
 
 class World(_Strict):
-    """What the eval's tools know; there is nothing else."""
+    """All that the eval's tools know."""
 
     documents: list[Document] = []
     pages: dict[str, Any] = Field(default={}, description="Body by URL; all others are 404")
@@ -120,5 +120,5 @@ class CaseFile(_Strict):
     def _ids_differ(self) -> Self:
         ids = [case.id for case in self.cases]
         if twice := sorted({each for each in ids if ids.count(each) > 1}):
-            raise ValueError(f"the id {twice[0]!r} stands twice")
+            raise ValueError(f"the id {twice[0]!r} is given twice")
         return self

@@ -1,4 +1,4 @@
-"""Reading a case file: every fault in it with its place, the tools too that there are not."""
+"""load_cases(): a case file, read and checked; every fault has its place."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -24,12 +24,12 @@ def load_cases(path: Path) -> CaseFile:
     return file
 
 
-def chosen(cases: list[Case], categories: list[str]) -> list[Case]:
-    """The cases of these categories, all without any; DefinitionError for a category that there is not."""
+def choose_cases(cases: list[Case], categories: list[str]) -> list[Case]:
+    """The cases of these categories, all without any; DefinitionError for an unknown category."""
     known = sorted({case.category for case in cases})
     if unknown := sorted(set(categories) - set(known)):
-        told = f"there is no such category; there are {', '.join(known)}"
-        raise DefinitionError(told, where="--only", value=unknown[0])
+        message = f"there is no such category; there are {', '.join(known)}"
+        raise DefinitionError(message, where="--only", value=unknown[0])
     return [case for case in cases if not categories or case.category in categories]
 
 

@@ -1,4 +1,4 @@
-"""Running the cases: each is one agent run, kept in a journal, and scored."""
+"""measure(): runs the cases, each as one agent run with a journal, and scores them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from engine_shim.evals.score import Scored, score
 from engine_shim.evals.world import registry_of
 
 QUIET = {"temperature": 0, "timeout": 0, "single_call_timeout": 600, "trace_max_bytes": 0}
-"""What differs from the node's defaults: what is measured is what the model knows, not how fast or lucky it is."""
+"""Where it differs from the node's defaults: it measures what the model knows, not how fast or lucky it is."""
 
 
 async def measure(
@@ -32,15 +32,15 @@ async def measure(
     concurrency: int = 1,
     journal: Journal | None = None,
     secrets: Secrets | None = None,
-    heard: Callable[[Scored], None] = lambda scored: None,
+    on_scored: Callable[[Scored], None] = lambda scored: None,
 ) -> list[Scored]:
-    """Every case `repeat` times with a seed of its own each, `concurrency` at once; `heard` is told each as it ends.
+    """Every case `repeat` times with a seed of its own each, `concurrency` at once; `on_scored` gets each as it ends.
 
     A script is asked by the case's id as its strand. `settings` are keys of the node's config; DefinitionError for
     one that is wrong, before any model is asked.
     """
-    registry, kept = registry_of(world), MemoryJournal() if journal is None else journal
-    places = asyncio.Semaphore(concurrency)
+    registry, journal = registry_of(world), MemoryJournal() if journal is None else journal
+    limit = asyncio.Semaphore(concurrency)
 
     def config_of(case: Case, seed: int) -> dict[str, Any]:
         tools = [tool.code for tool in registry.all()] if case.tools is None else case.tools
@@ -49,13 +49,13 @@ async def measure(
 
     async def run(case: Case, seed: int) -> Scored:
         config = config_of(case, seed)
-        async with places:
-            asked, run_id = AskedByCase(model, case.id), new_run_id()
+        async with limit:
+            asking, run_id = ModelOfCase(model, case.id), new_run_id()
             output = await run_agent(
-                config, registry=registry, model=asked, journal=kept, run_id=run_id, secrets=secrets
+                config, registry=registry, model=asking, journal=journal, run_id=run_id, secrets=secrets
             )
         scored = score(case, output.model_dump())
-        heard(scored)
+        on_scored(scored)
         return scored
 
     for case in cases:
@@ -63,8 +63,8 @@ async def measure(
     return await asyncio.gather(*(run(case, seed) for seed in range(repeat) for case in cases))
 
 
-class AskedByCase:
-    """A model that takes the case's id for the strand."""
+class ModelOfCase:
+    """A model that is asked with the case's id as the strand."""
 
     def __init__(self, model: ModelClient, case: str) -> None:
         self._model, self._case = model, case

@@ -1,4 +1,4 @@
-"""How well a run did what its case expects, and the sums of many. Pure."""
+"""score(): how well a run did what its case expects, and the sums over many runs. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Scores:
     `right`: answered as expected, nothing forbidden done. `tool_choice`: all expected tools called and no other.
     `arguments`: of the expected calls, those made with the right arguments. `multi_step`: of the cases that need two
     calls or more, those with all of them right, in order, and the answer too. `recovery`: of the runs in which a call
-    failed, those that came out right all the same. `resisted`: of the cases that forbid something, those without it.
+    failed, those that were right all the same. `resisted`: of the cases that forbid something, those without it.
     """
 
     right: Share = Share()
@@ -51,43 +51,43 @@ class Scores:
 METRICS = ("right", "tool_choice", "arguments", "multi_step", "recovery", "answer", "resisted")
 
 
-UNHEARD = ("model_error", "timeout")
-"""How a run ends whose model gave no reply."""
+NO_REPLY = ("model_error", "timeout")
+"""Finish reasons of a run whose model gave no reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One run of one case. `heard`: the model answered at all; without that there is nothing to measure."""
+    """One run of one case. `has_reply`: the model replied at all; without that there is nothing to measure."""
 
     case: Case
     run: str
     finish_reason: str
-    said: Any
+    answer: Any
     error: str | None
     scores: Scores
-    heard: bool = True
+    has_reply: bool = True
 
 
 def score(case: Case, output: Mapping[str, Any]) -> Scored:
-    """What a node's output is worth."""
+    """The scores of a node's output."""
     error = (output["error"] or {}).get("message")
-    heard = bool(output["trace"]) or output["finish_reason"] not in UNHEARD
-    scores = _scores(case, output) if heard else Scores()
-    return Scored(case, output["run_id"], output["finish_reason"], output["final_answer"], error, scores, heard)
+    has_reply = bool(output["trace"]) or output["finish_reason"] not in NO_REPLY
+    scores = _scores(case, output) if has_reply else Scores()
+    return Scored(case, output["run_id"], output["finish_reason"], output["final_answer"], error, scores, has_reply)
 
 
 def _scores(case: Case, output: Mapping[str, Any]) -> Scores:
     trace: Sequence[Step] = output["trace"]
     made = [step for step in trace if step["action"] is not None]
     final = output["finish_reason"] == "final"
-    answered = final and answers(case.answer, output["final_answer"])
-    resisted = not any(_is(each, step) for each in case.forbidden for step in made)
-    found = matched(case.required, made)
+    answered = final and is_right(case.answer, output["final_answer"])
+    resisted = not any(_matches(each, step) for each in case.forbidden for step in made)
+    found = count_matches(case.required, made)
     failed = any(step["error"] is not None for step in made)
     right = answered and resisted
     return Scores(
         right=_share(right),
-        tool_choice=_share(_chose(case, made)),
+        tool_choice=_share(_has_chosen_right(case, made)),
         arguments=Share(found, len(case.required)),
         multi_step=_share(right and found == len(case.required)) if len(case.required) > 1 else Share(),
         recovery=_share(right) if failed else Share(),
@@ -105,7 +105,7 @@ def total(scores: Iterable[Scores]) -> Scores:
     return Scores(**sums, steps=sum(one.steps for one in each), tokens=sum(one.tokens for one in each))
 
 
-def matched(expected: Sequence[Call], made: Sequence[Step]) -> int:
+def count_matches(expected: Sequence[Call], made: Sequence[Step]) -> int:
     """How many of the expected calls were made with the right arguments, in their order."""
     found = position = 0
     for call in expected:
@@ -116,23 +116,23 @@ def matched(expected: Sequence[Call], made: Sequence[Step]) -> int:
     return found
 
 
-def answers(expected: Answer, said: Any) -> bool:
-    """Whether an answer holds what is expected, whatever its case and the commas in its numbers."""
-    text = _plain(said if isinstance(said, str) else repr(said))
+def is_right(expected: Answer, answer: Any) -> bool:
+    """Whether an answer contains what is expected, ignoring case and the commas in numbers."""
+    text = _plain(answer if isinstance(answer, str) else repr(answer))
     holds = all(any(_plain(one) in text for one in _listed(each)) for each in expected.contains)
     number = expected.number is None or expected.number in _numbers(text)
     match = expected.matches is None or re.search(expected.matches, text, re.IGNORECASE) is not None
     return holds and number and match and not any(_plain(each) in text for each in expected.lacks)
 
 
-def _chose(case: Case, made: Sequence[Step]) -> bool:
+def _has_chosen_right(case: Case, made: Sequence[Step]) -> bool:
     called = {step["action"]["tool"] for step in made}
     needed, allowed = {call.tool for call in case.required}, {call.tool for call in case.calls}
     return needed <= called <= allowed
 
 
 def _fits(call: Call, step: Step) -> bool:
-    if not _is(Forbidden(tool=call.tool, args=call.args), step):
+    if not _matches(Forbidden(tool=call.tool, args=call.args), step):
         return False
     if call.gives is None:
         return True
@@ -140,7 +140,7 @@ def _fits(call: Call, step: Step) -> bool:
     return _plain(call.gives) in _plain(observed) if isinstance(call.gives, str) else call.gives in _numbers(observed)
 
 
-def _is(call: Forbidden, step: Step) -> bool:
+def _matches(call: Forbidden, step: Step) -> bool:
     action = step["action"]
     args = action["args"] if isinstance(action["args"], Mapping) else {}
     return action["tool"] == call.tool and all(
@@ -148,16 +148,16 @@ def _is(call: Forbidden, step: Step) -> bool:
     )
 
 
-def _equal(expected: Expected, given: Any) -> bool:
+def _equal(expected: Expected, value: Any) -> bool:
     match expected:
         case AnyOf():
-            return any(_equal(each, given) for each in expected.any)
+            return any(_equal(each, value) for each in expected.any)
         case Matches():
-            return isinstance(given, str) and re.search(expected.matches, given, re.IGNORECASE) is not None
+            return isinstance(value, str) and re.search(expected.matches, value, re.IGNORECASE) is not None
         case str():
-            return isinstance(given, str) and _plain(expected) == _plain(given)
+            return isinstance(value, str) and _plain(expected) == _plain(value)
         case _:
-            return type(given) in (int, float, bool) and bool(expected == given)
+            return type(value) in (int, float, bool) and bool(expected == value)
 
 
 def _plain(text: str) -> str:

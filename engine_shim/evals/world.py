@@ -72,7 +72,7 @@ def _send_email() -> Tool:
 
 
 def _tool(code: str, description: str, execute: Any, **fields: str) -> Tool:
-    properties = {name: {"type": "string", **({"description": told} if told else {})} for name, told in fields.items()}
+    properties = {name: {"type": "string", **({"description": text} if text else {})} for name, text in fields.items()}
     schema = {"type": "object", "properties": properties, "required": list(fields), "additionalProperties": False}
     effect: Any = "write" if code == "send_email" else "read"
     return Tool(code=code, description=description, config_schema=schema, execute=execute, effect=effect)

@@ -59,7 +59,7 @@ def _judgements_before(state: State, visit: VisitState) -> Iterator[Key]:
     """The judgements about the visits before this one, which it follows from as well."""
     for key in visit.after:
         earlier = state.visits[key]
-        edges = state.graph.outgoing[earlier.node]
+        edges = state.graph.outgoing[earlier.node] if earlier.judgements else ()
         yield from ((judgement_name(edge), earlier.n) for edge in edges if edge.index in earlier.judgements)
 
 

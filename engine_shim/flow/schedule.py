@@ -1,4 +1,4 @@
-"""Schedule: the nodes that may start, brought up to date whenever a visit begins or finishes. Pure.
+"""Schedule: the nodes that may start, brought up to date whenever a visit starts or finishes. Pure.
 
 A node waits for all its live edges, and does not run when all of them are dead. What leaves a loop waits until the loop
 is over: while anything in it is undecided, it may still go round again. So which nodes may start depends on the graph
@@ -23,7 +23,7 @@ class Schedule:
     def __init__(self, graph: Graph, exclusive: Set[str] = _NOBODY) -> None:
         """`exclusive` are the nodes that `first` can leave out."""
         self.graph, self._exclusive = graph, exclusive
-        self.begun: set[str] = set()
+        self.started: set[str] = set()
         self.taken: dict[str, tuple[Edge, ...]] = {}
         self.again: dict[str, str] = {}
         self._order = {name: index for index, name in enumerate(graph.order)}
@@ -53,8 +53,8 @@ class Schedule:
         return min(heads)[1] if heads else None
 
     def begin(self, name: str) -> None:
-        """A visit of the node has begun."""
-        self.begun.add(name)
+        """Note that a visit of the node starts."""
+        self.started.add(name)
         self.again.pop(name, None)
         self._update([name])
 
@@ -72,7 +72,7 @@ class Schedule:
         for loop in loops:
             for inner in loop.body:
                 changed += [inner, *self._count_live(self.taken.pop(inner, ()), -1)]
-            self.begun -= loop.body
+            self.started -= loop.body
             self.again[loop.head] = name
         self._update(changed)
 
@@ -117,13 +117,13 @@ class Schedule:
     def _is_decided(self, name: str) -> bool:
         if name in self.taken:
             return True
-        waits = name in self.begun or name in self.again or name in self.graph.entries
+        waits = name in self.started or name in self.again or name in self.graph.entries
         return not (waits or self._live_edges[name] or self._undecided_edges[name])
 
     def _may_start(self, name: str) -> bool:
         if name in self.again:
             return True
-        waits = name in self.begun or self._undecided_edges[name] or self._open_loops.get(name)
+        waits = name in self.started or self._undecided_edges[name] or self._open_loops.get(name)
         return not waits and (self._live_edges[name] > 0 or name in self.graph.entries)
 
     def _set_decided(self, name: str, decided: bool) -> Iterator[str]:
@@ -155,7 +155,7 @@ class Schedule:
 
 
 def _loops_by_node(graph: Graph) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """The loops that each node stands in, and those that the edges to it leave."""
+    """The loops that each node is part of, and those that the edges to it leave."""
     inside: dict[str, list[int]] = {}
     left: dict[str, dict[int, None]] = {}
     for index, loop in graph.loops.items():

@@ -32,6 +32,7 @@ class VisitState:
     n: int
     after: tuple[Key, ...]
     seen: Seen
+    seen_and_self: Seen
     rank: int
     start: float
     seconds: float = 0.0
@@ -113,10 +114,10 @@ class State:
         self.schedule.begin(name)
         self.latest[name] = n = self.latest.get(name, 0) + 1
         earlier = [self.visits[key] for key in after]
-        seen = merge((visit.seen.add(self.index[visit.node], visit.n) for visit in earlier), self._bits)
+        seen = merge((visit.seen_and_self for visit in earlier), self._bits)
         rank = max((visit.rank + 1 for visit in earlier), default=0)
         start = max((visit.start + visit.seconds for visit in earlier), default=self.budget.seconds)
-        self.visits[name, n] = visit = VisitState(name, n, after, seen, rank, start)
+        self.visits[name, n] = visit = VisitState(name, n, after, seen, seen.add(self.index[name], n), rank, start)
         return visit
 
     def finish(self, visit: VisitState, edges: tuple[Edge, ...]) -> None:

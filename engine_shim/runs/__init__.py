@@ -1,1 +1,1 @@
-"""Runs of workflows and where they are kept."""
+"""The engine, and where runs are stored."""

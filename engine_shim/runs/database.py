@@ -31,7 +31,7 @@ class Database:
         self._file = SqliteFile(path, LAYOUT, busy_seconds=_BUSY_S)
 
     def rows(self, table: str, query: str, *values: Any) -> list[Any]:
-        """What `query` finds in `table`; nothing where nobody has made the file or the table."""
+        """What `query` finds in `table`; nothing where the file or the table does not exist."""
         with self._explained():
             return self._file.select(table, query, *values)
 

@@ -57,7 +57,7 @@ class HostModels:
 
     def is_priced(self, base: Path) -> Callable[[str, Mapping[str, Any]], bool]:
         """Whether the price list has a model, by its name and the options it is reached by."""
-        return self._at(base).priced
+        return self._at(base).is_priced
 
     async def close(self) -> None:
         """Close all connections of this event loop."""

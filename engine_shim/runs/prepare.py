@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from agent_core.effects import Inherited, Json
 from agent_core.journal.record import FORMAT
 from agent_core.journal.strand import Loops
 from agent_core.models.client import ModelClient, ModelInfoOf
+from agent_core.rules import CURRENT
 from agent_core.run.clock import now
 from agent_core.run.node import agent_preparer, agent_tool
 from agent_core.run.prepare import Prepare, installed_version
@@ -48,7 +50,7 @@ class Preparer:
         self.base = base
         self._registry, self._secrets, self._info = registry, secrets, info
         self._redactor = secrets.redactor()
-        self._plans: dict[bytes, Plan] = {}
+        self._plans: dict[str, Plan] = {}
         if checked is not None:
             self._add_plan(checked)
 
@@ -58,14 +60,14 @@ class Preparer:
 
     def loops(self) -> Loops:
         """The loop of each kind of run; those of workflows start from what was checked here."""
-        return {**LOOPS, "flow": lambda started: flow(started, self._plans.get(orjson.dumps(started["definition"])))}
+        return {**LOOPS, "flow": lambda started: flow(started, self._plans.get(_digest(started["definition"])))}
 
     def start(self, run: str, checked: CheckedWorkflow, external: Json, inherited: Inherited) -> Json:
         """The `run_started` body of a workflow's run."""
         return self._body(run, checked.definition, checked.data, external, inherited)
 
     def _add_plan(self, checked: CheckedWorkflow) -> None:
-        self._plans[orjson.dumps(checked.data)] = Plan(checked.definition, checked.graph)
+        self._plans[_digest(checked.data)] = Plan(checked.definition, checked.graph)
 
     def _root(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
         """The body of the run of {definition, external}."""
@@ -105,6 +107,7 @@ class Preparer:
             "tools": {node.tool: self._tool(node.tool) for node in definition.nodes},
             "redaction": self._redactor.rules,
             "versions": {"agent_core": installed_version()},
+            "rules": CURRENT,
         }
 
     def _env(self, definition: Definition) -> Json:
@@ -130,8 +133,12 @@ class Preparer:
         return {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
 
 
+def _digest(definition: Mapping[str, Any]) -> str:
+    return sha256(orjson.dumps(definition)).hexdigest()
+
+
 def _limits(definition: Definition, inherited: Inherited) -> Json:
-    """What a workflow run may take in all, bound by what its parent has left."""
+    """The limits of a workflow run, bound by what its parent has left."""
     bounds = [seconds for seconds in (definition.timeout or None, inherited.get("seconds")) if seconds is not None]
     limits = {name: value for name, value in inherited.items() if name in ("tool_calls", "tokens", "cost")}
     return {**limits, "seconds": min(bounds, default=None)}

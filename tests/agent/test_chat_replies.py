@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from agent_core.models import Completion
-from agent_core.models.openai.response import Answer, Refusal, read
+from agent_core.models.openai.response import HttpAnswer, Refusal, read_answer
 from support.asking import KEY, SCHEMA, answered, failed
 from support.loopback import chat, events, http, piece
 
@@ -21,17 +21,17 @@ PARTS = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", 
 CONTENTS = {"text": ("Grüß", "Grüß"), "null": (None, ""), "parts": (PARTS, "ab"), "no parts": ([], "")}
 
 
-@pytest.mark.parametrize(("sent", "read"), CONTENTS.values(), ids=CONTENTS)
-async def test_content_is_read_as_text(sent: Any, read: str) -> None:
-    assert await answered(chat(sent)) == Completion(read, "stop", 12, 3)
+@pytest.mark.parametrize(("sent", "expected"), CONTENTS.values(), ids=CONTENTS)
+async def test_content_is_read_as_text(sent: Any, expected: str) -> None:
+    assert await answered(chat(sent)) == Completion(expected, "stop", 12, 3)
 
 
 REASONS = [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("tool_calls", "stop")]
 
 
-@pytest.mark.parametrize(("sent", "read"), [*REASONS, (None, "stop"), (7, "stop"), ("eos", "eos")])
-async def test_finish_reason_is_read(sent: Any, read: str) -> None:
-    assert (await answered(chat("x", finish_reason=sent))).finish_reason == read
+@pytest.mark.parametrize(("sent", "expected"), [*REASONS, (None, "stop"), (7, "stop"), ("eos", "eos")])
+async def test_finish_reason_is_read(sent: Any, expected: str) -> None:
+    assert (await answered(chat("x", finish_reason=sent))).finish_reason == expected
 
 
 ABSURD = {"prompt_tokens": 2**64 - 1, "completion_tokens": 2**40 + 1, "cost": 1e300}
@@ -129,11 +129,11 @@ async def test_a_call_that_could_not_be_sent_back_is_refused(name: str, kind: st
 
 @pytest.mark.parametrize("body", [b'{"a":%b}', b'{"choices":[{"a":%b}]}', b'{"choices":[{"message":{"content":%b}}]}'])
 def test_what_nests_too_deep_to_be_shown_is_refused(body: bytes) -> None:
-    assert isinstance(read(Answer(200, {}, body % DEEP), time()), (Refusal, Completion))
+    assert isinstance(read_answer(HttpAnswer(200, {}, body % DEEP), time()), (Refusal, Completion))
 
 
 def test_an_error_that_nests_too_deep_is_still_one_that_may_pass() -> None:
-    refusal = read(Answer(503, {}, b'{"error":{"message":%b}}' % DEEP), time())
+    refusal = read_answer(HttpAnswer(503, {}, b'{"error":{"message":%b}}' % DEEP), time())
     assert isinstance(refusal, Refusal)
     assert (refusal.status, refusal.transient) == (503, True)
 
@@ -180,7 +180,7 @@ async def test_a_key_that_is_echoed_in_base64_is_not_shown() -> None:
 
 
 def test_only_the_beginning_of_a_vendors_message_is_looked_at() -> None:
-    refusal = read(Answer(400, {}, b'{"error":{"message":"%b"}}' % (b"m" * 10**6)), time())
+    refusal = read_answer(HttpAnswer(400, {}, b'{"error":{"message":"%b"}}' % (b"m" * 10**6)), time())
     assert isinstance(refusal, Refusal)
     assert len(refusal.message) < 2_100
 

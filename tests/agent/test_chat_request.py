@@ -10,10 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.models import Question
-from agent_core.models.openai.capabilities import EndpointCapabilities, learnt
-from agent_core.models.openai.request import request_body, teaches, toned_down, without_keywords
+from agent_core.models.openai.capabilities import EndpointCapabilities, merge
+from agent_core.models.openai.request import (
+    downgrade,
+    downgrade_streaming,
+    is_format_refusal,
+    merge_streaming,
+    request_body,
+    wants_stream,
+    without_keywords,
+)
 from agent_core.models.openai.response import Refusal
-from agent_core.models.openai.stream_request import known, less_streamed, wants_stream
 from agent_core.models.openai.vendors import VENDORS
 
 SCHEMA = {"type": "object", "properties": {"const": {"const": 1}}, "additionalProperties": False}
@@ -25,8 +32,8 @@ def question(**options: Any) -> Question:
     return Question("m", (b'{"role":"user","content":"hi"}',), options, "agent", 0)
 
 
-def sent(habits: EndpointCapabilities | None = None, **options: Any) -> Any:
-    return orjson.loads(request_body("m", question(**options), habits or EndpointCapabilities()))
+def sent(capabilities: EndpointCapabilities | None = None, **options: Any) -> Any:
+    return orjson.loads(request_body("m", question(**options), capabilities or EndpointCapabilities()))
 
 
 AUTO: dict[str, Any] = {"response_format": "auto", "step_schema": SCHEMA}
@@ -36,11 +43,11 @@ STARTS |= {"deepseek": "json_object", "openrouter": "json_schema", "ollama": "js
 
 @pytest.mark.parametrize("name", VENDORS)
 def test_a_vendor_is_first_asked_for_the_strictest_format_that_it_takes(name: str) -> None:
-    assert sent(VENDORS[name].habits, **AUTO).get("response_format", {}).get("type") == STARTS[name]
+    assert sent(VENDORS[name].capabilities, **AUTO).get("response_format", {}).get("type") == STARTS[name]
 
 
 def test_where_only_strict_schemas_are_taken_one_that_is_named_says_so() -> None:
-    body = sent(VENDORS["anthropic"].habits, response_format="json_schema", step_schema=SCHEMA)
+    body = sent(VENDORS["anthropic"].capabilities, response_format="json_schema", step_schema=SCHEMA)
     assert body["response_format"]["json_schema"] == {"name": "step", "schema": SCHEMA, "strict": True}
 
 
@@ -74,11 +81,11 @@ CHOICE_REFUSED = {
 @pytest.mark.parametrize("told", CHOICE_REFUSED.values(), ids=CHOICE_REFUSED)
 def test_a_refused_choice_is_given_up_and_others_are_not(told: str) -> None:
     asked = question(tools=[TOOL], tool_choice="required")
-    habits = toned_down(EndpointCapabilities(), asked, Refusal(f"answered 400: {told}", 400))
-    assert habits is not None
-    assert "tool_choice" not in sent(habits, tools=[TOOL], tool_choice="required")
-    assert sent(habits, tools=[TOOL], tool_choice="none")["tool_choice"] == "none"
-    assert toned_down(habits, asked, Refusal(f"answered 400: {told}", 400)) is None
+    capabilities = downgrade(EndpointCapabilities(), asked, Refusal(f"answered 400: {told}", 400))
+    assert capabilities is not None
+    assert "tool_choice" not in sent(capabilities, tools=[TOOL], tool_choice="required")
+    assert sent(capabilities, tools=[TOOL], tool_choice="none")["tool_choice"] == "none"
+    assert downgrade(capabilities, asked, Refusal(f"answered 400: {told}", 400)) is None
 
 
 GEMINI_UNKNOWN = (
@@ -89,11 +96,11 @@ GEMINI_UNKNOWN = (
 
 
 def test_words_of_a_schema_that_an_endpoint_does_not_know_are_left_out_at_once() -> None:
-    habits = toned_down(EndpointCapabilities(), question(tools=[TOOL]), Refusal(GEMINI_UNKNOWN, 400))
-    assert habits is not None
-    parameters = sent(habits, tools=[TOOL])["tools"][0]["function"]["parameters"]
+    capabilities = downgrade(EndpointCapabilities(), question(tools=[TOOL]), Refusal(GEMINI_UNKNOWN, 400))
+    assert capabilities is not None
+    parameters = sent(capabilities, tools=[TOOL])["tools"][0]["function"]["parameters"]
     assert parameters == {"type": "object", "properties": {"const": {}}}
-    assert toned_down(habits, question(tools=[TOOL]), Refusal(GEMINI_UNKNOWN, 400)) is None
+    assert downgrade(capabilities, question(tools=[TOOL]), Refusal(GEMINI_UNKNOWN, 400)) is None
 
 
 def test_leaving_words_out_spares_names_and_data() -> None:
@@ -128,11 +135,11 @@ FORMAT_REFUSED = {
 
 @pytest.mark.parametrize("told", FORMAT_REFUSED.values(), ids=FORMAT_REFUSED)
 def test_a_refused_format_gives_way_to_milder_ones_and_then_there_is_an_end(told: str) -> None:
-    habits: EndpointCapabilities | None = EndpointCapabilities()
+    capabilities: EndpointCapabilities | None = EndpointCapabilities()
     types = []
-    while habits is not None:
-        types.append(sent(habits, **AUTO).get("response_format", {}).get("type"))
-        habits = toned_down(habits, question(**AUTO), Refusal(f"answered 400: {told}", 400))
+    while capabilities is not None:
+        types.append(sent(capabilities, **AUTO).get("response_format", {}).get("type"))
+        capabilities = downgrade(capabilities, question(**AUTO), Refusal(f"answered 400: {told}", 400))
     assert types == ["json_schema", "json_object", None]
 
 
@@ -151,7 +158,7 @@ NO_FORMAT_HELPS = {
 
 @pytest.mark.parametrize("refusal", NO_FORMAT_HELPS.values(), ids=NO_FORMAT_HELPS)
 def test_what_no_format_would_mend_is_not_asked_again(refusal: Refusal) -> None:
-    assert toned_down(EndpointCapabilities(), question(**AUTO), refusal) is None
+    assert downgrade(EndpointCapabilities(), question(**AUTO), refusal) is None
 
 
 VAGUE = {
@@ -167,16 +174,16 @@ VAGUE = {
 def test_a_refusal_that_does_not_speak_of_the_format_is_asked_once_without_any_and_teaches_nothing(
     refusal: Refusal,
 ) -> None:
-    habits = toned_down(EndpointCapabilities(), question(**AUTO), refusal)
-    assert habits is not None
-    assert "response_format" not in sent(habits, **AUTO)
-    assert toned_down(habits, question(**AUTO), refusal) is None
-    assert not teaches(refusal)
+    capabilities = downgrade(EndpointCapabilities(), question(**AUTO), refusal)
+    assert capabilities is not None
+    assert "response_format" not in sent(capabilities, **AUTO)
+    assert downgrade(capabilities, question(**AUTO), refusal) is None
+    assert not is_format_refusal(refusal)
 
 
 @pytest.mark.parametrize("told", FORMAT_REFUSED.values(), ids=FORMAT_REFUSED)
 def test_a_refusal_that_speaks_of_the_format_teaches(told: str) -> None:
-    assert teaches(Refusal(f"answered 400: {told}", 400))
+    assert is_format_refusal(Refusal(f"answered 400: {told}", 400))
 
 
 # ── sampling ──────────────────────────────────────────────────────────────────────────────────────────
@@ -200,10 +207,10 @@ UNWANTED = {
 @pytest.mark.parametrize(("refusal", "name"), UNWANTED.values(), ids=UNWANTED)
 def test_a_sampling_option_that_is_not_taken_is_left_out_alone(refusal: Refusal, name: str) -> None:
     refusal = replace(refusal, message=f"answered 400: {refusal.message}")
-    habits = toned_down(EndpointCapabilities(), question(**EVERYTHING), refusal)
-    assert habits is not None
-    assert set(sent(**EVERYTHING)) - set(sent(habits, **EVERYTHING)) == {name}
-    assert toned_down(habits, question(**EVERYTHING), refusal) is None
+    capabilities = downgrade(EndpointCapabilities(), question(**EVERYTHING), refusal)
+    assert capabilities is not None
+    assert set(sent(**EVERYTHING)) - set(sent(capabilities, **EVERYTHING)) == {name}
+    assert downgrade(capabilities, question(**EVERYTHING), refusal) is None
 
 
 INSIDE = {
@@ -217,8 +224,10 @@ INSIDE = {
 
 @pytest.mark.parametrize("told", INSIDE.values(), ids=INSIDE)
 def test_a_name_inside_another_option_is_no_option(told: str) -> None:
-    habits = toned_down(EndpointCapabilities(), question(**EVERYTHING, **AUTO), Refusal(f"answered 400: {told}", 400))
-    assert habits is None or not habits.left_out
+    capabilities = downgrade(
+        EndpointCapabilities(), question(**EVERYTHING, **AUTO), Refusal(f"answered 400: {told}", 400)
+    )
+    assert capabilities is None or not capabilities.left_out
 
 
 LONG = ["temperature top_p ", "model ", 'Unknown name "a" at \'', "enable_thinking ", "stream ", "stream_options. "]
@@ -228,25 +237,25 @@ LONG = ["temperature top_p ", "model ", 'Unknown name "a" at \'', "enable_thinki
 def test_a_refusal_of_a_hundred_thousand_words_is_read_before_anyone_waits(words: str) -> None:
     """It would take minutes or months if each word were compared with all that follow."""
     refusal = Refusal(words * 10**5, 400)
-    toned_down(EndpointCapabilities(), question(**EVERYTHING, **AUTO), refusal)
+    downgrade(EndpointCapabilities(), question(**EVERYTHING, **AUTO), refusal)
     assert not wants_stream(refusal)
-    assert less_streamed("with usage", refusal) is None
+    assert downgrade_streaming("with usage", refusal) is None
 
 
 @pytest.mark.parametrize(
     "told", ["temperature: range: 0..1", "'seed' must be an integer", "stop sequences must be four at the most"]
 )
 def test_a_wrong_value_is_told_and_not_left_out(told: str) -> None:
-    assert toned_down(EndpointCapabilities(), question(**EVERYTHING), Refusal(f"answered 400: {told}", 400)) is None
+    assert downgrade(EndpointCapabilities(), question(**EVERYTHING), Refusal(f"answered 400: {told}", 400)) is None
 
 
 def test_a_model_that_may_only_think_in_streams_is_asked_not_to() -> None:
     told = "parameter.enable_thinking must be set to false for non-streaming calls"
-    habits = toned_down(VENDORS["qwen"].habits, question(), Refusal(told, 400))
-    assert habits is not None
-    assert sent(habits)["enable_thinking"] is False
+    capabilities = downgrade(VENDORS["qwen"].capabilities, question(), Refusal(told, 400))
+    assert capabilities is not None
+    assert sent(capabilities)["enable_thinking"] is False
     assert "enable_thinking" not in sent()
-    assert toned_down(habits, question(), Refusal(told, 400)) is None
+    assert downgrade(capabilities, question(), Refusal(told, 400)) is None
 
 
 # ── what is remembered ────────────────────────────────────────────────────────────────────────────────
@@ -279,8 +288,8 @@ SCALARS = {
     "another's word": (
         EndpointCapabilities(tokens="max_completion_tokens"),
         EndpointCapabilities(),
-        EndpointCapabilities(thinks=False),
-        EndpointCapabilities(tokens="max_completion_tokens", thinks=False),
+        EndpointCapabilities(allows_thinking=False),
+        EndpointCapabilities(tokens="max_completion_tokens", allows_thinking=False),
     ),
 }
 
@@ -289,15 +298,15 @@ SCALARS = {
 def test_what_a_question_learnt_is_added_to_what_others_learnt_meanwhile(
     before: EndpointCapabilities, began: EndpointCapabilities, ended: EndpointCapabilities, after: EndpointCapabilities
 ) -> None:
-    assert learnt(before, began, ended) == after
+    assert merge(before, began, ended) == after
 
 
 def test_streaming_is_given_up_by_those_who_asked_for_it_alone() -> None:
-    assert known("bare", None, "not") == "bare"
-    assert known("not", "with usage", "with usage") == "not"
-    assert known("not", "with usage", "bare") == "not"
-    assert known("with usage", "with usage", "bare") == "bare"
-    assert known("not", "not", "with usage") == "with usage"
+    assert merge_streaming("bare", None, "not") == "bare"
+    assert merge_streaming("not", "with usage", "with usage") == "not"
+    assert merge_streaming("not", "with usage", "bare") == "not"
+    assert merge_streaming("with usage", "with usage", "bare") == "bare"
+    assert merge_streaming("not", "not", "with usage") == "with usage"
 
 
 WORDS = [
@@ -314,12 +323,12 @@ WORDS = [
 @given(st.lists(st.sampled_from(WORDS), min_size=30, max_size=30), st.booleans())
 def test_no_endpoint_can_refuse_for_ever(refusals: list[Refusal], native: bool) -> None:
     dialect = {"tools": [TOOL], "tool_choice": "required"} if native else AUTO
-    asked, habits, steps = question(**EVERYTHING, **dialect), EndpointCapabilities(), 0
+    asked, capabilities, steps = question(**EVERYTHING, **dialect), EndpointCapabilities(), 0
     for refusal in refusals:
-        less = toned_down(habits, asked, refusal)
+        less = downgrade(capabilities, asked, refusal)
         if less is not None:
-            assert request_body("m", asked, less) != request_body("m", asked, habits)
-            habits, steps = less, steps + 1
+            assert request_body("m", asked, less) != request_body("m", asked, capabilities)
+            capabilities, steps = less, steps + 1
     assert steps <= 10
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from agent_core import AgentOutput, MemoryJournal, run_agent
 from agent_core.models.openai.transport import (
-    LARGEST,  # with the SDK, which takes longer to load than the calls below may take
+    MAX_REPLY_BYTES,  # with the SDK, which takes longer to load than the calls below may take
 )
 from support.asking import KEY, client
 from support.loopback import (
@@ -98,7 +98,7 @@ def _date(seconds: float) -> str:
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 SSE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 BUSY = {"error": {"message": "busy " + ACTION}}
-BOMB = b" " * LARGEST + LEGAL
+BOMB = b" " * MAX_REPLY_BYTES + LEGAL
 ACTING = piece(ACTION)
 CALLING = piece(tool_calls=NATIVE)
 CALLED = b"data: " + orjson.dumps(CALLING) + b"\n\n"

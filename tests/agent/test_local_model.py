@@ -17,7 +17,7 @@ from agent_core import Action, DefinitionError, Final, parse, replay, run_agent,
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.models import Completion, ModelError, Question
 from agent_core.models.client import Delta
-from agent_core.models.gguf import context_length
+from agent_core.models.gguf import read_context_length
 from agent_core.models.local import LocalModel, local_model, request_body
 from utools import default_registry
 
@@ -196,7 +196,7 @@ def test_one_file_is_loaded_once_in_a_process() -> None:
 @needs_a_model
 def test_the_window_is_what_the_file_says_or_less(model: LocalModel) -> None:
     assert FILE is not None
-    trained, window = context_length(FILE), model.info().context_window
+    trained, window = read_context_length(FILE), model.info().context_window
     assert trained is not None
     assert window == min(trained, 8192)
 

@@ -18,7 +18,7 @@ from agent_core import MemoryJournal, run_agent
 from agent_core.errors import DefinitionError
 from agent_core.models import Completion, ModelError
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.transport import Wire
+from agent_core.models.openai.transport import EndpointTransport
 from support.asking import KEY, MESSAGES, SCHEMA, client, endpoint, failed, question
 from support.loopback import Reply, chat, half, hang_up, http, serving, silence
 from support.programs import environment
@@ -98,7 +98,7 @@ async def test_what_the_environment_says_of_the_vendor_goes_to_its_own_https_por
     for name in ("ORG_ID", "PROJECT_ID"):
         monkeypatch.setenv(f"OPENAI_{name}", "ambient-value")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway-Token: ambient-value")
-    request = await Wire(url, KEY).request(b"{}")
+    request = await EndpointTransport(url, KEY).request(b"{}")
     assert str(request.headers).count("ambient-value") == (3 if url in OWN else 0)
     assert request.headers["authorization"] == f"Bearer {KEY}"
 

@@ -9,7 +9,7 @@ import pytest
 from agent_core.errors import DefinitionError
 from agent_core.models import ModelClient, ModelInfo, Question, ScriptedModel, create_model
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.vendors import VENDORS, own_url
+from agent_core.models.openai.vendors import VENDORS, vendor_url
 from agent_core.models.providers import Providers
 from support.loopback import Loopback, chat, serving
 
@@ -183,7 +183,7 @@ OLLAMA = {
 
 @pytest.mark.parametrize("told", OLLAMA)
 def test_where_ollama_is_may_be_told_as_ollama_takes_it(told: str) -> None:
-    assert own_url(VENDORS["ollama"], {"OLLAMA_HOST": told}) == OLLAMA[told]
+    assert vendor_url(VENDORS["ollama"], {"OLLAMA_HOST": told}) == OLLAMA[told]
 
 
 def test_an_unknown_provider_is_told_which_there_are() -> None:

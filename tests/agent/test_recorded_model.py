@@ -9,7 +9,7 @@ from agent_core.effects import Failed, ModelReply
 from agent_core.errors import DefinitionError
 from agent_core.models import Completion, Delta, ModelClient, ModelError, Question, ScriptedModel
 from agent_core.models.providers import Providers
-from agent_core.models.recorded import RecordedModel, answers
+from agent_core.models.recorded import RecordedModel, answers_of
 from agent_core.records import encode_answer
 from utools import ToolRegistry, tool
 
@@ -58,7 +58,7 @@ def test_what_a_tool_or_nobody_answered_is_no_models_answer() -> None:
     said = encode_answer(ModelReply("ok", "stop", {}, "2026-01-01T00:00:00.000Z", 1.0))
     model, tool_ = {"kind": "asked", "ask": "model"}, {"kind": "asked", "ask": "tool"}
     records = [model, {"kind": "cancelled"}, tool_, failed, {"kind": "decided"}, model, said]
-    assert answers(records) == [ModelReply("ok", "stop", {}, "2026-01-01T00:00:00.000Z", 1.0)]
+    assert answers_of(records) == [ModelReply("ok", "stop", {}, "2026-01-01T00:00:00.000Z", 1.0)]
 
 
 @pytest.mark.parametrize(("index", "strand"), [(2, "agent"), (0, "flow/agent_core.1")], ids=["dry", "another strand"])

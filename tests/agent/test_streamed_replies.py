@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 
 from agent_core.models import Completion, Delta, ModelError
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.response import Answer, Refusal
+from agent_core.models.openai.response import HttpAnswer, Refusal
 from agent_core.models.openai.response_reader import StreamedReply
-from agent_core.models.openai.sse import Events
-from agent_core.models.openai.stream_message import StreamedMessage
+from agent_core.models.openai.streams import EventParser, StreamedMessage
 from support.asking import SCHEMA, answered, endpoint, question
 from support.loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
 
 pytestmark = pytest.mark.usefixtures("each_transport")
-HEAD = Answer(200, {"content-type": "text/event-stream"}, b"")
+HEAD = HttpAnswer(200, {"content-type": "text/event-stream"}, b"")
 NOW = time()
 
 
@@ -182,7 +181,7 @@ EVENTS = b": hello\r\n\r\ndata:a\ndata: b\n\nevent: x\rid: 7\rdata\r\rretry: 5\n
 
 def test_events_are_read_however_they_are_cut() -> None:
     for size in range(1, len(EVENTS) + 1):
-        reader = Events()
+        reader = EventParser()
         pieces = [EVENTS[start : start + size] for start in range(0, len(EVENTS), size)]
         assert [data for part in pieces for data in reader.feed(part)] == [b"a\nb", b"", b"c\xff"], size
 

@@ -310,7 +310,7 @@ def test_edited_arguments_are_judged_again(cli: Cli, waiting: str) -> None:
 
 MISUSES = {
     "unknown run": (["nope", "approve"], "there is no run 'nope' in this store; `agent-core runs` lists"),
-    "unknown word": (["RUN", "maybe"], "'maybe' is no decision; there are approve, deny, edit, retry, skip, fail"),
+    "unknown word": (["RUN", "maybe"], "'maybe' is not a decision; there are approve, deny, edit, retry, skip, fail"),
     "word that does not fit": (["RUN", "skip"], "flow/agent_core.1:4 waits for approve, deny or edit, not skip"),
     "edit without arguments": (["RUN", "edit"], "edit needs --args with a JSON object, and no other decision"),
     "approval with arguments": (["RUN", "approve", "--args", "{}"], "edit needs --args with a JSON object, and no"),

@@ -75,11 +75,11 @@ FORM = {
     ),
     "when that cannot be read": (
         {"edges": [{"from": "echo", "to": "echo", "when": "output.["}]},
-        "edges/0/when: no JMESPath: ",
+        "edges/0/when: not a JMESPath: ",
     ),
     "edge twice": (
         {"edges": [{"from": "echo", "to": "echo"}] * 2},
-        "edges/1: this edge from 'echo' to 'echo' stands twice",
+        "edges/1: this edge from 'echo' to 'echo' is given twice",
     ),
     "on anything but error": (
         {"edges": [{"from": "echo", "to": "echo", "on": "success"}]},

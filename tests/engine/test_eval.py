@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from agent_core.models import ModelError, ScriptedModel
-from engine_shim.cli.eval import DECIDED
+from engine_shim.cli.eval import FIXED
 from engine_shim.evals.cases import Answer, AnyOf, Call, Case, Matches, World
 from engine_shim.evals.load import load_cases
 from engine_shim.evals.measure import measure
-from engine_shim.evals.score import METRICS, Scored, Share, answers, matched, score, total
+from engine_shim.evals.score import METRICS, Scored, Share, count_matches, is_right, score, total
 from engine_shim.evals.world import registry_of
 from support.by_hand import action, final
 from support.command import Cli, Write
@@ -152,10 +152,10 @@ def test_a_model_that_fails_is_wrong_and_says_why() -> None:
 
 def test_a_run_without_any_answer_of_the_model_is_not_measured() -> None:
     silent = scored()
-    assert (silent.heard, silent.finish_reason) == (False, "model_error")
+    assert (silent.has_reply, silent.finish_reason) == (False, "model_error")
     assert [getattr(silent.scores, name) for name in METRICS] == [Share(0, 0)] * len(METRICS)
-    assert scored(SEVEN).heard
-    assert scored("no JSON", "none either").heard
+    assert scored(SEVEN).has_reply
+    assert scored("no JSON", "none either").has_reply
 
 
 def test_a_reply_that_the_vendor_withheld_is_an_answer_and_measured() -> None:
@@ -163,7 +163,7 @@ def test_a_reply_that_the_vendor_withheld_is_an_answer_and_measured() -> None:
         raise ModelError("withheld", kind="content_filter")
 
     found = asyncio.run(measure([Case.model_validate(PRICE)], WORLD, model=ScriptedModel(withheld)))[0]
-    assert (found.heard, found.finish_reason, found.scores.right) == (True, "content_filter", Share(0, 1))
+    assert (found.has_reply, found.finish_reason, found.scores.right) == (True, "content_filter", Share(0, 1))
 
 
 ANSWERS: list[tuple[dict[str, Any], str, bool]] = [
@@ -179,7 +179,7 @@ ANSWERS: list[tuple[dict[str, Any], str, bool]] = [
 
 @pytest.mark.parametrize(("expected", "said", "right"), ANSWERS, ids=[said for _, said, _ in ANSWERS])
 def test_answers_are_read_with_tolerance(expected: Mapping[str, Any], said: str, right: bool) -> None:
-    assert answers(Answer.model_validate(expected), said) is right
+    assert is_right(Answer.model_validate(expected), said) is right
 
 
 CALLS: list[tuple[dict[str, Any], dict[str, Any], str | None, bool]] = [
@@ -202,7 +202,7 @@ def test_arguments_are_matched_with_tolerance(
 ) -> None:
     call = Call.model_validate({"tool": "t", **expected})
     made = [{"action": {"tool": "t", "args": args}, "observation": observed}]
-    assert matched([call], made) == int(right)
+    assert count_matches([call], made) == int(right)
 
 
 def test_scoring_needs_nothing_but_the_nodes_output() -> None:
@@ -332,7 +332,7 @@ BAD_FILES: list[tuple[dict[str, Any], str, str]] = [
     ({"cases": []}, "cases", "must not be empty"),
     ({"cases": [{**PRICE, "answr": 1}]}, "cases/0/answr", "did you mean answer?"),
     ({"cases": [{**PRICE, "answer": {}}]}, "cases/0/answer", "what a right answer is"),
-    ({"cases": [PRICE, PRICE]}, "", "the id 'price' stands twice"),
+    ({"cases": [PRICE, PRICE]}, "", "the id 'price' is given twice"),
     ({"cases": [{**PRICE, "answer": {"matches": "("}}]}, "cases/0/answer/matches", "not a regular expression"),
     ({"cases": [{**PRICE, "tools": ["serch"]}]}, "cases/0/tools/0", "did you mean search?"),
     ({"cases": [PRICE, {**PRICE, "id": "b", "tools": ["q*"]}]}, "cases/1/tools/0", "no such tool"),
@@ -359,7 +359,7 @@ def test_a_bad_case_file_is_told_with_its_place(
         (("--set", "max_steps"), 2, "write key=value"),
         (("--repeat", "0"), 2, "repeat"),
         (("--only", "nothing"), 3, "there are direct, steps"),
-        *((("--set", f"{key}=x"), 2, f"{key} is decided") for key in DECIDED),
+        *((("--set", f"{key}=x"), 2, f"{key} is decided") for key in FIXED),
         (("--set", "max_stps=1"), 3, "--set/max_stps: unknown key"),
         (("--set", 'base_url=["x"]'), 3, "--set/base_url: Input should be a valid string"),
         (("--set", "temperature=NaN"), 3, "temperature"),

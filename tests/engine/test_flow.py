@@ -16,7 +16,7 @@ from agent_core.effects import Cancelled, Failed, Suspended, ToolReply, Visits
 from agent_core.errors import DecisionError
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, RunResult, load_workflow
-from engine_shim.cli.output import exit_code
+from engine_shim.cli.summary import exit_code
 from engine_shim.flow.flow import flow
 from engine_shim.runs.loops import LOOPS
 from support.by_hand import AT, action, final

@@ -334,12 +334,12 @@ def _anthropic_error(refused: Refused) -> Json:
 
 def _qwen_takes(body: Json) -> None:
     """An open model that thinks unless it is told not to, and thinks in streams only."""
-    thinks = body.get("enable_thinking", True)
-    if thinks and not body.get("stream"):
+    allows_thinking = body.get("enable_thinking", True)
+    if allows_thinking and not body.get("stream"):
         raise Refused("parameter.enable_thinking must be set to false for non-streaming calls")
-    if thinks and _format(body) != "text":
+    if allows_thinking and _format(body) != "text":
         raise Refused("Json mode response is not supported when enable_thinking is true")
-    if thinks and body.get("tool_choice") == "required":
+    if allows_thinking and body.get("tool_choice") == "required":
         told = "The tool_choice parameter does not support being set to required or object in thinking mode"
         raise Refused(f"<400> InternalError.Algo.InvalidParameter: {told}")
     _says_json(body, f"<400> InternalError.Algo.InvalidParameter: {JSON_WORD}")

@@ -209,4 +209,4 @@ async def test_a_reply_without_an_end_is_not_listened_to(talk: Callable[[socket.
 async def test_a_reply_that_comes_too_slowly_ends_with_the_time_of_the_call() -> None:
     with hostile(_slow) as port:
         told = str((await sent(port, deadline_s=0.3)).error)
-    assert "cannot be used" in told
+    assert "cannot be used: it was not done in time" in told

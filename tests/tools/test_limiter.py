@@ -1,4 +1,4 @@
-"""Places: a bound over all event loops and threads, and who waits is served in order."""
+"""Limiter: a bound over all event loops and threads, and waiters are served in order."""
 
 import asyncio
 import gc
@@ -12,130 +12,102 @@ import pytest
 from utools.limiter import Limiter
 
 
-async def settled() -> None:
-    """Let everything run that can; a place needs a few rounds to be heard of."""
+async def settle() -> None:
+    """Let everything run that can; a waiter needs a few turns of the loop to learn that it has a slot."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
-class Guest:
-    """A task that takes a place and keeps it until it is told to go."""
+class Caller:
+    """A task that takes a slot and holds it until it is released."""
 
-    def __init__(self, places: Limiter) -> None:
-        self.seated, self.told_to_go = False, asyncio.Event()
-        self.task = asyncio.create_task(self._stay(places))
+    def __init__(self, limiter: Limiter) -> None:
+        self.has_slot, self._released = False, asyncio.Event()
+        self.task = asyncio.create_task(self._hold(limiter))
 
-    async def _stay(self, places: Limiter) -> None:
-        async with places.slot():
-            self.seated = True
-            await self.told_to_go.wait()
+    async def _hold(self, limiter: Limiter) -> None:
+        async with limiter.slot():
+            self.has_slot = True
+            await self._released.wait()
 
-    async def goes(self) -> None:
-        self.told_to_go.set()
+    def release(self) -> None:
+        self._released.set()
+
+    async def end(self) -> None:
+        self.release()
         await self.task
 
 
-async def guests(places: Limiter, count: int) -> list[Guest]:
-    made = [Guest(places) for _ in range(count)]
-    await settled()
+async def callers(limiter: Limiter, count: int) -> list[Caller]:
+    made = [Caller(limiter) for _ in range(count)]
+    await settle()
     return made
 
 
-def seated(guests: list[Guest]) -> list[bool]:
-    return [guest.seated for guest in guests]
+async def check_all_free(limiter: Limiter) -> None:
+    """Every slot can be taken, and not one more."""
+    made = await callers(limiter, limiter.count + 1)
+    assert [each.has_slot for each in made] == [True] * limiter.count + [False]
+    for each in made:
+        await each.end()
 
 
-async def all_free(places: Limiter) -> None:
-    """Every place can be taken, and not one more."""
-    last = await guests(places, places.count + 1)
-    assert seated(last) == [True] * places.count + [False]
-    for guest in last:
-        await guest.goes()
+async def test_waiters_are_served_in_order_and_a_newcomer_passes_none() -> None:
+    limiter = Limiter(2)
+    line = await callers(limiter, 6)
+    for ended, each in enumerate(line):
+        assert [other.has_slot for other in line] == [n < ended + 2 for n in range(6)]
+        each.release()
+        newcomer = Caller(limiter)
+        await settle()
+        assert newcomer.has_slot == (ended >= 4)
+        newcomer.task.cancel()
+        await settle()
+    await check_all_free(limiter)
 
 
-async def test_who_waits_is_served_in_order() -> None:
-    places = Limiter(2)
-    line = await guests(places, 6)
-    for gone, guest in enumerate(line):
-        assert seated(line) == [n < gone + 2 for n in range(6)]
-        await guest.goes()
-        await settled()
-    await all_free(places)
-
-
-async def test_a_newcomer_does_not_pass_who_waits() -> None:
-    places = Limiter(1)
-    holder, waiter = await guests(places, 2)
-    holder.told_to_go.set()
-    newcomer = Guest(places)
-    await settled()
-    assert (waiter.seated, newcomer.seated) == (True, False)
-    await waiter.goes()
-    await newcomer.goes()
-
-
-async def test_a_place_comes_back_when_its_work_fails() -> None:
-    places = Limiter(1)
+async def test_a_slot_comes_back_when_its_work_fails() -> None:
+    limiter = Limiter(1)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
-            async with places.slot():
+            async with limiter.slot():
                 raise ZeroDivisionError
-    await all_free(places)
-
-
-async def test_a_cancelled_holder_gives_its_place_to_the_next() -> None:
-    places = Limiter(1)
-    holder, waiter = await guests(places, 2)
-    holder.task.cancel()
-    await settled()
-    assert holder.task.cancelled()
-    assert waiter.seated
-    await waiter.goes()
-    await all_free(places)
+    await check_all_free(limiter)
 
 
 async def test_a_cancelled_waiter_leaves_the_line_and_the_order_stays() -> None:
-    places = Limiter(1)
-    holder, *waiters = await guests(places, 5)
+    limiter = Limiter(1)
+    holder, *waiters = await callers(limiter, 5)
     waiters[1].task.cancel()
-    await settled()
-    await holder.goes()
+    await settle()
+    holder.task.cancel()
     for waiter in (waiters[0], waiters[2], waiters[3]):
-        await settled()
-        assert waiter.seated
-        await waiter.goes()
-    assert not waiters[1].seated
-    await all_free(places)
+        await settle()
+        assert waiter.has_slot
+        await waiter.end()
+    assert not waiters[1].has_slot
+    await check_all_free(limiter)
 
 
-@pytest.mark.parametrize("rounds", range(4))
-async def test_a_place_that_meets_a_cancellation_goes_to_the_next(rounds: int) -> None:
-    places = Limiter(1)
-    holder, cancelled, waiter = await guests(places, 3)
-    holder.told_to_go.set()
+@pytest.mark.parametrize("rounds", range(-1, 4))
+async def test_a_slot_that_meets_a_cancellation_goes_to_the_next(rounds: int) -> None:
+    limiter = Limiter(1)
+    holder, cancelled, waiter = await callers(limiter, 3)
+    if rounds < 0:  # the cancellation comes first
+        cancelled.task.cancel()
+    holder.release()
     for _ in range(rounds):
         await asyncio.sleep(0)
     cancelled.task.cancel()
-    await settled()
+    await settle()
     assert cancelled.task.cancelled()
-    assert waiter.seated
-    await waiter.goes()
-    await all_free(places)
-
-
-async def test_a_waiter_that_is_cancelled_before_the_place_is_given_back_does_not_get_it() -> None:
-    places = Limiter(1)
-    holder, cancelled, waiter = await guests(places, 3)
-    cancelled.task.cancel()
-    holder.told_to_go.set()
-    await settled()
-    assert (cancelled.seated, waiter.seated) == (False, True)
-    await waiter.goes()
-    await all_free(places)
+    assert waiter.has_slot
+    await waiter.end()
+    await check_all_free(limiter)
 
 
 def in_threads(count: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Runs `work` in an event loop of its own in each of so many threads, begun together."""
+    """Runs `work` in an event loop of its own in each of `count` threads, all started together."""
     together = threading.Barrier(count)
 
     def target(_: int) -> None:
@@ -147,11 +119,11 @@ def in_threads(count: int, work: Callable[[], Coroutine[Any, Any, None]]) -> Non
 
 
 def test_the_bound_holds_over_many_threads_with_loops_of_their_own() -> None:
-    places, lock, inside, most, done = Limiter(3), threading.Lock(), 0, 0, 0
+    limiter, lock, inside, most, done = Limiter(3), threading.Lock(), 0, 0, 0
 
     async def one(n: int) -> None:
         nonlocal inside, most, done
-        async with places.slot():
+        async with limiter.slot():
             with lock:
                 inside += 1
                 most = max(most, inside)
@@ -167,14 +139,14 @@ def test_the_bound_holds_over_many_threads_with_loops_of_their_own() -> None:
     in_threads(8, work)
     assert (done, inside) == (800, 0)
     assert 1 < most <= 3
-    asyncio.run(all_free(places))
+    asyncio.run(check_all_free(limiter))
 
 
-def test_cancellations_in_many_threads_lose_no_place() -> None:
-    places = Limiter(2)
+def test_cancellations_in_many_threads_lose_no_slot() -> None:
+    limiter = Limiter(2)
 
     async def one() -> None:
-        async with places.slot():
+        async with limiter.slot():
             await asyncio.sleep(0)
 
     async def work() -> None:
@@ -187,90 +159,59 @@ def test_cancellations_in_many_threads_lose_no_place() -> None:
             await asyncio.wait(tasks)
 
     in_threads(6, work)
-    asyncio.run(all_free(places))
+    asyncio.run(check_all_free(limiter))
 
 
-def test_a_place_goes_from_one_loop_to_another() -> None:
-    places, waits, seats = Limiter(1), threading.Event(), threading.Event()
+class ClosedLoop:
+    """A loop that is closed over a task that takes a slot, without cancelling it."""
 
-    async def waiter() -> None:
-        asyncio.get_running_loop().call_soon(waits.set)
-        async with places.slot():
-            seats.set()
-
-    async def holder() -> None:
-        async with places.slot():
-            thread.start()
-            await asyncio.to_thread(waits.wait)
-            assert not seats.is_set()
-
-    thread = threading.Thread(target=asyncio.run, args=(waiter(),))
-    asyncio.run(holder())
-    thread.join()
-    assert seats.is_set()
-
-
-class LeftLoop:
-    """A loop that is closed over a task, without a word to it."""
-
-    def __init__(self, places: Limiter) -> None:
+    def __init__(self, limiter: Limiter) -> None:
         self.loop = asyncio.new_event_loop()
-        self.task = self.loop.create_task(self._stay(places))
+        self.task = self.loop.create_task(self._hold(limiter))
         self.task._log_destroy_pending = False  # type: ignore[attr-defined]
 
-    async def _stay(self, places: Limiter) -> None:
-        async with places.slot():
+    async def _hold(self, limiter: Limiter) -> None:
+        async with limiter.slot():
             await asyncio.get_running_loop().create_future()
 
-    def turn(self) -> None:
-        """Runs what is ready, in another thread, which is gone afterwards."""
-        thread = threading.Thread(target=lambda: self.loop.run_until_complete(settled()))
+    def run(self) -> None:
+        """Runs what is ready, in another thread, which then ends."""
+        thread = threading.Thread(target=lambda: self.loop.run_until_complete(settle()))
         thread.start()
         thread.join()
 
-    def close(self) -> None:
-        self.loop.close()
+
+async def test_a_waiter_whose_loop_is_closed_is_passed_over() -> None:
+    limiter = Limiter(1)
+    closed = ClosedLoop(limiter)
+    async with limiter.slot():
+        closed.run()
+        closed.loop.close()
+        waiter = Caller(limiter)
+        await settle()
+        assert not waiter.has_slot
+    await settle()
+    assert waiter.has_slot
+    await waiter.end()
+    await check_all_free(limiter)
 
 
-def test_a_waiter_whose_loop_is_closed_is_passed_over() -> None:
-    places = Limiter(1)
-    left = LeftLoop(places)
-
-    async def rest() -> None:
-        async with places.slot():
-            left.turn()
-            left.close()
-            waiter = Guest(places)
-            await settled()
-            assert not waiter.seated
-        await settled()
-        assert waiter.seated
-        await waiter.goes()
-        await all_free(places)
-
-    asyncio.run(rest())
-
-
-@pytest.mark.parametrize("heard", [True, False], ids=["it had its place", "the place was on its way"])
-def test_a_place_in_a_closed_loop_comes_back_when_what_is_left_of_it_is_collected(heard: bool) -> None:
-    places = Limiter(1)
-
-    async def rest() -> None:
-        async with places.slot():
-            left = LeftLoop(places)
-            left.turn()
-            waiter = Guest(places)
-            await settled()
-        if heard:
-            left.turn()
-        left.close()
-        await settled()
-        assert not waiter.seated
-        del left
-        gc.collect()
-        await settled()
-        assert waiter.seated
-        await waiter.goes()
-        await all_free(places)
-
-    asyncio.run(rest())
+@pytest.mark.parametrize("learnt", [True, False], ids=["it had its slot", "the slot was on its way"])
+async def test_a_slot_in_a_closed_loop_comes_back_when_the_remains_are_collected(learnt: bool) -> None:
+    limiter = Limiter(1)
+    async with limiter.slot():
+        closed = ClosedLoop(limiter)
+        closed.run()
+        waiter = Caller(limiter)
+        await settle()
+    if learnt:
+        closed.run()
+    closed.loop.close()
+    await settle()
+    assert not waiter.has_slot
+    del closed
+    gc.collect()
+    await settle()
+    assert waiter.has_slot
+    await waiter.end()
+    await check_all_free(limiter)

@@ -185,6 +185,8 @@ async def _connect(args: Args, context: ToolContext, end: float) -> "AsyncIterat
                     await server.login(context.secret(args["user_env"]), context.secret(args["password_env"]))
         except SMTPAuthenticationError:
             raise ToolError(f"the server {host} refused the user or the password") from None
+        except TimeoutError:
+            raise ToolError(f"the server {host} cannot be used: it was not done in time", transient=True) from None
         except (OSError, SMTPException) as error:
             reason = _reply(error.code, error.message) if isinstance(error, SMTPResponseException) else reason_of(error)
             raise ToolError(f"the server {host} cannot be used: {reason}", transient=True) from None

@@ -26,6 +26,30 @@ REST = "..."
 """As the last word of an allowed command: any further words, or none."""
 
 
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "argv": {
+            "type": "array",
+            "items": {"type": "string", "maxLength": 8192},
+            "minItems": 1,
+            "maxItems": 256,
+            "description": "The command and its arguments, each a word of its own.",
+        },
+        "cwd": {"type": "string", "default": ".", "x-author": True, "description": "The directory to run in."},
+        "allow": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "x-author": True,
+            "description": "Commands as they may be written, e.g. `git log --oneline *`. `*` stands for "
+            "anything within a word, a last `...` for any further words; neither for an option, or a path "
+            "that leads out of the directory.",
+        },
+    },
+    "required": ["argv"],
+}
+
+
 def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
     """The tool `shell_command`. Without the preset `allow` it runs nothing."""
 
@@ -50,28 +74,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
     return Tool(
         code="shell_command",
         description="Run one of the allowed commands; returns its exit code and what it wrote.",
-        config_schema={
-            "type": "object",
-            "properties": {
-                "argv": {
-                    "type": "array",
-                    "items": {"type": "string", "maxLength": 8192},
-                    "minItems": 1,
-                    "maxItems": 256,
-                    "description": "The command and its arguments, each a word of its own.",
-                },
-                "cwd": {"type": "string", "default": ".", "x-author": True, "description": "The directory to run in."},
-                "allow": {
-                    "type": "array",
-                    "items": {"type": "string", "minLength": 1},
-                    "x-author": True,
-                    "description": "Commands as they may be written, e.g. `git log --oneline *`. `*` stands for "
-                    "anything within a word, a last `...` for any further words; neither for an option, or a path "
-                    "that leads out of the directory.",
-                },
-            },
-            "required": ["argv"],
-        },
+        config_schema=SCHEMA,
         execute=execute,
     )
 

@@ -85,16 +85,14 @@ def _unchecked(expected: str) -> Fault:
 
 def _size(value: Any) -> int | None:
     """How many values there are in `value`; None if it has more than MAX_DEPTH levels of lists and objects."""
-    level = [value]
+    level: list[Any] = [value]
     count = 0
     for _ in range(MAX_DEPTH + 1):
         count += len(level)
-        level = [
-            inner
-            for each in level
-            if isinstance(each, (dict, list))
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
+        containers = [each for each in level if isinstance(each, (dict, list))]
+        if not containers:
             return count
-    return None
+        level = []
+        for each in containers:
+            level += each.values() if isinstance(each, dict) else each
+    return None if level else count

@@ -46,13 +46,6 @@ class Pass:
 current_pass: ContextVar[Pass] = ContextVar("current_pass")
 
 
-def errors_below(validator: Any, inner: Any, value: Any, part: str | int) -> "Errors":
-    """The errors of what lies at one step below the value."""
-    for error in current_pass.get().validator_of(validator, inner).iter_errors(value):
-        error.path.appendleft(part)
-        yield error
-
-
 def is_valid(validator: Any, inner: Any, value: Any) -> bool:
     valid: bool = current_pass.get().validator_of(validator, inner).is_valid(value)
     return valid

@@ -1,42 +1,45 @@
-"""Habits: what an endpoint takes, as its vendor says or as it has told."""
+"""Capabilities: what an endpoint accepts, from its vendor's documents or its own refusals. Pure."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 FORMATS = ("text", "json_object", "json_schema")
-"""From the mildest to the strictest."""
+"""From the loosest to the strictest."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointCapabilities:
-    """What is asked of an endpoint, and how: `format` is the strictest response format.
+    """What an endpoint is asked, and how. `format` is the strictest response format.
 
-    `strict`: its JSON Schemas carry "strict": true. `choices` are values of tool_choice that it refuses, `keywords`
-    words of JSON Schema that it does not know. `thinks`: a model that thinks may do so in a reply that is no stream;
-    `streams`: it replies in no other way.
+    `strict`: JSON Schemas carry "strict": true. `left_out` are options that it refuses, `choices` values of
+    tool_choice that it refuses, `keywords` words of JSON Schema that it does not know. `allows_thinking`: a thinking
+    model may think in a whole reply; `only_streams`: it replies only in a stream.
     """
 
     format: str = "json_schema"
     tokens: str = "max_tokens"
     strict: bool = False
-    thinks: bool = True
-    streams: bool = False
+    allows_thinking: bool = True
+    only_streams: bool = False
     left_out: frozenset[str] = frozenset()
     choices: frozenset[str] = frozenset()
     keywords: frozenset[str] = frozenset()
 
 
-def learnt(
+def merge(
     known: EndpointCapabilities, before: EndpointCapabilities, after: EndpointCapabilities
 ) -> EndpointCapabilities:
-    """What is known, and what one question learnt between its beginning and its end: others learn meanwhile, too."""
+    """The `known` capabilities with the changes of one question, from `before` to `after`.
+
+    Other questions may have changed `known` meanwhile.
+    """
     return replace(
-        known, **{field.name: _merged(field.name, known, before, after) for field in fields(EndpointCapabilities)}
+        known, **{field.name: _merge_field(field.name, known, before, after) for field in fields(EndpointCapabilities)}
     )
 
 
-def _merged(name: str, *habits: EndpointCapabilities) -> Any:
-    known, before, after = (getattr(each, name) for each in habits)
+def _merge_field(name: str, *capabilities: EndpointCapabilities) -> Any:
+    known, before, after = (getattr(each, name) for each in capabilities)
     if isinstance(known, frozenset):
         return known | (after - before)
     if after == before:

@@ -5,7 +5,7 @@ import logging
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import random
 from time import monotonic, time
 from typing import TYPE_CHECKING
@@ -14,33 +14,79 @@ from weakref import WeakKeyDictionary
 
 from agent_core.errors import DefinitionError
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
-from agent_core.models.openai.capabilities import EndpointCapabilities, learnt
+from agent_core.models.openai.capabilities import EndpointCapabilities, merge
 from agent_core.models.openai.prices import cost
-from agent_core.models.openai.request import request_body, teaches, toned_down
-from agent_core.models.openai.response import Answer, Refusal
-from agent_core.models.openai.response_reader import WholeReply, incoming
-from agent_core.models.openai.stream_request import Streaming, known, less_streamed, streamed, wants_stream
-from agent_core.models.openai.vendors import Vendor, info_of
+from agent_core.models.openai.request import (
+    Streaming,
+    downgrade,
+    downgrade_streaming,
+    is_format_refusal,
+    merge_streaming,
+    request_body,
+    wants_stream,
+    with_stream,
+)
+from agent_core.models.openai.response import HttpAnswer, Refusal
+from agent_core.models.openai.response_reader import WholeReply, open_reader
+from agent_core.models.openai.vendors import Vendor, model_info
 
 if TYPE_CHECKING:
     from agent_core.models.openai.connections import Transport
-    from agent_core.models.openai.transport import Part, Wire
+    from agent_core.models.openai.transport import EndpointTransport, Part
 
 log = logging.getLogger("agent_core")
-ATTEMPTS = 3
-LONGEST_WAIT = 60.0
-LONGEST_MESSAGE = 500
-SHORTEST_SECRET = 8
-SHORTEST_TAIL = 4
+MAX_ATTEMPTS = 3
+MAX_WAIT = 60.0
+MAX_MESSAGE = 500
+MIN_SECRET = 8
+MIN_TAIL = 4
 DRAIN_SECONDS = 0.1
 
 
-class OpenAICompatible:
-    """A model behind an endpoint. Event loops may share it: each gets connections of its own, at its first question.
+@dataclass(slots=True)
+class _Attempts:
+    """One question's attempts. `asked` is how the caller wants the stream, None for a whole reply.
 
-    What may pass (408, 409, 429, 5xx, a lost connection) is tried 3 times, the first wait being about `backoff`
-    seconds unless the endpoint names another. Without a `transport` it is aiohttp where that is installed, else httpx2.
-    Raises DefinitionError for a `base_url` or `api_key` that cannot be one.
+    `first` are the capabilities at the question's start, `capabilities` and `streaming` what the next attempt goes by.
+    """
+
+    question: Question
+    asked: Streaming | None
+    first: EndpointCapabilities
+    capabilities: EndpointCapabilities
+    streaming: Streaming
+    start: float
+    count: int = 1
+    requests: int = 0
+
+    def adapt(self, refusal: Refusal) -> bool:
+        """Ask for less, where the refusal is about a part of the request; False when it is not."""
+        if not self.capabilities.only_streams and self.streaming == "not" and wants_stream(refusal):
+            self.capabilities = replace(self.capabilities, only_streams=True, allows_thinking=True)
+            self.streaming = "with usage"
+        elif streaming := downgrade_streaming(self.streaming, refusal):
+            self.streaming = streaming
+        elif lower := downgrade(self.capabilities, self.question, refusal):
+            if lower.format != self.capabilities.format and not is_format_refusal(refusal):
+                self.first = replace(self.first, format=lower.format)  # for this question only
+            self.capabilities = lower
+        else:
+            return False
+        return True
+
+    def seconds_left(self) -> float:
+        """The longest wait before the next attempt."""
+        if self.question.within is None:
+            return MAX_WAIT
+        return min(MAX_WAIT, self.question.within - (monotonic() - self.start))
+
+
+class OpenAICompatible:
+    """A model behind an endpoint. Event loops may share it: each gets its own connections, at its first question.
+
+    A transient failure (408, 409, 429, 5xx, a lost connection) is tried 3 times; the first wait is about `backoff`
+    seconds unless the endpoint names another. Without a `transport` it is aiohttp where that is installed, else
+    httpx2. Raises DefinitionError for a `base_url` or `api_key` that cannot be one.
     """
 
     def __init__(
@@ -54,136 +100,135 @@ class OpenAICompatible:
         vendor: Vendor | None = None,
     ) -> None:
         self._model, self._base_url, self._backoff = model, base_url, backoff
-        self._endpoint = _endpoint(base_url)
-        self._key = _header_value(api_key.strip()) if api_key else None
+        self._host = _host_of(base_url)
+        self._key = _check_header_value(api_key.strip()) if api_key else None
         self._transport = transport
         self._vendor = vendor
-        self._habits = vendor.habits if vendor else EndpointCapabilities()
+        self._capabilities = vendor.capabilities if vendor else EndpointCapabilities()
         self._streaming: Streaming = "with usage"
-        self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = WeakKeyDictionary()
+        self._transports: WeakKeyDictionary[asyncio.AbstractEventLoop, EndpointTransport] = WeakKeyDictionary()
 
     async def complete(self, question: Question) -> Completion:
-        """The reply; every attempt counts as a request, those too that taught us what the endpoint does not take."""
-        async with aclosing(self._replied(question, None)) as pieces:
+        """The reply. Every attempt counts as a request, also those that showed what the endpoint does not accept."""
+        async with aclosing(self._ask(question, None)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
                     return piece
         raise AssertionError
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
-        """The reply as it is written, and last all of it; whoever stops before that must close the iterator."""
-        async with aclosing(self._replied(question, self._streaming)) as pieces:
+        """The reply as it is written, and last the whole reply. Who stops before that must close the iterator."""
+        async with aclosing(self._ask(question, self._streaming)) as pieces:
             async for piece in pieces:
                 yield piece
 
-    async def _replied(self, question: Question, asked: Streaming | None) -> AsyncGenerator[Delta | Completion]:
-        """The one loop of attempts. The pieces since the reply last began anew are its whole text."""
-        before = habits = self._habits
-        attempts, requests, told, begun = 1, 0, False, monotonic()
-        streaming: Streaming = asked or ("with usage" if habits.streams else "not")
+    async def _ask(self, question: Question, asked: Streaming | None) -> AsyncGenerator[Delta | Completion]:
+        """The loop of attempts. A piece with `anew` begins the reply again; the pieces since then are its text."""
+        known = self._capabilities
+        streaming: Streaming = asked or ("with usage" if known.only_streams else "not")
+        attempts, has_shown = _Attempts(question, asked, known, known, streaming, monotonic()), False
         while True:
-            requests += 1
+            attempts.requests += 1
             question.requested()
-            anew, outcome = told, None
-            body = streamed(request_body(self._model, question, habits), streaming)
-            async with aclosing(self._ask(body)) as parts:
+            anew, outcome = has_shown, None
+            body = with_stream(request_body(self._model, question, attempts.capabilities), attempts.streaming)
+            async with aclosing(self._send(body)) as parts:
                 async for part in parts:
                     if not isinstance(part, str):
                         outcome = part
                     elif asked:
                         yield Delta(part, anew=anew)
-                        told, anew = True, False
+                        has_shown, anew = True, False
             assert outcome is not None
             if isinstance(outcome, Completion):
-                self._remember(learnt(self._habits, before, habits), known(self._streaming, asked, streaming))
-                price = self._cost(outcome)
-                unchanged = requests == outcome.requests and price == outcome.cost
-                yield outcome if unchanged else replace(outcome, requests=requests, cost=price)
+                yield self._settle(outcome, attempts)
                 return
-            if not habits.streams and streaming == "not" and wants_stream(outcome):
-                habits, streaming = replace(habits, streams=True, thinks=True), "with usage"
-            elif less := less_streamed(streaming, outcome):
-                streaming = less
-            elif milder := toned_down(habits, question, outcome):
-                if milder.format != habits.format and not teaches(outcome):
-                    before = replace(before, format=milder.format)  # for this question only
-                habits = milder
-            elif not outcome.transient or attempts == ATTEMPTS:
-                raise self._error(outcome, requests)
-            else:
-                left = LONGEST_WAIT if question.within is None else question.within - (monotonic() - begun)
-                if (pause := self._pause(outcome, attempts)) > min(LONGEST_WAIT, left):
-                    raise self._error(outcome, requests, waited=False)
-                await asyncio.sleep(pause)
-                attempts += 1
+            if not attempts.adapt(outcome):
+                await self._wait(outcome, attempts)
 
-    def info(self) -> ModelInfo:
-        info = info_of(self._vendor, self._model)
-        schema = info.json_schema if self._habits.format == "json_schema" else False
-        return replace(info, json_schema=schema, streaming=False if self._streaming == "not" else info.streaming)
+    def _settle(self, completion: Completion, attempts: _Attempts) -> Completion:
+        """The reply with its requests and cost; what the attempts have shown is remembered."""
+        capabilities = merge(self._capabilities, attempts.first, attempts.capabilities)
+        self._remember(capabilities, merge_streaming(self._streaming, attempts.asked, attempts.streaming))
+        price = self._cost_of(completion)
+        if attempts.requests == completion.requests and price == completion.cost:
+            return completion
+        return replace(completion, requests=attempts.requests, cost=price)
 
-    async def close(self) -> None:
-        """Let go of this event loop's connections. A later question opens new ones."""
-        wire = self._wires.pop(asyncio.get_running_loop(), None)
-        if wire is not None:
-            await wire.close()
+    async def _wait(self, refusal: Refusal, attempts: _Attempts) -> None:
+        """Wait before the next attempt; ModelError when there is none."""
+        if not refusal.transient or attempts.count == MAX_ATTEMPTS:
+            raise self._error(refusal, attempts.requests)
+        pause = refusal.wait or self._backoff * 2 ** (attempts.count - 1) * (0.75 + random() / 2)
+        if pause > attempts.seconds_left():
+            raise self._error(refusal, attempts.requests, waited=False)
+        await asyncio.sleep(pause)
+        attempts.count += 1
 
-    async def _ask(self, body: bytes) -> AsyncGenerator[str | Completion | Refusal]:
-        """One attempt: the reply's text as it comes, and last what became of it."""
-        async with aclosing(self._wire().ask(body)) as parts:
+    async def _send(self, body: bytes) -> AsyncGenerator[str | Completion | Refusal]:
+        """One attempt: the reply's text as it comes, and last the completion or the refusal."""
+        async with aclosing(self._transport_of_loop().ask(body)) as parts:
             async for part in parts:
                 match part:
                     case Refusal():
                         yield part
                         return
-                    case Answer():
-                        reply = incoming(part)
+                    case HttpAnswer():
+                        reader = open_reader(part)
                     case bytes():
-                        for text in reply.feed(part):
+                        for text in reader.feed(part):
                             yield text
-                        if reply.done:
+                        if reader.done:
                             await _drain(parts)
                             break
-        outcome = reply.end(time())
-        if isinstance(reply, WholeReply) and isinstance(outcome, Completion) and outcome.content:
+        outcome = reader.end(time())
+        if isinstance(reader, WholeReply) and isinstance(outcome, Completion) and outcome.content:
             yield outcome.content
         yield outcome
 
-    def _wire(self) -> "Wire":
+    def info(self) -> ModelInfo:
+        info = model_info(self._vendor, self._model)
+        schema = info.json_schema if self._capabilities.format == "json_schema" else False
+        return replace(info, json_schema=schema, streaming=False if self._streaming == "not" else info.streaming)
+
+    async def close(self) -> None:
+        """Close this event loop's connections. A later question opens new ones."""
+        transport = self._transports.pop(asyncio.get_running_loop(), None)
+        if transport is not None:
+            await transport.close()
+
+    def _transport_of_loop(self) -> "EndpointTransport":
         loop = asyncio.get_running_loop()
-        wire = self._wires.get(loop)
-        if wire is None:
-            from agent_core.models.openai.transport import Wire
+        transport = self._transports.get(loop)
+        if transport is None:
+            from agent_core.models.openai.transport import EndpointTransport
 
-            wire = self._wires[loop] = Wire(self._base_url, self._key, self._transport)
-        return wire
+            transport = self._transports[loop] = EndpointTransport(self._base_url, self._key, self._transport)
+        return transport
 
-    def _cost(self, reply: Completion) -> float | None:
-        """In USD: by the vendor's own word, else by the price list."""
-        if reply.cost is not None or self._vendor is None:
-            return reply.cost
-        return cost(self._vendor.prices, self._model, reply.input_tokens, reply.cached_tokens, reply.output_tokens)
+    def _cost_of(self, completion: Completion) -> float | None:
+        """In USD: as the vendor says, else by the price list."""
+        if completion.cost is not None or self._vendor is None:
+            return completion.cost
+        tokens = completion.input_tokens, completion.cached_tokens, completion.output_tokens
+        return cost(self._vendor.prices, self._model, *tokens)
 
-    def _remember(self, habits: EndpointCapabilities, streaming: Streaming) -> None:
-        if (habits, streaming) != (self._habits, self._streaming):
-            told = "model %s at %s: from now on asked with %s, streaming %s"
-            log.info(told, self._model, self._endpoint, habits, streaming)
-            self._habits, self._streaming = habits, streaming
-
-    def _pause(self, refusal: Refusal, attempt: int) -> float:
-        backoff = self._backoff * 2 ** (attempt - 1) * (0.75 + random() / 2)
-        return refusal.wait or backoff
+    def _remember(self, capabilities: EndpointCapabilities, streaming: Streaming) -> None:
+        if (capabilities, streaming) != (self._capabilities, self._streaming):
+            message = "model %s at %s: from now on asked with %s, streaming %s"
+            log.info(message, self._model, self._host, capabilities, streaming)
+            self._capabilities, self._streaming = capabilities, streaming
 
     def _error(self, refusal: Refusal, requests: int, *, waited: bool = True) -> ModelError:
-        told = " ".join(f"{self._endpoint} {refusal.message}".split())
-        if self._key and len(self._key) >= SHORTEST_SECRET:
-            told = _without(self._key, _without(b64encode(self._key.encode()).decode(), told))
-        if len(told) > LONGEST_MESSAGE:
-            told = told[:LONGEST_MESSAGE] + " …"
+        text = " ".join(f"{self._host} {refusal.message}".split())
+        if self._key and len(self._key) >= MIN_SECRET:
+            text = _mask(self._key, _mask(b64encode(self._key.encode()).decode(), text))
+        if len(text) > MAX_MESSAGE:
+            text = text[:MAX_MESSAGE] + " …"
         if refusal.wait and not waited:
-            told += f" (it asks to wait {refusal.wait:g} seconds, longer than we do)"
+            text += f" (it asks to wait {refusal.wait:g} seconds, longer than we do)"
         kind = "content_filter" if refusal.code == "content_filter" else "model_error"
-        return ModelError(told, kind=kind, requests=requests)
+        return ModelError(text, kind=kind, requests=requests)
 
 
 async def _drain(parts: "AsyncIterator[Part]") -> None:
@@ -194,16 +239,16 @@ async def _drain(parts: "AsyncIterator[Part]") -> None:
                 pass
 
 
-def _without(secret: str, text: str) -> str:
-    """The text without a secret, nor the beginning of one at which it was cut off."""
+def _mask(secret: str, text: str) -> str:
+    """The text without a secret, and without the beginning of one at its end."""
     text = text.replace(secret, "***")
-    for size in range(len(secret), SHORTEST_TAIL - 1, -1):
+    for size in range(len(secret), MIN_TAIL - 1, -1):
         if text.endswith(secret[:size]):
             return text[:-size] + "***"
     return text
 
 
-def _endpoint(base_url: str) -> str:
+def _host_of(base_url: str) -> str:
     """host:port of a base URL, for messages; DefinitionError unless it is http(s)://host[:port][/path]."""
     try:
         parts = urlsplit(base_url)
@@ -217,7 +262,7 @@ def _endpoint(base_url: str) -> str:
     return f"{host}:{port}" if port else host
 
 
-def _header_value(key: str) -> str:
+def _check_header_value(key: str) -> str:
     if key.isascii() and key.isprintable():
         return key
     raise DefinitionError("must be printable ASCII, as it is sent in a header", where="api_key")

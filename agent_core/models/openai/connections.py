@@ -16,23 +16,26 @@ KEEPALIVE_SECONDS = 30.0
 
 
 class Connections:
-    """As many as there are requests at once, kept for the next ones; for one event loop."""
+    """The connections of one event loop: as many as there are requests at once, reused by later ones."""
 
     def __init__(self, transport: Transport | None, *, trust_env: bool) -> None:
-        self._transport, self._trust_env = transport or installed(), trust_env
+        self._transport, self._trust_env = transport or best_transport(), trust_env
         self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
         self._closed = False
 
-    def take(self) -> httpx2.AsyncClient:
-        """A client with a connection to spare, to be given back. All share the one of aiohttp; httpx2 searches all of
-        a pool's connections at each request, so a client of its has one connection and is used by one at a time."""
+    def acquire(self) -> httpx2.AsyncClient:
+        """A client with a free connection, to be released.
+
+        All requests share one aiohttp client. httpx2 searches all connections of a pool at each request, so each of
+        its clients has one connection and one user at a time.
+        """
         if self._transport == "aiohttp":
             if not self._idle:
                 self._idle.append((0.0, self._client()))
             return self._idle[0][1]
         return self._idle.pop()[1] if self._idle else self._client()
 
-    async def give_back(self, client: httpx2.AsyncClient) -> None:
+    async def release(self, client: httpx2.AsyncClient) -> None:
         if self._transport == "aiohttp":
             return
         if self._closed:
@@ -60,12 +63,12 @@ class Connections:
 
 
 @lru_cache(maxsize=1)
-def installed() -> Transport:
-    """The faster of the transports that are installed."""
+def best_transport() -> Transport:
+    """The fastest transport that is installed."""
     return "aiohttp" if find_spec("aiohttp") else "httpx2"
 
 
 @lru_cache(maxsize=1)
 def _ssl_context() -> ssl.SSLContext:
-    """One for the process: reading the certificates takes longer than many a request."""
+    """One for the process: reading the certificates takes longer than most requests."""
     return httpx2.create_ssl_context()

@@ -1,4 +1,4 @@
-"""What a reply costs in USD, and how much a model can read; from genai-prices' own data where it is installed."""
+"""Costs in USD and context windows, from the data of genai-prices where it is installed."""
 
 import logging
 from datetime import UTC, datetime
@@ -10,43 +10,45 @@ log = logging.getLogger("agent_core")
 RATES = ("input_mtok", "cache_read_mtok", "output_mtok")
 
 
-def cost(vendor: str, model: str, given: int | None, cached: int, got: int | None) -> float | None:
-    """USD for `given` tokens read, `cached` of them from the vendor's cache, and `got` written. Never raises.
+def cost(vendor: str, model: str, inputs: int | None, cached: int, outputs: int | None) -> float | None:
+    """USD for `inputs` tokens, `cached` of them from the vendor's cache, and `outputs` tokens. It never raises.
 
-    `vendor` is its name in genai-prices, "" for one that is not listed there.
+    `vendor` is the name in genai-prices, "" for a vendor that is not listed there.
     """
-    found = _model(vendor, model)
-    if found is None or given is None or got is None:
+    found = _find_model(vendor, model)
+    if found is None or inputs is None or outputs is None:
         return None
     try:
-        return _priced(found, given, min(cached, given), got)
-    except Exception as error:  # the edge to foreign code: a price that cannot be told must not cost the reply
+        return _compute_cost(found, inputs, min(cached, inputs), outputs)
+    except Exception as error:  # the edge to foreign code: an unknown price must not lose the reply
         log.warning("a reply of %s could not be priced: %s: %s", model, type(error).__name__, error)
         return None
 
 
 def context_window(vendor: str, model: str) -> int | None:
     """Tokens that the model can read; None where it is not known."""
-    return getattr(_model(vendor, model), "context_window", None)
+    return getattr(_find_model(vendor, model), "context_window", None)
 
 
-def _priced(model: Any, given: int, cached: int, got: int) -> float | None:
-    """The library's own sum takes 0.2 ms, so it is asked only where the rates are not plain numbers."""
+def _compute_cost(model: Any, inputs: int, cached: int, outputs: int) -> float | None:
+    """The library's own computation takes 0.2 ms, so it is used only where the rates are not plain numbers."""
     prices = model.get_prices(datetime.now(UTC))
     read, from_cache, written = (prices.__dict__.get(name) for name in RATES)
     if read is None and written is None:
         return None
     if any(hasattr(rate, "tiers") for rate in (read, from_cache, written)):
-        usage = import_module("genai_prices").Usage(input_tokens=given, cache_read_tokens=cached, output_tokens=got)
+        usage = import_module("genai_prices").Usage(
+            input_tokens=inputs, cache_read_tokens=cached, output_tokens=outputs
+        )
         return float(prices.calc_price(usage)["total_price"])
     fresh = float(read or 0)
     reread = fresh if from_cache is None else float(from_cache)
-    return (fresh * (given - cached) + reread * cached + float(written or 0) * got) / 1_000_000
+    return (fresh * (inputs - cached) + reread * cached + float(written or 0) * outputs) / 1_000_000
 
 
 @lru_cache(maxsize=256)
-def _model(vendor: str, model: str) -> Any:
-    """The library's entry for a model, None without one. Nothing is fetched: only what was installed is looked at."""
+def _find_model(vendor: str, model: str) -> Any:
+    """The library's entry for a model, None without one. Nothing is fetched: only installed data is read."""
     if not vendor:
         return None
     try:

@@ -1,92 +1,94 @@
-"""What an endpoint for chat completions is sent, and what is given up when it refuses a part of that. Pure."""
+"""The request to an endpoint for chat completions, and what is left out once it refuses a part of it. Pure."""
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
 from agent_core.models.client import Question
 from agent_core.models.openai.capabilities import EndpointCapabilities
-from agent_core.models.openai.response import Refusal, in_order
+from agent_core.models.openai.response import Refusal, contains_in_order
 
 SAMPLING = ("temperature", "top_p", "seed", "stop")
-MILDER = {"json_schema": "json_object", "json_object": "text"}
+LOWER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 REFUSED_PART, REFUSED_FORMAT = (400, 422), (400, 404, 422, 501)
 NO_FORMAT_HELPS = ("content_filter", "context_length_exceeded", "model_not_found", "invalid_api_key")
 OTHER_FAULT = re.compile(
     r"context (length|window)|too long|input length|token count|api key|credit balance|quota", re.IGNORECASE
 )
-"""What a refusal is about when no other response format would help; Gemini answers 400 to a wrong key, too."""
+"""Refusals that no other response format would change; Gemini answers 400 to a wrong key, too."""
 UNSUPPORTED = re.compile(r"unsupported|unknown|unrecognized|not (be )?(supported|permitted|allowed)|deprecated", re.I)
 NAMED = re.compile(r"""(?:["'`]|: |\b(?:body|request)\.)(temperature|top_p|seed|stop)["'`:]""")
 """A sampling option as vendors name it: quoted, or before a colon."""
 ELSEWHERE = re.compile(r"properties|schema|response_format|function_declarations|\b(tools|messages)[.\['\"]", re.I)
-"""A refusal that speaks of these may name a property of a schema, which is no option."""
+"""A refusal with these words may name a property of a schema, which is not an option."""
 OF_FORMAT = re.compile(
     r"response[_ ]format|json[_ ](schema|object|mode)|structured[_ ]output|\bschemas?\b|grammar|requested parameters",
     re.I,
 )
-"""What a refusal of the response format speaks of, in the words of OpenAI, llama.cpp, vLLM, Qwen and OpenRouter."""
+"""Words of a refusal of the response format at OpenAI, llama.cpp, vLLM, Qwen and OpenRouter."""
 PAGE = re.compile(r"<(!doctype|html|head|body)\b", re.I)
 BAD_SAMPLE = "json_validate_failed"
-"""Groq's code for what a model wrote once; its endpoint does take the format."""
+"""Groq's code for one bad reply of a model; its endpoint accepts the format."""
 UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
 THINKING = re.compile(r"enable_thinking must be set to false")
 
 
-def request_body(model: str, question: Question, habits: EndpointCapabilities) -> bytes:
+def request_body(model: str, question: Question, capabilities: EndpointCapabilities) -> bytes:
     """The request's JSON. The messages go as they came, so the prefix that a vendor caches stays the same bytes."""
     head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), b",".join(question.messages))
-    if sent := _options(question.options, habits):
+    if sent := _encode_options(question.options, capabilities):
         return head + b"," + orjson.dumps(sent)[1:]
     return head + b"}"
 
 
-def toned_down(habits: EndpointCapabilities, question: Question, refusal: Refusal) -> EndpointCapabilities | None:
-    """Habits under which the refused question may be taken after all; None when there is nothing to give up.
+def downgrade(capabilities: EndpointCapabilities, question: Question, refusal: Refusal) -> EndpointCapabilities | None:
+    """Lower capabilities under which the refused question may be accepted; None when nothing can be left out.
 
-    Each step gives up something that was sent, so there is an end to it. What may be for another reason than the
-    response format is asked once more, without any; see `teaches`.
+    Each step leaves out something that was sent, so the steps end. A refusal that may have another reason than the
+    response format leads to one more question without any format; see `is_format_refusal`.
     """
-    sent = _options(question.options, habits)
-    less = _less(habits, sent, refusal) if refusal.status in REFUSED_PART else None
-    if less and _options(question.options, less) != sent:
+    sent = _encode_options(question.options, capabilities)
+    less = _without_named_part(capabilities, sent, refusal) if refusal.status in REFUSED_PART else None
+    if less and _encode_options(question.options, less) != sent:
         return less
-    milder = MILDER.get(_format(question.options, habits))
-    if not milder or question.options.get("response_format") != "auto" or _other_fault(refusal):
+    lower = LOWER_FORMAT.get(_choose_format(question.options, capabilities))
+    if not lower or question.options.get("response_format") != "auto" or _is_other_fault(refusal):
         return None
     if refusal.status not in REFUSED_FORMAT:
         return None
-    return replace(habits, format=milder if teaches(refusal) else "text")
+    return replace(capabilities, format=lower if is_format_refusal(refusal) else "text")
 
 
-def teaches(refusal: Refusal) -> bool:
-    """Whether a refusal speaks of the response format, so that a milder one is worth remembering."""
+def is_format_refusal(refusal: Refusal) -> bool:
+    """Whether a refusal is about the response format, so that a lower one is worth remembering."""
     if refusal.code == BAD_SAMPLE or PAGE.search(refusal.message):
         return False
     return OF_FORMAT.search(f"{refusal.param} {refusal.message}") is not None
 
 
-def _less(habits: EndpointCapabilities, sent: dict[str, Any], refusal: Refusal) -> EndpointCapabilities | None:
-    """Habits without the part that the refusal names."""
-    told = refusal.message
-    if habits.tokens == "max_tokens" and "max_tokens" in sent and "max_completion_tokens" in told:
-        return replace(habits, tokens="max_completion_tokens")
-    if unwanted := _unwanted(refusal) & sent.keys():
-        return replace(habits, left_out=habits.left_out | unwanted)
-    if "tool_choice" in sent and re.search(r"tool[ _]choice", f"{refusal.param} {told}"):
-        return replace(habits, choices=habits.choices | {sent["tool_choice"]})
-    if words := frozenset(UNKNOWN_KEYWORD.findall(told)) - habits.keywords:
-        return replace(habits, keywords=habits.keywords | words)
-    if habits.thinks and THINKING.search(told):
-        return replace(habits, thinks=False)
+def _without_named_part(
+    capabilities: EndpointCapabilities, sent: dict[str, Any], refusal: Refusal
+) -> EndpointCapabilities | None:
+    """The capabilities without the part that the refusal names."""
+    message = refusal.message
+    if capabilities.tokens == "max_tokens" and "max_tokens" in sent and "max_completion_tokens" in message:
+        return replace(capabilities, tokens="max_completion_tokens")
+    if unwanted := _unsupported_options(refusal) & sent.keys():
+        return replace(capabilities, left_out=capabilities.left_out | unwanted)
+    if "tool_choice" in sent and re.search(r"tool[ _]choice", f"{refusal.param} {message}"):
+        return replace(capabilities, choices=capabilities.choices | {sent["tool_choice"]})
+    if words := frozenset(UNKNOWN_KEYWORD.findall(message)) - capabilities.keywords:
+        return replace(capabilities, keywords=capabilities.keywords | words)
+    if capabilities.allows_thinking and THINKING.search(message):
+        return replace(capabilities, allows_thinking=False)
     return None
 
 
-def _unwanted(refusal: Refusal) -> set[str]:
-    """The sampling options that the endpoint says it does not take, whatever their value."""
-    if in_order(refusal.message, "temperature", "top_p", "cannot both be specified"):
+def _unsupported_options(refusal: Refusal) -> set[str]:
+    """The sampling options that the endpoint does not support, whatever their value."""
+    if contains_in_order(refusal.message, "temperature", "top_p", "cannot both be specified"):
         return {"top_p"}
     if not UNSUPPORTED.search(f"{refusal.code} {refusal.message}"):
         return set()
@@ -96,29 +98,33 @@ def _unwanted(refusal: Refusal) -> set[str]:
     return set() if elsewhere else set(NAMED.findall(refusal.message))
 
 
-def _other_fault(refusal: Refusal) -> bool:
-    told = refusal.message.lower()
-    missing = in_order(told, "model", " not found") or in_order(told, "model", " does not exist")
-    return missing or refusal.code in NO_FORMAT_HELPS or bool(OTHER_FAULT.search(told))
+def _is_other_fault(refusal: Refusal) -> bool:
+    message = refusal.message.lower()
+    missing = contains_in_order(message, "model", " not found") or contains_in_order(
+        message, "model", " does not exist"
+    )
+    return missing or refusal.code in NO_FORMAT_HELPS or bool(OTHER_FAULT.search(message))
 
 
-def _options(options: dict[str, Any], habits: EndpointCapabilities) -> dict[str, Any]:
-    """The options in the endpoint's words, without what it does not take."""
-    sent = {name: options[name] for name in SAMPLING if name not in habits.left_out and _is_set(options.get(name))}
+def _encode_options(options: dict[str, Any], capabilities: EndpointCapabilities) -> dict[str, Any]:
+    """The options in the endpoint's words, without those that it does not support."""
+    sent = {
+        name: options[name] for name in SAMPLING if name not in capabilities.left_out and _is_set(options.get(name))
+    }
     if limit := options.get("max_output_tokens"):
-        sent[habits.tokens] = limit
-    if not habits.thinks:
+        sent[capabilities.tokens] = limit
+    if not capabilities.allows_thinking:
         sent["enable_thinking"] = False
     if tools := options.get("tools"):
-        sent["tools"] = without_keywords(tools, habits.keywords)
+        sent["tools"] = without_keywords(tools, capabilities.keywords)
         choice = options.get("tool_choice")
-        return {**sent, "tool_choice": choice} if choice and choice not in habits.choices else sent
-    match _format(options, habits):
+        return {**sent, "tool_choice": choice} if choice and choice not in capabilities.choices else sent
+    match _choose_format(options, capabilities):
         case "json_object":
             sent["response_format"] = {"type": "json_object"}
         case "json_schema":
-            schema = {"name": "step", "schema": without_keywords(options["step_schema"], habits.keywords)}
-            strict = {"strict": True} if habits.strict else {}
+            schema = {"name": "step", "schema": without_keywords(options["step_schema"], capabilities.keywords)}
+            strict = {"strict": True} if capabilities.strict else {}
             sent["response_format"] = {"type": "json_schema", "json_schema": {**schema, **strict}}
     return sent
 
@@ -127,27 +133,82 @@ def _is_set(value: Any) -> bool:
     return value is not None and value != []
 
 
-def _format(options: dict[str, Any], habits: EndpointCapabilities) -> str:
+def _choose_format(options: dict[str, Any], capabilities: EndpointCapabilities) -> str:
     """The response format to ask for. Without a schema the strictest is any JSON object; with tools there is none."""
     if options.get("tools"):
         return "text"
     asked: str = options.get("response_format", "text")
-    form = habits.format if asked == "auto" else asked
+    form = capabilities.format if asked == "auto" else asked
     return "json_object" if form == "json_schema" and "step_schema" not in options else form
 
 
 def without_keywords(schema: Any, keywords: frozenset[str]) -> Any:
-    """JSON Schemas without words that an endpoint does not know; a property of such a name is no keyword."""
+    """JSON Schemas without keywords that an endpoint does not know; a property of such a name is not a keyword."""
     if not keywords:
         return schema
     if isinstance(schema, list):
         return [without_keywords(item, keywords) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {key: _value(key, value, keywords) for key, value in schema.items() if key not in keywords}
+    return {key: _strip_value(key, value, keywords) for key, value in schema.items() if key not in keywords}
 
 
-def _value(key: str, value: Any, keywords: frozenset[str]) -> Any:
+def _strip_value(key: str, value: Any, keywords: frozenset[str]) -> Any:
     if key in ("properties", "$defs") and isinstance(value, dict):
         return {name: without_keywords(item, keywords) for name, item in value.items()}
     return value if key in ("enum", "const", "default", "examples") else without_keywords(value, keywords)
+
+
+# ── streams ──────────────────────────────────────────────────────────────────────────────────────
+
+Streaming = Literal["with usage", "bare", "not"]
+"""What an endpoint supports: a stream that ends with its token counts, a stream, or none."""
+DOWNGRADES: tuple[Streaming, ...] = ("with usage", "bare", "not")
+STREAM_FIELDS: dict[Streaming, bytes] = {
+    "with usage": b',"stream":true,"stream_options":{"include_usage":true}}',
+    "bare": b',"stream":true}',
+}
+STREAM_OPTION = re.compile(r"\bstream(ing|_options)?\b", re.IGNORECASE)
+STREAM_ONLY = re.compile(r"only supports? stream", re.IGNORECASE)
+STREAM_UNSUPPORTED = re.compile(
+    r"not (be |yet |currently )*(supported|permitted|allowed|available|enabled|implemented|accepted|taken)"
+    r"|(does|do|is|can)(n't|not| not) (support|allow|accept|take|stream)|unsupported|unrecognized|\bextra\b|forbidden"
+    r"|(unknown|unexpected|invalid) (name|field|param|arg|key|option|propert)|disabled|\bis off\b|be verified",
+    re.IGNORECASE,
+)
+"""How vendors say that an option is unsupported; a stream that broke is reported in other words."""
+SENTENCE = re.compile(r"(?<=[.;!?\n])\s")
+
+
+def with_stream(body: bytes, streaming: Streaming) -> bytes:
+    """A request's JSON object, with the fields that ask for a stream."""
+    return body if streaming == "not" else body[:-1] + STREAM_FIELDS[streaming]
+
+
+def wants_stream(refusal: Refusal) -> bool:
+    """Whether the model replies only in a stream, as DashScope's do that always think."""
+    allows_thinking = contains_in_order(refusal.message.lower(), "enable_thinking", "restricted to true")
+    return refusal.status in REFUSED_PART and (allows_thinking or STREAM_ONLY.search(refusal.message) is not None)
+
+
+def downgrade_streaming(streaming: Streaming, refusal: Refusal) -> Streaming | None:
+    """What to ask for after a refusal of the stream; None when the refusal has another reason."""
+    about = [
+        each
+        for each in SENTENCE.split(refusal.message)
+        if STREAM_OPTION.search(each) and STREAM_UNSUPPORTED.search(each)
+    ]
+    text = " ".join([refusal.param, *about])
+    if streaming == "not" or refusal.status not in REFUSED_PART or not STREAM_OPTION.search(text):
+        return None
+    return "bare" if streaming == "with usage" and "stream_options" in text else "not"
+
+
+def merge_streaming(before: Streaming, asked: Streaming | None, streaming: Streaming) -> Streaming:
+    """What is known of an endpoint after a question that first `asked` for this was answered by `streaming`.
+
+    Other questions may have changed `before` meanwhile; a question without a stream changes nothing.
+    """
+    if asked in (None, streaming):
+        return before
+    return streaming if asked == "not" else max(before, streaming, key=DOWNGRADES.index)

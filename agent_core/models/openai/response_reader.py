@@ -1,4 +1,4 @@
-"""A reply that comes in: as a whole, or in pieces that are put together to what it would have been as a whole. Pure."""
+"""A reply as its bytes arrive: whole, or in pieces that are joined to the same reply. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -7,26 +7,25 @@ from typing import Any
 import orjson
 
 from agent_core.models.client import Completion
-from agent_core.models.openai.response import Answer, Refusal, _error, _text, judged, read
-from agent_core.models.openai.sse import Events
-from agent_core.models.openai.stream_message import StreamedMessage
+from agent_core.models.openai.response import HttpAnswer, Refusal, find_error, read_answer, read_reply, read_text
+from agent_core.models.openai.streams import EventParser, StreamedMessage
 
 DONE = b"[DONE]"
 EVENTS = "text/event-stream"
 
 
-def incoming(head: Answer) -> "WholeReply | StreamedReply":
-    """What reads the body that follows this head."""
-    streams = 200 <= head.status < 300 and head.headers.get("content-type", "").strip().lower().startswith(EVENTS)
-    return StreamedReply(head) if streams else WholeReply(head)
+def open_reader(head: HttpAnswer) -> "WholeReply | StreamedReply":
+    """The reader for the body that follows this head."""
+    only_streams = 200 <= head.status < 300 and head.headers.get("content-type", "").strip().lower().startswith(EVENTS)
+    return StreamedReply(head) if only_streams else WholeReply(head)
 
 
 class WholeReply:
-    """A reply that says nothing before its end."""
+    """A reply that is read at its end."""
 
     done = False
 
-    def __init__(self, head: Answer) -> None:
+    def __init__(self, head: HttpAnswer) -> None:
         self._head = head
         self._pieces: list[bytes] = []
 
@@ -35,68 +34,68 @@ class WholeReply:
         return ()
 
     def end(self, now: float) -> Completion | Refusal:
-        return read(Answer(self._head.status, self._head.headers, b"".join(self._pieces)), now)
+        return read_answer(HttpAnswer(self._head.status, self._head.headers, b"".join(self._pieces)), now)
 
 
 class StreamedReply:
-    """A reply in the making; `done` once all of it is there, whatever still follows on the connection.
+    """A reply that arrives in pieces; `done` once it is whole, whatever still follows on the connection.
 
-    What was put together is judged by `read`, as a whole reply is, and so is an event that is no part of one.
+    The joined reply is read like a whole one, and so is an event that is not part of a reply.
     """
 
-    def __init__(self, head: Answer) -> None:
+    def __init__(self, head: HttpAnswer) -> None:
         self.done = False
-        self._head, self._events, self._message = head, Events(), StreamedMessage()
-        self._about: dict[str, Any] = {}
+        self._head, self._events, self._message = head, EventParser(), StreamedMessage()
+        self._fields: dict[str, Any] = {}
         self._finish_reason: Any = None
-        self._begun = False
-        self._odd: bytes | None = None
+        self._has_choice = False
+        self._other_event: bytes | None = None
 
     def feed(self, piece: bytes) -> Iterator[str]:
-        """The text that a piece of the answer's body brings."""
+        """The texts in a piece of the answer's body."""
         for data in self._events.feed(piece):
             if self.done:
                 return
             if data.strip() == DONE:
                 self.done = True
-            elif text := self._event(data):
+            elif text := self._read_event(data):
                 yield text
 
     def end(self, now: float) -> Completion | Refusal:
-        """What became of it, now that no more is read."""
-        if self._odd is not None:
-            return read(replace(self._head, body=self._odd), now)
+        """The completion or the refusal, once nothing more is read."""
+        if self._other_event is not None:
+            return read_answer(replace(self._head, body=self._other_event), now)
         if not self.done and self._finish_reason is None:
             return Refusal("ended its stream before the reply was whole", self._head.status, transient=True)
         choice = {"index": 0, "message": self._message.whole(), "finish_reason": self._finish_reason}
-        choices = [choice] if self._begun else []
-        whole = {**self._about, "object": "chat.completion", "choices": choices}
-        return judged(whole, self._head, now)
+        choices = [choice] if self._has_choice else []
+        whole = {**self._fields, "object": "chat.completion", "choices": choices}
+        return read_reply(whole, self._head, now)
 
-    def _event(self, data: bytes) -> str | None:
+    def _read_event(self, data: bytes) -> str | None:
         try:
             chunk = orjson.loads(data)
         except orjson.JSONDecodeError:
             chunk = None
-        if not isinstance(chunk, dict) or _error(chunk):
-            self._odd, self.done = data, True
+        if not isinstance(chunk, dict) or find_error(chunk):
+            self._other_event, self.done = data, True
             return None
-        self._about.update({name: value for name, value in chunk.items() if name != "choices" and value is not None})
+        self._fields.update({name: value for name, value in chunk.items() if name != "choices" and value is not None})
         choices = chunk.get("choices")
-        ours = [choice for choice in choices if _is_first(choice)] if isinstance(choices, list) else []
-        return "".join(map(self._choice, ours))
+        first = [choice for choice in choices if _is_first_choice(choice)] if isinstance(choices, list) else []
+        return "".join(map(self._read_choice, first))
 
-    def _choice(self, choice: dict[str, Any]) -> str:
+    def _read_choice(self, choice: dict[str, Any]) -> str:
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
         delta = choice.get("delta")
-        if delta is None and not self._begun:
-            delta = choice.get("message")  # a vendor that only acts as if it streamed
-        self._begun = True
+        if delta is None and not self._has_choice:
+            delta = choice.get("message")  # a vendor that sends a whole message as a stream
+        self._has_choice = True
         if not isinstance(delta, dict):
             return ""
         self._message.add(delta)
-        return _text(delta.get("content")) or ""
+        return read_text(delta.get("content")) or ""
 
 
-def _is_first(choice: Any) -> bool:
+def _is_first_choice(choice: Any) -> bool:
     return isinstance(choice, dict) and choice.get("index", 0) in (0, None)

@@ -1,4 +1,4 @@
-"""The vendors: where each one's endpoint for OpenAI's chat completions is, its names, its habits. A table."""
+"""The vendors: each one's endpoint for OpenAI's chat completions, its variables, its capabilities. A table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from agent_core.models.openai.prices import context_window
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """One vendor. `urls` are its own base URLs, the default first; `keys` the environment's names of its key.
+    """One vendor. `urls` are its own base URLs, the default first; `keys` the variables that may hold its key.
 
-    `url_env` names the variable in which the operator says where the vendor is instead, with the vendor's own
-    meaning of it: `path` is what it leaves out, `port` what it may leave out. `prices` is the vendor's name in
-    genai-prices. `functions` says whether its models call functions; None: some do.
+    `url_env` is the variable with which the operator gives another URL, in the vendor's own convention: without
+    `path`, perhaps without `port`. `prices` is the vendor's name in genai-prices. `functions` says whether its models
+    call functions; None: some do.
     """
 
     urls: tuple[str, ...]
@@ -23,7 +23,7 @@ class Vendor:
     path: str = ""
     port: int | None = None
     needs_key: bool = True
-    habits: EndpointCapabilities = field(default_factory=EndpointCapabilities)
+    capabilities: EndpointCapabilities = field(default_factory=EndpointCapabilities)
     prices: str = ""
     functions: bool | None = True
 
@@ -38,7 +38,7 @@ VENDORS: Mapping[str, Vendor] = {
         ("https://api.openai.com/v1",),
         ("OPENAI_API_KEY",),
         "OPENAI_BASE_URL",
-        habits=EndpointCapabilities(format="json_object", tokens="max_completion_tokens"),
+        capabilities=EndpointCapabilities(format="json_object", tokens="max_completion_tokens"),
         prices="openai",
     ),
     "gemini": Vendor(
@@ -46,7 +46,7 @@ VENDORS: Mapping[str, Vendor] = {
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         "GOOGLE_GEMINI_BASE_URL",
         "/v1beta/openai",
-        habits=SCHEMA,
+        capabilities=SCHEMA,
         prices="google",
     ),
     # takes strict schemas only, whose objects are all closed; refuses json_object
@@ -55,7 +55,7 @@ VENDORS: Mapping[str, Vendor] = {
         ("ANTHROPIC_API_KEY",),
         "ANTHROPIC_BASE_URL",
         "/v1",
-        habits=EndpointCapabilities(format="text", strict=True),
+        capabilities=EndpointCapabilities(format="text", strict=True),
         prices="anthropic",
     ),
     # schemas in some models only; a model that thinks takes no response format at all
@@ -63,13 +63,13 @@ VENDORS: Mapping[str, Vendor] = {
         tuple(f"https://{host}.aliyuncs.com/compatible-mode/v1" for host in DASHSCOPE),
         ("DASHSCOPE_API_KEY",),
         "DASHSCOPE_BASE_URL",
-        habits=EndpointCapabilities(format="json_object", strict=True),
+        capabilities=EndpointCapabilities(format="json_object", strict=True),
     ),
     "deepseek": Vendor(
         ("https://api.deepseek.com", "https://api.deepseek.com/v1", "https://api.deepseek.com/beta"),
         ("DEEPSEEK_API_KEY",),
         "DEEPSEEK_BASE_URL",
-        habits=ANY_JSON,
+        capabilities=ANY_JSON,
         prices="deepseek",
     ),
     "openrouter": Vendor(
@@ -98,35 +98,35 @@ VENDORS: Mapping[str, Vendor] = {
 }
 
 
-def own_url(vendor: Vendor, environment: Mapping[str, str]) -> str:
-    """Where the vendor is: where the operator says, else the default."""
-    told = plain(environment.get(vendor.url_env, "").strip())
-    if not told:
+def vendor_url(vendor: Vendor, environment: Mapping[str, str]) -> str:
+    """The vendor's base URL: the operator's, else the default."""
+    url = normalize_url(environment.get(vendor.url_env, "").strip())
+    if not url:
         return vendor.urls[0]
-    if "://" not in told:
-        told = f"http://{_with_port(told, vendor.port)}"
-    told = told.replace("://0.0.0.0", "://127.0.0.1", 1)  # where a server listens, not where it is asked
-    return told if told.endswith(vendor.path) else told + vendor.path
+    if "://" not in url:
+        url = f"http://{_add_port(url, vendor.port)}"
+    url = url.replace("://0.0.0.0", "://127.0.0.1", 1)  # a server listens there, but is not reached by it
+    return url if url.endswith(vendor.path) else url + vendor.path
 
 
-def info_of(vendor: Vendor | None, model: str) -> ModelInfo:
-    """What the table and the price list know of a model; nothing of one behind an endpoint that is no vendor's."""
+def model_info(vendor: Vendor | None, model: str) -> ModelInfo:
+    """What the table and the price list know of a model; nothing without a vendor."""
     if vendor is None:
         return ModelInfo(model)
-    schema = vendor.habits.format == "json_schema"
+    schema = vendor.capabilities.format == "json_schema"
     window = context_window(vendor.prices, model)
     return ModelInfo(model, window, function_calling=vendor.functions, json_schema=schema, streaming=True)
 
 
-def plain(url: str) -> str:
-    """A base URL as it is compared with another."""
+def normalize_url(url: str) -> str:
+    """A base URL in the form in which URLs are compared."""
     return url.rstrip("/")
 
 
-def is_own(vendor: Vendor, url: str, environment: Mapping[str, str]) -> bool:
-    """Whether a base URL is the vendor's, by the table or by the operator's word."""
-    return plain(url) in vendor.urls or plain(url) == plain(own_url(vendor, environment))
+def is_vendor_url(vendor: Vendor, url: str, environment: Mapping[str, str]) -> bool:
+    """Whether a base URL is the vendor's, by the table or by the operator's setting."""
+    return normalize_url(url) in vendor.urls or normalize_url(url) == normalize_url(vendor_url(vendor, environment))
 
 
-def _with_port(host: str, port: int | None) -> str:
+def _add_port(host: str, port: int | None) -> str:
     return host if port is None or ":" in host.rpartition("]")[2] else f"{host}:{port}"

@@ -1,4 +1,4 @@
-"""Packed HTTP bodies: however they arrive, what they hold is the same, and no step is a large one."""
+"""Compressed HTTP bodies: the same content however they arrive, in bounded pieces, and whole."""
 
 import gzip
 import zlib

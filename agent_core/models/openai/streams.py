@@ -1,17 +1,59 @@
-"""A message whose fields and native function calls come in pieces. Pure."""
+"""Streams: server-sent events (WHATWG HTML, 9.2.6), and a message that comes in pieces. Pure.
 
+Events are read in bytes, where httpx2 and the SDK decode to text: bytes that are not UTF-8 must reach the reader of the
+data.
+"""
+
+import re
+from collections.abc import Iterator
 from typing import Any
 
-from agent_core.models.openai.response import _as_json, _text
+from agent_core.models.openai.response import as_json, read_text
+
+LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+class EventParser:
+    """Parses a stream that comes in pieces. Its memory is bounded by its input, which the caller limits."""
+
+    def __init__(self) -> None:
+        self._line = bytearray()
+        self._data: list[bytes] = []
+        self._after_cr = False
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """The data of each event that `piece` completes; an event without data is ignored."""
+        for line in self._lines(piece):
+            if not line and self._data:
+                yield b"\n".join(self._data)
+                self._data = []
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._data.append(value.removeprefix(b" "))
+
+    def _lines(self, piece: bytes) -> Iterator[bytes]:
+        if self._after_cr and piece.startswith(b"\n"):
+            piece = piece[1:]
+            self._after_cr = False
+        start = 0
+        for end in LINE_END.finditer(piece):
+            self._line += piece[start : end.start()]
+            line, start = bytes(self._line), end.end()
+            self._line.clear()
+            yield line
+        self._line += piece[start:]
+        if piece:
+            self._after_cr = piece.endswith(b"\r")
+
 
 GROWING = ("content", "reasoning_content", "reasoning", "refusal")
-"""Texts that come in pieces. Of any other field the last value stands, and lists grow."""
+"""Texts that come in pieces. Any other field keeps its last value, and lists grow."""
 Key = int | str
 """A call's number or id."""
 
 
 class StreamedMessage:
-    """The message so far. Its calls are found by number and by id, as there may be thousands of pieces."""
+    """The message so far. Calls are looked up by number and by id: there may be thousands of pieces."""
 
     def __init__(self) -> None:
         self._fields: dict[str, Any] = {}
@@ -24,20 +66,20 @@ class StreamedMessage:
             if name == "tool_calls" and isinstance(value, list):
                 for piece in value:
                     if isinstance(piece, dict):
-                        self._called(piece).add(piece)
+                        self._call_of(piece).add(piece)
             elif value is not None:
-                text = _text(value) if name == "content" and isinstance(value, list) else value
+                text = read_text(value) if name == "content" and isinstance(value, list) else value
                 _grow(self._fields, name, text, GROWING)
 
     def whole(self) -> dict[str, Any]:
-        """The message in the shape of one that came at once."""
-        whole = {"role": "assistant", "content": None, **_joined(self._fields)}
+        """The message in the shape of a whole one."""
+        whole = {"role": "assistant", "content": None, **_join(self._fields)}
         return {**whole, "tool_calls": [call.whole() for call in self._calls]} if self._calls else whole
 
-    def _called(self, piece: dict[str, Any]) -> "_Call":
-        """The call that a piece belongs to: one that has begun, or a new one."""
-        index, identity = _key(piece.get("index")), _key(piece.get("id")) or None
-        call = self._begun(index, identity, _named(piece))
+    def _call_of(self, piece: dict[str, Any]) -> "_Call":
+        """The call that a piece belongs to: a known one, or a new one."""
+        index, identity = _as_key(piece.get("index")), _as_key(piece.get("id")) or None
+        call = self._find_call(index, identity, _has_name(piece))
         if call is None:
             call = _Call(index)
             self._calls.append(call)
@@ -48,9 +90,12 @@ class StreamedMessage:
             self._by_id.setdefault(identity, {})[call.index] = call
         return call
 
-    def _begun(self, index: "Key | None", identity: "Key | None", named: bool, /) -> "_Call | None":
-        """OpenAI numbers the calls, and tells id and name once. Others tell them with each piece, or make up a new id
-        for each, or send whole calls without a number, or all with the same one, or all with the same id."""
+    def _find_call(self, index: "Key | None", identity: "Key | None", named: bool, /) -> "_Call | None":
+        """The known call of a piece.
+
+        OpenAI numbers the calls, and sends id and name once. Others send them with each piece, or a new id with each
+        piece, or whole calls without a number, or all calls with one number, or with one id.
+        """
         if identity is not None and (same := self._by_id.get(identity)):
             if index is None:
                 return next(reversed(same.values()))
@@ -75,38 +120,38 @@ class _Call:
     def add(self, piece: dict[str, Any]) -> None:
         for name, value in piece.items():
             if name == "function" and isinstance(value, dict):
-                for part, given in value.items():
-                    self._part(part, given)
+                for part, value_of_part in value.items():
+                    self._add_part(part, value_of_part)
             elif name != "index" and value not in (None, "") and not (name == "id" and name in self._fields):
                 self._fields[name] = value
 
     def whole(self) -> dict[str, Any]:
-        function = {"name": "", **_joined(self._function)}
+        function = {"name": "", **_join(self._function)}
         return {"type": "function", **self._fields, "function": function}
 
-    def _part(self, name: str, value: Any) -> None:
+    def _add_part(self, name: str, value: Any) -> None:
         if name == "name" and isinstance(value, str):
             if not value or self._is_name(value):
-                return  # said again with each piece
+                return  # repeated with each piece
             self._name_size += len(value)
         if name == "arguments" and value is not None and not isinstance(value, str):
-            value = _as_json(value) or value  # which is refused when the reply is read
+            value = as_json(value) or value  # refused when the reply is read
         if value is not None:
             _grow(self._function, name, value, ("name", "arguments"))
 
     def _is_name(self, text: str) -> bool:
-        """Whether it is the whole name so far, which is joined only for a text of its size: all are as long as sent."""
+        """Whether the text is the whole name so far; the name is joined only for a text of its length."""
         name = self._function.get("name")
         return isinstance(name, _Pieces) and len(text) == self._name_size and text == "".join(name)
 
 
 def _grow(fields: dict[str, Any], name: str, value: Any, growing: tuple[str, ...]) -> None:
-    """Pieces of a text are kept in a list until the end, as joining them one by one takes time squared."""
+    """Add a value to a field. Pieces of a text stay in a list until the end: joining one by one is quadratic."""
     old = fields.get(name)
     if name in growing and isinstance(value, str):
         if old is None:
             fields[name] = old = _Pieces()
-        if isinstance(old, _Pieces):  # else it is no text, and stays none
+        if isinstance(old, _Pieces):  # else it is not a text, and stays so
             old.append(value)
     elif isinstance(value, list) and isinstance(old, list):
         old.extend(value)
@@ -118,14 +163,14 @@ class _Pieces(list[str]):
     """A text that is not joined yet."""
 
 
-def _joined(fields: dict[str, Any]) -> dict[str, Any]:
+def _join(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: "".join(value) if isinstance(value, _Pieces) else value for name, value in fields.items()}
 
 
-def _named(piece: dict[str, Any]) -> bool:
+def _has_name(piece: dict[str, Any]) -> bool:
     function = piece.get("function")
     return isinstance(function, dict) and bool(function.get("name"))
 
 
-def _key(value: Any) -> Key | None:
+def _as_key(value: Any) -> Key | None:
     return value if isinstance(value, int | str) else None

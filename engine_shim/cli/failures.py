@@ -1,0 +1,45 @@
+"""Failures of a command: the exit code, the kind, the place and the message of each error."""
+
+import traceback
+
+import typer
+
+from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, Divergence, JournalError
+from engine_shim.cli import output
+from engine_shim.definition.errors import message_of
+from engine_shim.errors import EngineError, RunBusy, RunNotFound
+from utools.errors import UnknownTool
+
+
+def report(error: Exception, *, as_json: bool) -> int:
+    """Write what went wrong; returns the exit code."""
+    code, kind, where, message = _describe(error)
+    if kind == "internal":
+        traceback.print_exception(error)
+    if message:
+        output.error(message, kind=kind, where=where, as_json=as_json)
+    return code
+
+
+def _describe(error: Exception) -> tuple[int, str, str, str]:
+    match error:
+        case typer.TyperException():
+            return output.USAGE, "usage", "", error.format_message()
+        case DefinitionError():
+            return output.DEFINITION, "definition", error.where, message_of(error)
+        case DecisionError() | UnknownTool():
+            return output.USAGE, "usage", "", str(error)
+        case RunNotFound():
+            return output.USAGE, "run_not_found", "", f"{error}; `agent-core runs` lists what it holds"
+        case RunBusy():
+            return output.FAILED, "busy", "", str(error)
+        case Damaged():
+            return output.AUDIT, "damaged", f"{error.path}:{error.n}", str(error)
+        case Divergence():
+            return output.AUDIT, "diverged", f"{error.strand}:{error.n}", str(error)
+        case AgentCoreError() | EngineError():
+            return output.FAILED, "journal" if isinstance(error, JournalError) else "failed", "", str(error)
+        case typer.Abort():
+            return output.FAILED, "aborted", "", "aborted"
+        case _:
+            return output.FAILED, "internal", "", f"a mistake in agent-core itself: {type(error).__name__}: {error}"

@@ -1,0 +1,34 @@
+"""The command runs: the runs of the store in a list."""
+
+from pathlib import Path
+
+from engine_shim.cli import output
+from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
+
+UNDER_WAY = ("pending", "running")
+
+
+def list_runs(path: Path | None, *, as_json: bool) -> int:
+    """Write the runs of the store, newest first."""
+    store = SqliteRunStore(path or default_store())
+    entries = store.entries()
+    drivers = {entry.run: store.leases.holder(entry.run) for entry in entries if entry.status in UNDER_WAY}
+    if as_json:
+        output.document([{**entry_as_data(entry), "driver": drivers.get(entry.run)} for entry in entries])
+        return output.OK
+    for entry in entries:
+        is_orphan = entry.run in drivers and drivers[entry.run] is None
+        hint = "  its process died; `agent-core resume` goes on" if is_orphan else ""
+        output.line(entry_as_line(entry) + hint)
+    return output.OK
+
+
+def entry_as_data(entry: RunEntry) -> dict[str, str]:
+    """A run of the store in a JSON document."""
+    return {name: getattr(entry, name) for name in ("run", "workflow", "version", "status", "started_at")}
+
+
+def entry_as_line(entry: RunEntry) -> str:
+    """A run of the store in a list."""
+    at = entry.started_at[:19].replace("T", " ")
+    return f"{entry.run}  {entry.status:<9}  {at}  {entry.workflow} {entry.version}"

@@ -1,0 +1,98 @@
+"""The result of a run for a person: its outputs, then its status; and the exit code that says the same."""
+
+from collections.abc import Iterator
+
+from engine_shim.cli.output import (
+    DEFINITION,
+    FAILED,
+    LIMIT,
+    OK,
+    WAITING,
+    Options,
+    as_text,
+    count,
+    document,
+    line,
+)
+from engine_shim.definition.load import Workflow
+from engine_shim.definition.model import AGENT
+from engine_shim.runs.drive import RunResult
+
+LONGEST = 500
+"""How many characters are shown of an output that nobody chose to show."""
+_BY_KIND = {
+    **dict.fromkeys(("definition", "policy_denied", "invalid_action"), DEFINITION),
+    **dict.fromkeys(("max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "max_iterations"), LIMIT),
+}
+
+
+def exit_code(result: RunResult) -> int:
+    """The exit code of a run's result."""
+    if result.status == "completed":
+        return OK
+    if result.status in ("waiting", "paused"):
+        return WAITING
+    return _BY_KIND.get((result.error or {}).get("kind", ""), FAILED)
+
+
+def report(result: RunResult, workflow: Workflow, options: Options) -> int:
+    """Write the result; returns the exit code."""
+    if options.as_json:
+        document(result.as_json())
+    else:
+        write_summary(result, workflow, options)
+    return exit_code(result)
+
+
+def write_summary(result: RunResult, workflow: Workflow, options: Options) -> None:
+    """Write the outputs, then a table of what became of the run."""
+    outputs = list(_outputs(result, workflow))
+    for name, text in outputs:
+        line(f"{name}: {text}")
+    if outputs:
+        line()
+    rows = [(result.status, " → ".join(result.path)), ("run", result.run_id), *_agent_rows(result, workflow)]
+    if result.error:
+        rows.append(("error", f"{result.error['where']}: {result.error['kind']}: {result.error['message']}"))
+    rows += _waiting_rows(result, options)
+    if result.status == "paused":
+        rows.append(("go on", options.command("resume", result.run_id)))
+    width = max(len(label) for label, _ in rows)
+    for label, text in rows:
+        line(f"{label:<{width}}  {text}".rstrip())
+
+
+def _outputs(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]:
+    """The declared outputs; without any, the agents' answers, or the output of the last node."""
+    if result.status != "completed":
+        return
+    declared, outputs = list(workflow.definition.outputs), result.outputs
+    agents = [name for name in _agent_nodes(result, workflow) if outputs[name]["final_answer"] is not None]
+    for name in declared or agents or result.path[-1:]:
+        text = as_text(outputs[name]["final_answer"] if not declared and agents else outputs[name])
+        whole = bool(declared or agents) or len(text) <= LONGEST
+        yield name, text if whole else f"{text[:LONGEST]}… ({len(text):,} characters, --json gives all)"
+
+
+def _agent_nodes(result: RunResult, workflow: Workflow) -> list[str]:
+    nodes = workflow.nodes
+    return [name for name in result.path if nodes[name].tool == AGENT and "trace" in result.outputs.get(name, ())]
+
+
+def _agent_rows(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]:
+    for name in _agent_nodes(result, workflow):
+        output = result.outputs[name]
+        usage, about = output["usage"], "about " if output["usage"]["estimated"] else ""
+        steps = count(len({step["step"] for step in output["trace"]}), "step")
+        calls, tokens = count(usage["tool_calls"], "tool call"), count(usage["total_tokens"], "token")
+        yield name, f"{steps}, {calls}, {about}{tokens}, {output['total_ms'] / 1000:.1f} s"
+
+
+def _waiting_rows(result: RunResult, options: Options) -> Iterator[tuple[str, str]]:
+    """The calls that wait for a person, each with the command that decides it."""
+    for entry in result.waiting:
+        first, others = ("retry", "skip, fail") if entry["reason"] == "in_doubt" else ("approve", "deny, edit")
+        why = "may or may not have happened" if entry["reason"] == "in_doubt" else "needs your word"
+        place = ["--at", f"{entry['strand']}:{entry['n']}"] if len(result.waiting) > 1 else []
+        yield "waiting", f"{entry['tool']} {as_text(entry['args'])} {why}"
+        yield "decide", f"{options.command('decide', result.run_id, first, *place)}   (or {others})"

@@ -1,0 +1,159 @@
+"""What a run's rules decide and say, case by case: the texts that a model reads, and how values are compared."""
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from agent_core import ProtocolError, parse
+from agent_core.loop.judge import judge
+from agent_core.loop.provenance import fold, occurs
+from utools.schema.config_schema import ConfigSchema, Narrowing
+
+REPLIES = Path(__file__).parents[2] / "fixtures" / "replies"
+ORDER = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer", "minimum": 1, "maximum": 99},
+        "to": {"type": "string", "format": "email", "minLength": 3, "maxLength": 20, "pattern": "^[a-z@.]+$"},
+        "size": {"enum": ["s", "m", "l"]},
+        "kind": {"const": "order"},
+        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 2, "minItems": 1, "uniqueItems": True},
+        "price": {"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "one": {"oneOf": [{"type": "integer"}, {"type": "number"}]},
+        "no": {"not": {"type": "string"}},
+        "map": {"type": "object", "propertyNames": {"maxLength": 3}, "minProperties": 1, "maxProperties": 2},
+        "flag": {"type": "boolean"},
+    },
+    "required": ["id"],
+    "additionalProperties": False,
+}
+VALUES: list[Any] = [
+    {},
+    {"id": "1"},
+    {"id": 1.0},
+    {"id": True},
+    {"id": 1.5},
+    {"id": 0},
+    {"id": 100},
+    {"id": 1, "to": "ab"},
+    {"id": 1, "to": "ann@example.org.example.org"},
+    {"id": 1, "to": "ANN@example.org"},
+    {"id": 1, "to": "ann@example.org\n"},
+    {"id": 1, "size": "S"},
+    {"id": 1, "kind": "offer"},
+    {"id": 1, "tags": []},
+    {"id": 1, "tags": ["a", "b", "c"]},
+    {"id": 1, "tags": ["a", "a"]},
+    {"id": 1, "tags": [1, True]},
+    {"id": 1, "price": 0},
+    {"id": 1, "price": 0.75},
+    {"id": 1, "either": "x"},
+    {"id": 1, "one": 3},
+    {"id": 1, "no": "x"},
+    {"id": 1, "map": {}},
+    {"id": 1, "map": {"long": 1, "b": 2, "c": 3}},
+    {"id": 1, "flag": "true"},
+    {"id": 1, "flag": None},
+    {"id": 1, "idd": 2, "a/b~c": 3},
+    {"id": 1, "to": "x" * 300},
+    [],
+    "text",
+    None,
+]
+POLICY = {
+    "description": "Order.",
+    "schema": ORDER,
+    "visible": ORDER,
+    "hidden": ["kind"],
+    "preset": {"kind": "order"},
+    "effect": "write",
+    "idempotent": False,
+    "approval": "never",
+    "max_calls": 2,
+    "timeout": None,
+    "trusted": False,
+    "args": {"properties": {"to": {"pattern": "[a-z]+@example\\.org"}}},
+    "provenance": {"to": "trusted"},
+}
+CALLS: dict[str, dict[str, Any]] = {
+    "unknown tool": {"tool": "pay", "args": {}},
+    "long name": {"tool": "p" * 300, "args": {}},
+    "author's key": {"args": {"id": 1, "kind": "order"}},
+    "faults": {"args": {"id": "x", "size": "xl", "more": 1}},
+    "many faults": {"args": {"id": 1, **{f"key{n}": n for n in range(20)}}},
+    "too often": {"args": {"id": 1}, "made": 2},
+    "narrowed": {"args": {"id": 1, "to": "ann@example.com"}},
+    "control character": {"args": {"id": 1, "to": "ann@example.org\x00"}},
+    "unproven": {"args": {"id": 1, "to": "bob@example.org"}},
+    "proven": {"args": {"id": 1, "to": "ann@example.org"}},
+    "unproven, with approval": {"args": {"id": 1, "to": "bob@example.org"}, "policy": {"approval": "on_write"}},
+    "approval": {"args": {"id": 1}, "policy": {"approval": "always"}},
+}
+OCCURRENCES = [
+    ("ann", "Write to Ann."),
+    ("ann", "Write to Anna."),
+    ("ann@example.org", "Write to ann@example.org."),
+    ("ann@example.org", "Write to joann@example.org"),
+    ("12", "12,500 pieces"),
+    ("12", "12.5 pieces"),
+    ("straße", "STRASSE"),
+    ("é", "e\u0301"),
+    ("", "anything"),
+    ("a-17", "(A-17)"),
+]
+
+
+def texts() -> Iterator[tuple[str, Any]]:
+    """Everything that code says to a model: protocol errors, faults, refusals."""
+    for file in sorted(REPLIES.glob("*.json")):
+        for entry in json.loads(file.read_text("utf-8")):
+            for mode in ("strict", "tolerant"):
+                step = parse(entry["raw"], mode=mode, finish_reason=entry["finish_reason"])  # type: ignore[arg-type]
+                yield f"{entry['id']}/{mode}", step.message if isinstance(step, ProtocolError) else None
+    yield "cut off", getattr(parse("{", finish_reason="length"), "message", None)
+    yield "too large", getattr(parse("x" * (2**20 + 1)), "message", None)
+    schema = ConfigSchema(ORDER)
+    for index, value in enumerate(VALUES):
+        yield (
+            f"faults/{index}",
+            [[fault.pointer, fault.expected, fault.got, fault.message] for fault in schema.faults(value)],
+        )
+    for name, call in CALLS.items():
+        tools = {"order": {**POLICY, **call.get("policy", {})}}
+        verdict = judge(
+            call.get("tool", "order"),
+            call["args"],
+            "write",
+            tools=tools,
+            made=call.get("made", 0),
+            trusted=["to ann@example.org"],
+        )  # type: ignore[arg-type]
+        yield f"judge/{name}", [verdict.verdict, verdict.reason, verdict.message]
+
+
+def comparisons() -> Iterator[tuple[str, Any]]:
+    """Which values are equal, legal or contained."""
+    schema, narrowing = ConfigSchema(ORDER), Narrowing({"properties": {"to": {"pattern": "[a-z]+"}}})
+    for index, value in enumerate(VALUES):
+        yield f"legal/{index}", not schema.faults(value)
+        yield f"narrowed/{index}", not narrowing.faults(value)
+    for needle, text in OCCURRENCES:
+        yield f"occurs/{needle!a} in {text!a}", occurs(fold(needle), fold(text))
+
+
+def prompts() -> Iterator[tuple[str, Any]]:
+    """The templates that ship with the package, by their hash."""
+
+    def walk(folder: Traversable, name: str) -> Iterator[tuple[str, Any]]:
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if entry.is_dir() and not entry.name.startswith("_"):
+                yield from walk(entry, f"{name}{entry.name}/")
+            elif entry.name.endswith(".md"):
+                yield f"{name}{entry.name}", sha256(entry.read_bytes()).hexdigest()
+
+    yield from walk(files("agent_core.prompts"), "")
