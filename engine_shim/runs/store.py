@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.sqlite import SqliteJournal
+from agent_core.journal.storage_errors import PATIENCE_S
 from agent_core.journal.store import Journal
 from engine_shim.runs.database import Database
 from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
@@ -89,10 +90,10 @@ class SqliteRunStore:
     Raises JournalError when the file cannot be used.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, patience: float = PATIENCE_S) -> None:
         self.path = path
-        self.journal: Journal = SqliteJournal(path)
-        self._database = Database(path)
+        self.journal: Journal = SqliteJournal(path, patience=patience)
+        self._database = Database(path, patience=patience)
         self.leases: Leases = SqliteLeases(self._database, clock=clock)
 
     def save(self, entry: RunEntry) -> None:
