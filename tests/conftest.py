@@ -1,6 +1,10 @@
-"""What all tests share."""
+"""What all tests share: the event loop, and how many examples of a property are tried."""
 
 import pytest
+
+from support.examples import load_profile
+
+load_profile()
 
 
 @pytest.fixture

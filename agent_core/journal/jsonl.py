@@ -29,8 +29,8 @@ class JsonlJournal:
     stays open between calls.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE_S) -> None:
+        self.path, self._patience = Path(path), patience
         protect_store(self.path)
         self._known = _Known(self.path)
         self._mutex = Lock()
@@ -41,7 +41,7 @@ class JsonlJournal:
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
             return False
-        with self._mutex, _open_locked(self.path, _APPEND, fcntl.LOCK_EX) as fd:
+        with self._mutex, _open_locked(self.path, _APPEND, fcntl.LOCK_EX, self._patience) as fd:
             # Whatever fails from here on, the next call reads the file anew.
             known, self._known = self._known, _Known(self.path)
             known = known.catch_up(fd)
@@ -63,7 +63,7 @@ class JsonlJournal:
         """Drop the run and leave an empty file, since another process may be waiting to write to this very one."""
         if not os.path.exists(self.path):
             return False
-        with self._mutex, _open_locked(self.path, os.O_RDWR, fcntl.LOCK_EX) as fd:
+        with self._mutex, _open_locked(self.path, os.O_RDWR, fcntl.LOCK_EX, self._patience) as fd:
             found = {of for of, _ in _whole_rows(_read(fd, 0), 1, self.path)}
             if run not in found:
                 return False
@@ -152,22 +152,22 @@ def _whole_rows(data: bytes, first: int, path: Path) -> Iterator[tuple[str, Row]
 
 
 @contextmanager
-def _open_locked(path: Path, flags: int, lock: int) -> Iterator[int]:
+def _open_locked(path: Path, flags: int, lock: int, patience: float = PATIENCE_S) -> Iterator[int]:
     try:
         fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
         try:
-            _lock(fd, lock)
+            _lock(fd, lock, patience)
             yield fd
         finally:
             os.close(fd)
     except OSError as error:
         doing = "write to" if flags & os.O_RDWR else "read"
-        raise JournalError(f"cannot {doing} journal {path}: {explain(path, error)}") from error
+        raise JournalError(f"cannot {doing} journal {path}: {explain(path, error, patience=patience)}") from error
 
 
-def _lock(fd: int, lock: int) -> None:
+def _lock(fd: int, lock: int, patience: float) -> None:
     """Lock the file. A process that hangs with the lock must not make all others hang."""
-    for _ in range(round(PATIENCE_S / PAUSE_S)):
+    for _ in range(round(patience / PAUSE_S)):
         try:
             fcntl.flock(fd, lock | fcntl.LOCK_NB)
             return

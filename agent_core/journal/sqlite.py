@@ -19,13 +19,20 @@ class SqliteJournal:
     """A `Journal` of any number of runs in one file, opened at its first use.
 
     With durability "process" what is appended survives the death of the process, with "power" that of the
-    machine as well, at the price of a sync to disk for each append. An object must not be carried across a fork.
+    machine as well, at the price of a sync to disk for each append. It waits up to `patience` seconds for other
+    writers. An object must not be carried across a fork.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, durability: Literal["process", "power"] = "process") -> None:
-        self.path = Path(path)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        durability: Literal["process", "power"] = "process",
+        patience: float = PATIENCE_S,
+    ) -> None:
+        self.path, self._patience = Path(path), patience
         synchronous: Literal["NORMAL", "FULL"] = "FULL" if durability == "power" else "NORMAL"
-        self._file = SqliteFile(self.path, LAYOUT, busy_seconds=PATIENCE_S, synchronous=synchronous)
+        self._file = SqliteFile(self.path, LAYOUT, busy_seconds=patience, synchronous=synchronous)
 
     def load(self, run: str) -> Tape:
         rows = self._select("SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n", run)
@@ -70,7 +77,9 @@ class SqliteJournal:
         except LayoutError as error:
             raise JournalError(str(error)) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise JournalError(f"cannot {doing} journal {self.path}: {explain(self.path, error)}") from error
+            raise JournalError(
+                f"cannot {doing} journal {self.path}: {explain(self.path, error, patience=self._patience)}"
+            ) from error
 
 
 def is_database(path: Path) -> bool:

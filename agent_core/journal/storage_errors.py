@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Final
 
 PATIENCE_S: Final = 5.0
-"""How long a journal waits for others that have locked its file."""
+"""How long a journal waits for others that have locked its file, by default."""
 _FULL: Final = "make room on the disk, then resume the run"
 _DENIED: Final = "let this user write to the file and its folder, or choose another file"
 _ANOTHER: Final = "choose another file"
-_LOCKED: Final = f"another process has kept it locked for {PATIENCE_S:.0f} s; resume the run when that is done"
 _BY_ERRNO: Final = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
@@ -30,12 +29,12 @@ _BY_CODE: Final = {
 }
 
 
-def explain(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError) -> str:
-    """Why the journal at `path` cannot be used, and what to do."""
+def explain(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError, *, patience: float = PATIENCE_S) -> str:
+    """Why the journal at `path` cannot be used, and what to do. `patience` is how long it waited for a lock."""
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}"
     if isinstance(error, BlockingIOError) or sqlite_code(error) == sqlite3.SQLITE_BUSY:
-        return _LOCKED
+        return f"another process has kept it locked for {patience:g} s; resume the run when that is done"
     reason, hint = _explain(path, error)
     return f"{reason}; {hint}" if hint else reason
 

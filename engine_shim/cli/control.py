@@ -25,12 +25,12 @@ def cancel_run(run_id: str, options: Options) -> int:
 
 def fork_run(run_id: str, at: str, options: Options) -> int:
     """Fork a run at STRAND:N, and drive the new one to its end."""
-    place, engine, new = read_place(at), build_engine(options.config, options.store), new_run_id()
+    location, engine, new = read_place(at), build_engine(options.config, options.store), new_run_id()
     workflow = engine.workflow(run_id)
     result = drive(
         engine,
         workflow,
-        lambda tell: engine.fork(run_id, place, new_id=new, on_event=tell),
+        lambda tell: engine.fork(run_id, location, new_id=new, on_event=tell),
         on_interrupt=on_interrupt(new, options),
     )
     return report(result, workflow, options)

@@ -12,7 +12,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.providers import Providers
 from agent_core.models.summary import Summarise, summariser
 from agent_core.run.secrets import Secrets
-from engine_shim.definition.errors import DefinitionErrors, Place, Problem, problems_in, problems_of, refuse
+from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_in, problems_of, refuse
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.store import SqliteRunStore, default_store
@@ -55,9 +55,9 @@ class HostConfig(BaseModel):
     summary_model: str | None = None
     _file: Path | None = PrivateAttr(None)
 
-    def at(self, place: str) -> str:
+    def at(self, location: str) -> str:
         """A place in the file for an error; with the file, if the configuration was read from one."""
-        return f"{self._file or 'host configuration'}: {place}"
+        return f"{self._file or 'host configuration'}: {location}"
 
 
 def read_host_config(path: Path | None) -> tuple[HostConfig, Path]:
@@ -78,10 +78,10 @@ def read_host_config(path: Path | None) -> tuple[HostConfig, Path]:
     return config, file.parent
 
 
-def _keys(place: Place) -> Iterable[str]:
+def _keys(location: Location) -> Iterable[str]:
     """The keys that may be given at a place of the file."""
     within: dict[str, type[BaseModel]] = {"mcp_servers": McpServer, "openapi": OpenApi, "remote": RemoteHost}
-    return within.get(str(place[0]), HostConfig).model_fields if len(place) > 2 else HostConfig.model_fields
+    return within.get(str(location[0]), HostConfig).model_fields if len(location) > 2 else HostConfig.model_fields
 
 
 def build_registry(config: HostConfig, base: Path) -> ToolRegistry:
@@ -199,13 +199,13 @@ def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:
 
 def _find_manifests(pattern: str, base: Path, where: str) -> list[Path]:
     """The manifest files that a pattern matches; DefinitionError for none."""
-    place = base / pattern
-    if os.path.isfile(place):
-        return [place]
-    found = place.glob("*") if place.is_dir() else map(Path, glob(str(place)))
+    location = base / pattern
+    if os.path.isfile(location):
+        return [location]
+    found = location.glob("*") if location.is_dir() else map(Path, glob(str(location)))
     files = sorted(file for file in found if file.suffix in MANIFESTS and file.is_file())
     if not files:
         kinds = ", ".join(MANIFESTS)
-        message = f"the directory holds no manifest ({kinds})" if place.is_dir() else "there is no such manifest"
+        message = f"the directory holds no manifest ({kinds})" if location.is_dir() else "there is no such manifest"
         raise DefinitionError(message, where=where, value=pattern)
     return files

@@ -120,8 +120,8 @@ def _find_call(at: str | None, calls: list[dict[str, Any]]) -> tuple[str, int]:
             return calls[0]["strand"], calls[0]["n"]
         if not calls:
             raise DecisionError("nothing waits in this run; if it stopped in the middle, `agent-core resume` goes on")
-        places = ", ".join(f"{entry['strand']}:{entry['n']}" for entry in calls)
-        raise DecisionError(f"several calls wait, choose one by --at: {places}")
+        locations = ", ".join(f"{entry['strand']}:{entry['n']}" for entry in calls)
+        raise DecisionError(f"several calls wait, choose one by --at: {locations}")
     return read_place(at)
 
 

@@ -115,13 +115,13 @@ class _Checker:
 
     def _find_schema_faults(self, node: Node, where: str) -> Iterator[Problem]:
         """What the tool's schema refuses, except for values that placeholders give only when the node runs."""
-        later = {place for place, _ in placeholders(node.config, where)}
+        later = {location for location, _ in placeholders(node.config, where)}
         schema = self._registry.schema(node.tool).schema
         closed = schema.get("properties", {}).keys() if schema.get("additionalProperties") is False else None
         for fault in self._registry.validate(node.tool, node.config):
-            name, place = fault.pointer[1:].partition("/")[0], f"{where}{fault.pointer}"
+            name, location = fault.pointer[1:].partition("/")[0], f"{where}{fault.pointer}"
             unknown = bool(name) and closed is not None and name not in closed
-            if unknown or not _overlaps(place, later):
+            if unknown or not _overlaps(location, later):
                 yield problem_of(fault, where)
 
     def _check_agent(self, node: Node, where: str, workflow: Workflow) -> Iterator[Problem]:
@@ -141,8 +141,8 @@ class _Checker:
         try:
             prepare_agent("probe", "agent", config, {}, registry=self._registry, at="", base=workflow.base)
         except DefinitionError as error:
-            place = error.where.removeprefix("config").lstrip("/")
-            return Problem(f"{where}/{place}" if place else where, message_of(error))
+            location = error.where.removeprefix("config").lstrip("/")
+            return Problem(f"{where}/{location}" if location else where, message_of(error))
         return None
 
     def _check_invoked(self, config: Mapping[str, Any], where: str, base: Path) -> Iterator[Problem]:
@@ -174,9 +174,11 @@ def _invocations(node: Node, where: str) -> Iterator[tuple[str, Mapping[str, Any
             yield f"{where}/allowed_tools/{index}/preset", preset
 
 
-def _overlaps(place: str, later: Set[str]) -> bool:
+def _overlaps(location: str, later: Set[str]) -> bool:
     """Whether a place holds, or is inside, a value that a placeholder gives only when the node runs."""
-    return any(place == other or other.startswith(f"{place}/") or place.startswith(f"{other}/") for other in later)
+    return any(
+        location == other or other.startswith(f"{location}/") or location.startswith(f"{other}/") for other in later
+    )
 
 
 # ── placeholders ─────────────────────────────────────────────────────────────────────────────────
@@ -190,15 +192,15 @@ def _unknown_references(
     A node may read its `own` output only from the round before, and only if it may be missing.
     """
     try:
-        for place, each in placeholders(value, where):
+        for location, each in placeholders(value, where):
             root, name = each.path[:2]
             known = _known_names(root, definition, nodes)
             is_own = root == "nodes" and name == own and not each.optional
             if known is not None and (name not in known or is_own) and not (each.optional and root == "external"):
                 others = ", ".join(sorted(known - {own} if root == "nodes" and not each.optional else known)) or "none"
-                yield Problem(place, f"{each}: there is no {name!r} in {root} here; there are {others}")
+                yield Problem(location, f"{each}: there is no {name!r} in {root} here; there are {others}")
             elif root in ("env", "run") and len(each.path) > 2:
-                yield Problem(place, f"{each}: {root}.{name} is a text, and nothing is below it")
+                yield Problem(location, f"{each}: {root}.{name} is a text, and nothing is below it")
     except DefinitionError as error:
         yield from problems_in(error)
 
@@ -219,8 +221,8 @@ def _known_names(root: str, definition: Definition, nodes: Set[str]) -> Set[str]
 
 def _exposed_secrets(definition: Definition) -> Iterator[Problem]:
     """Secrets where a model would read them, or a record hold them: only the input of a tool may contain one."""
-    places = [(node, f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
-    for node, start, value in (*places, (None, "outputs", definition.outputs)):
+    locations = [(node, f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
+    for node, start, value in (*locations, (None, "outputs", definition.outputs)):
         try:
             found = [(where, each) for where, each in placeholders(value, start) if each.path[0] == "env"]
         except DefinitionError:
@@ -231,13 +233,13 @@ def _exposed_secrets(definition: Definition) -> Iterator[Problem]:
                 yield Problem(where, f"{each} {message}; or mark it plain in env")
 
 
-def _reaches_tool_only(node: Node | None, place: str) -> bool:
+def _reaches_tool_only(node: Node | None, location: str) -> bool:
     """Whether only the tool itself gets a value in a node's config."""
     if node is None or node.tool in PASSING_ON:
         return False
     if node.tool != AGENT:
         return True
-    preset, entries = re.match(r"/allowed_tools/(\d+)/preset/", place), node.config.get("allowed_tools")
+    preset, entries = re.match(r"/allowed_tools/(\d+)/preset/", location), node.config.get("allowed_tools")
     if preset is None or not isinstance(entries, list):
         return False
     return not any(fnmatchcase(code, str(entries[int(preset[1])].get("tool"))) for code in (AGENT, *PASSING_ON))
@@ -252,8 +254,8 @@ def _unvouched_text(node: Node, where: str, definition: Definition) -> Iterator[
         return
     tools = {other.id: other.tool for other in definition.nodes}
     for key in ("messages_json", "prompt", "system_prompt", "developer_prompt"):
-        for place, each in placeholders(node.config.get(key), key):
+        for location, each in placeholders(node.config.get(key), key):
             if each.path[0] == "nodes" and tools.get(each.path[1]) != "context_manager":
                 message = f"takes the output of {each.path[1]!r}, so say in trusted_text what provenance may rest on"
-                yield Problem(f"{where}/{place}", message)
+                yield Problem(f"{where}/{location}", message)
                 return

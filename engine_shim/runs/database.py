@@ -9,6 +9,7 @@ from typing import Any
 
 from agent_core.errors import JournalError
 from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
+from agent_core.journal.storage_errors import PATIENCE_S
 from utools.sqlite_file import LayoutError, SqliteFile
 
 _RUNS = """CREATE TABLE IF NOT EXISTS workflow_runs (
@@ -17,7 +18,6 @@ _RUNS = """CREATE TABLE IF NOT EXISTS workflow_runs (
 _LEASES = """CREATE TABLE IF NOT EXISTS run_claims (
     run TEXT PRIMARY KEY, driver TEXT NOT NULL, until REAL NOT NULL, wish TEXT) WITHOUT ROWID"""
 LAYOUT = replace(JOURNAL, kind="run store", extra=(_RUNS, _LEASES))
-_BUSY_S = 5.0
 
 
 class Database:
@@ -26,9 +26,9 @@ class Database:
     The first write makes the file and the tables. Raises JournalError when the file cannot be used.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, patience: float = PATIENCE_S) -> None:
         self.path = path
-        self._file = SqliteFile(path, LAYOUT, busy_seconds=_BUSY_S)
+        self._file = SqliteFile(path, LAYOUT, busy_seconds=patience)
 
     def rows(self, table: str, query: str, *values: Any) -> list[Any]:
         """What `query` finds in `table`; nothing where the file or the table does not exist."""

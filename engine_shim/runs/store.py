@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.runs.database import Database
 from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
 from utools.sqlite_file import data_file
@@ -92,9 +93,10 @@ class SqliteRunStore:
     Raises JournalError when the file cannot be used.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, patience: float = PATIENCE_S) -> None:
         self.path = path
-        self._database = Database(path)
+        self._patience = patience
+        self._database = Database(path, patience=patience)
         self.leases: Leases = SqliteLeases(self._database, clock=clock)
 
     @cached_property
@@ -102,7 +104,7 @@ class SqliteRunStore:
         """The journal in the same file; a list of runs starts without it."""
         from agent_core.journal.sqlite import SqliteJournal
 
-        return SqliteJournal(self.path)
+        return SqliteJournal(self.path, patience=self._patience)
 
     def save(self, entry: RunEntry) -> None:
         with self._database.writing() as db:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core import Approve, Deny, Edit, Fail, MemoryJournal, Retry, Skip, replay, run_agent, verify
@@ -20,6 +20,7 @@ from agent_core.errors import DecisionError
 from agent_core.journal.record import Row
 from agent_core.models.client import Completion, ModelError, ModelInfo, Question
 from agent_core.run.node import agent_tool
+from support.examples import examples
 from utools import Tool, ToolRegistry, ToolResult
 from utools.context.turns import last_turn
 from utools.errors import ToolError
@@ -261,7 +262,7 @@ async def live() -> None:
     assert sum(WORLD.writes.values()) <= len(WORLD.writes) + retries
 
 
-@settings(deadline=None, max_examples=200)
+@examples(2)
 @given(st.integers(0, 2**32 - 1))
 def test_whatever_happens_a_run_ends_proven(seed: int) -> None:
     WORLD.begin(Random(seed))

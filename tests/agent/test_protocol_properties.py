@@ -4,13 +4,14 @@ import json
 import re
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.protocol import strict_json
 from agent_core.protocol.parse import Action, Final, Plan, ProtocolError, parse, render
+from support.examples import examples
 
-relaxed = settings(deadline=None, max_examples=250)
+relaxed = examples(2.5)
 
 FRAGMENTS = [
     *"{}[]:,\"'\\ \n`1-+.eE/#",

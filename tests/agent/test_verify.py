@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from agent_core.audit.verify import Verification, verify
@@ -21,6 +21,7 @@ from agent_core.journal.record import closing_entries as closes
 from agent_core.journal.source import load_run
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
+from support.examples import examples
 
 ROOT = "agent"
 CHILD, GRANDCHILD, LEFT, RIGHT = "agent/sub.3", "agent/sub.3/deep.1", "agent/6.0", "agent/6.1"
@@ -376,7 +377,7 @@ def test_bytes_that_are_no_record_are_told(data: bytes) -> None:
 
 # ── any damage at all ────────────────────────────────────────────────────────────────────────────
 
-ANY_DAMAGE = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY_DAMAGE = examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 WHOLE, EMITTED = seal(finished()), seal(finished(last=False))
 
 

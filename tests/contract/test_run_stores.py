@@ -353,18 +353,17 @@ def test_asking_for_signals_writes_every_few_seconds_only(
     assert 2 <= len(set(versions)) <= 10, "30 s of renewals, with one write for all runs each time"
 
 
-def test_a_locked_file_is_told_and_the_lease_can_be_made_later(
-    opened: Callable[[], SqliteRunStore], tmp_path: Path, driver: str
-) -> None:
-    store = opened()
-    store.leases.acquire("r1", driver)
-    with closing(sqlite3.connect(tmp_path / "runs.db")) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(JournalError, match=r"runs\.db cannot be used as a run store: .*locked; choose another"):
-            store.leases.acquire("r2", driver)
-        assert store.leases.holder("r1") == driver, "readers need not wait"
-        other.rollback()
-    assert store.leases.acquire("r2", driver) is None
+def test_a_locked_file_is_told_and_the_lease_can_be_made_later(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "runs.db"
+    with closing(SqliteRunStore(path, patience=0.2)) as store:
+        store.leases.acquire("r1", driver)
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(JournalError, match=r"runs\.db cannot be used as a run store: .*locked; choose another"):
+                store.leases.acquire("r2", driver)
+            assert store.leases.holder("r1") == driver, "readers need not wait"
+            other.rollback()
+        assert store.leases.acquire("r2", driver) is None
 
 
 def test_a_file_of_something_else_is_refused(opened: Callable[[], SqliteRunStore], tmp_path: Path) -> None:

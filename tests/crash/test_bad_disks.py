@@ -28,7 +28,7 @@ def attempts(suffix: str, fault: str) -> Any:
 
 
 FORBIDDEN = "; let this user write to the file and its folder, or choose another file"
-LOCKED = "another process has kept it locked for 5 s; resume the run when that is done"
+LOCKED = "another process has kept it locked for 0.5 s; resume the run when that is done"
 TROUBLES = {
     (".jsonl", "full"): "cannot write to journal {path}: No space left on device; make room on the disk, then resume",
     (".db", "full"): "cannot write to journal {path}: disk I/O error; see whether the disk is full or failing, then",

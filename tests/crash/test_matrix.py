@@ -14,6 +14,22 @@ from support.crash.matrix_workflows import CASES
 from support.programs import json_lines
 
 
+@pytest.fixture(scope="module")
+def killed() -> dict[str, dict[str, Any]]:
+    """What came of each workflow that was killed at a few points."""
+    return {found["workflow"]: found for found in json_lines("crash.matrix", "--few")}
+
+
+@pytest.mark.xdist_group("matrix")
+@pytest.mark.parametrize("name", CASES)
+def test_killed_workflow_ends_as_if_undisturbed(name: str, killed: dict[str, dict[str, Any]]) -> None:
+    found = killed[name]
+    assert (found["problems"], found["repeats"], found["status"]) == ([], 0, CASES[name].ends)
+    assert found["kills"] == found["tried"] >= 3
+    assert found["second_kills"] > 0
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", CASES)
 def test_workflow_killed_at_any_point_ends_as_if_undisturbed(name: str) -> None:
     (found,) = json_lines("crash.matrix", "--json", name)
@@ -33,10 +49,21 @@ FORKS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "at"), FORKS)
 def test_fork_whose_process_is_killed_at_any_point_is_there_to_go_on_with_or_to_make_again(name: str, at: Any) -> None:
     undisturbed, *forks = json_lines("crash.forks", name, *at)
     assert len(forks) >= min(undisturbed["passed"], 14)
+    check_forks(forks)
+
+
+def test_fork_whose_process_is_killed_is_there_to_go_on_with_or_to_make_again() -> None:
+    _, *forks = json_lines("crash.forks", "agent", "flow/asks.1", "6", "9")
+    assert len(forks) >= 3
+    check_forks(forks)
+
+
+def check_forks(forks: list[dict[str, Any]]) -> None:
     for each in forks:
         assert each["killed"], each
         assert each["same"] or each["skipped"], each

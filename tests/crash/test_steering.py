@@ -20,36 +20,48 @@ from utools import ToolRegistry
 PATIENCE_S = 60.0
 
 
-def rounds(how: str, seed: int) -> list[dict[str, Any]]:
+FEW, MANY = 2, 5
+SEEDS = [(1, FEW), *(pytest.param(seed, MANY, marks=pytest.mark.exhaustive) for seed in (1, 2))]
+
+
+def rounds(how: str, seed: int, count: int) -> list[dict[str, Any]]:
     """What came of each round, its processes all at an end."""
-    found = json_lines("crash.steered", how, str(seed))
+    found = json_lines("crash.steered", how, str(seed), str(count))
     for each in found:
         assert each["wrong"] == [], each
         assert [came["exit"] for came in each["came"]] == [0] * len(each["came"]), each
     return found
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_run_paused_at_any_moment_and_gone_on_with_elsewhere_ends_as_if_undisturbed(seed: int) -> None:
-    found = rounds("paused", seed)
-    assert any(each["came"][0]["status"] == "paused" for each in found)
+@pytest.mark.parametrize(("seed", "count"), SEEDS)
+def test_run_paused_at_any_moment_and_gone_on_with_elsewhere_ends_as_if_undisturbed(seed: int, count: int) -> None:
+    found = rounds("paused", seed, count)
+    assert count == FEW or any(each["came"][0]["status"] == "paused" for each in found)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_run_cancelled_at_any_moment_is_cut_off_there_and_acts_no_more(seed: int) -> None:
-    found = rounds("cancelled", seed)
-    assert any(each["came"][0]["status"] == "cancelled" for each in found)
+@pytest.mark.parametrize(("seed", "count"), SEEDS)
+def test_run_cancelled_at_any_moment_is_cut_off_there_and_acts_no_more(seed: int, count: int) -> None:
+    found = rounds("cancelled", seed, count)
+    assert count == FEW or any(each["came"][0]["status"] == "cancelled" for each in found)
 
 
-@pytest.mark.parametrize("workflow", ["parallel", "nested agent"])
-def test_run_whose_driver_was_killed_is_cancelled_even_when_the_canceller_is_killed_too(workflow: str) -> None:
-    found = json_lines("crash.orphans", workflow)
+@pytest.mark.parametrize(
+    ("workflow", "step"),
+    [
+        ("nested agent", 12),
+        *(pytest.param(name, 3, marks=pytest.mark.exhaustive) for name in ("parallel", "nested agent")),
+    ],
+)
+def test_run_whose_driver_was_killed_is_cancelled_even_when_the_canceller_is_killed_too(
+    workflow: str, step: int
+) -> None:
+    found = json_lines("crash.orphans", workflow, str(step))
     for each in found:
         assert each["status"] == each["again"] in ("cancelled", "completed"), each
         assert (each["acted"], each["verified"], each["replayed"], each["driver"]) == (0, True, True, None), each
     cancelled = [each for each in found if each["status"] == "cancelled"]
     assert len(cancelled) >= len(found) - 2, "only a run that was over as its driver died may have been completed"
-    assert {each["in_doubt"] for each in cancelled} == {True, False}
+    assert step > 3 or {each["in_doubt"] for each in cancelled} == {True, False}
 
 
 async def until(holds: Callable[[], bool]) -> None:

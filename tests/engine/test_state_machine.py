@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -26,6 +26,7 @@ from engine_shim import DefinitionError, MemoryRunStore, SqliteRunStore
 from engine_shim.errors import RunBusy
 from engine_shim.runs.store import RunStore
 from support.by_hand import action, final
+from support.examples import examples
 from support.state.checks import check_ended, check_grown, check_status, check_tape, status_of
 from support.state.office import Job, Office
 from support.state.workflows import workflows
@@ -353,17 +354,13 @@ class SqliteLives(Lives):
         return SqliteRunStore(base / "runs.db", clock=self.clock)
 
 
-CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-
-
-def _often(examples: int, steps: int) -> settings:
-    usual: Any = {"deadline": None, "suppress_health_check": CHECKS, "stateful_step_count": steps}
+def _often(factor: float, steps: int) -> settings:
     if EXAMPLES:
-        return settings(max_examples=EXAMPLES, print_blob=True, **usual)
-    return settings(max_examples=examples, derandomize=True, database=None, **usual)
+        return settings(examples(), max_examples=EXAMPLES, stateful_step_count=steps)
+    return examples(factor, derandomize=True, database=None, stateful_step_count=steps)
 
 
 TestLives = Lives.TestCase
-TestLives.settings = _often(100, 40)
+TestLives.settings = _often(1, 40)
 TestSqliteLives = SqliteLives.TestCase
-TestSqliteLives.settings = _often(25, 30)
+TestSqliteLives.settings = _often(0.25, 30)

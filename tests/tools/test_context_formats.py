@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import pytest
-from anthropic.types import MessageParam
-from google.genai.types import Content, ContentListUnionDict, GenerateContentConfig
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
 
 from agent_core.run.sync import run_sync
+from support.optional import needs
 from utools import ToolRegistry
 from utools.context.formats import _safe_id, anthropic, gemini, openai
 from utools.context.manager import context_manager
@@ -21,8 +21,20 @@ from utools.context.turns import Message, Turn
 from utools.context.window import Window, estimated_tokens, split_at_window
 
 OPENAI = TypeAdapter(list[ChatCompletionMessageParam])
-ANTHROPIC = TypeAdapter(list[MessageParam])
-GEMINI = TypeAdapter(ContentListUnionDict)
+
+
+@cache
+def anthropic_messages() -> TypeAdapter[Any]:
+    from anthropic.types import MessageParam
+
+    return TypeAdapter(list[MessageParam])
+
+
+@cache
+def gemini_contents() -> TypeAdapter[Any]:
+    from google.genai.types import ContentListUnionDict
+
+    return TypeAdapter(ContentListUnionDict)
 
 
 def objects(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -65,15 +77,24 @@ def turns(draw: st.DrawFn) -> Turn:
 HISTORIES = st.lists(turns(), max_size=4)
 
 
-@given(HISTORIES, st.text(), st.none() | st.text(), st.none() | st.integers(1, 8))
-@settings(max_examples=150, deadline=None)
-def test_every_history_that_was_stored_is_prepared_in_every_format(
-    history: list[Turn], asked: str, system: str | None, window: int | None
-) -> None:
-    prepared = run_sync(lambda: stored_and_prepared(history, asked, system, window))
-    check_openai(prepared)
-    check_anthropic(prepared)
-    check_gemini(prepared)
+STORED = (HISTORIES, st.text(), st.none() | st.text(), st.none() | st.integers(1, 8))
+
+
+@given(*STORED)
+def test_every_history_that_was_stored_is_prepared_for_openai(*stored: Any) -> None:
+    check_openai(run_sync(lambda: stored_and_prepared(*stored)))
+
+
+@needs("anthropic")
+@given(*STORED)
+def test_every_history_that_was_stored_is_prepared_for_anthropic(*stored: Any) -> None:
+    check_anthropic(run_sync(lambda: stored_and_prepared(*stored)))
+
+
+@needs("google.genai")
+@given(*STORED)
+def test_every_history_that_was_stored_is_prepared_for_gemini(*stored: Any) -> None:
+    check_gemini(run_sync(lambda: stored_and_prepared(*stored)))
 
 
 async def stored_and_prepared(
@@ -104,7 +125,7 @@ def check_openai(prepared: dict[str, Any]) -> None:
 
 def check_anthropic(prepared: dict[str, Any]) -> None:
     neutral = prepared["messages_json"]
-    taken = consumed(ANTHROPIC.validate_python(prepared["anthropic"]["messages"]))
+    taken = consumed(anthropic_messages().validate_python(prepared["anthropic"]["messages"]))
     assert [each["role"] for each in taken] == ["user", "assistant"] * (len(taken) // 2) + ["user"] * (len(taken) % 2)
     blocks = [block for each in taken for block in each["content"]]
     made = [block["id"] for block in blocks if block["type"] == "tool_use"]
@@ -120,7 +141,9 @@ def check_anthropic(prepared: dict[str, Any]) -> None:
 
 def check_gemini(prepared: dict[str, Any]) -> None:
     neutral, shape = prepared["messages_json"], prepared["gemini"]
-    GEMINI.validate_python(shape["contents"])
+    from google.genai.types import Content, GenerateContentConfig
+
+    gemini_contents().validate_python(shape["contents"])
     taken = [Content.model_validate(each) for each in shape["contents"]]
     GenerateContentConfig(system_instruction=shape.get("system_instruction"))
     parts = [part for each in taken for part in each.parts or ()]

@@ -12,10 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from support.loopback import http, serving
 from support.postgres_server import Postgres, real_postgres
@@ -95,6 +91,12 @@ async def postgres_saying(answer: bytes) -> AsyncIterator[int]:
 
 def self_signed(folder: Path) -> ssl.SSLContext:
     """A server's side of TLS, with a certificate that nobody vouches for."""
+    pytest.importorskip("cryptography", reason="needs cryptography (extra `test-all`)")
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "database")])
     made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(1))

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.loopback import Loopback, endless, half, hang_up, http, serving
@@ -395,7 +395,6 @@ async def test_a_connection_that_is_refused_was_not_heard_one_that_breaks_may_ha
 ODD = st.text(alphabet=st.sampled_from("htps:/@.[]%01279abcdefx\\#? \r\n\u3002\uff11é-_&="), max_size=30)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(ODD, ODD)
 async def test_no_url_raises_anything_but_the_tools_own_error(text: str, query: str) -> None:
     async def nowhere(host: str, port: int) -> Sequence[str]:

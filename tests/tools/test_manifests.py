@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.loopback import Loopback, half, hang_up, http, serving, silence
@@ -160,7 +160,6 @@ CALL = HttpCall.model_validate(
 ANY = st.text(max_size=12) | st.text(alphabet="./\\%2eE?#&={}@: \r\n\0", max_size=12)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from("abcdefg"), ANY))
 def test_whatever_the_values_are_the_request_keeps_its_shape(args: dict[str, str]) -> None:
     try:

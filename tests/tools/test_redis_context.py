@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.run.sync import run_sync
+from support.examples import examples
 from support.redis_server import RealServer, real_server
 from utools import ToolContext, ToolError, ToolRegistry, ToolResult
 from utools.builtin.redis_context import redis_context
@@ -121,7 +122,7 @@ async def test_prefix_with_glob_characters_lists_its_own_keys_only(redis_server:
 
 
 @given(st.text(min_size=1, max_size=20) | st.sampled_from(GLOBS), st.sampled_from(["get", "set", "append", "delete"]))
-@settings(max_examples=150, deadline=None)
+@examples(1.5)
 def test_no_key_reaches_out_of_the_prefix(running_redis: RealServer, key: str, op: str) -> None:
     running_redis.client.flushall()
     running_redis.client.mset({"outside": "x", "mine": "x", "min": "x", ":": "x"})

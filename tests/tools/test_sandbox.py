@@ -8,9 +8,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from support.examples import examples
 from utools import ToolContext, ToolRegistry
 from utools.builtin.files import file_search, read_file, write_file
 from utools.errors import SandboxError
@@ -112,7 +113,7 @@ def test_no_path_writes_a_byte_outside(root: Path, path: str, append: bool) -> N
     assert not Path("/tmp/written").exists()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet=st.sampled_from("./\\~%2ef\0 inadirlk\u2024\udc80"), max_size=24))
 def test_any_path_is_read_or_refused_by_the_tools_own_error(root: Path, path: str) -> None:
     try:

@@ -26,6 +26,7 @@ ANY = {"type": "object", "additionalProperties": True}
 REPLIES = [*(json.dumps({"type": "action", "tool": "read_a", "args": {"n": n}}) for n in range(4))]
 REPLIES.append('{"type":"final","answer":"done"}')
 NOBODY = 65534
+PATIENCE_S = 0.5
 HOLDER = """
 import fcntl, sqlite3, sys
 kind, path = sys.argv[1:]
@@ -54,7 +55,7 @@ class Asked(ScriptedModel):
 
 
 def journal_at(path: Path) -> Any:
-    return SqliteJournal(path) if path.suffix == ".db" else JsonlJournal(path)
+    return (SqliteJournal if path.suffix == ".db" else JsonlJournal)(path, patience=PATIENCE_S)
 
 
 def attempt(path: Path, ledger: Path, on_second: Callable[[], None] = lambda: None) -> str:

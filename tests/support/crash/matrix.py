@@ -2,6 +2,7 @@
 
     python -m support.crash.matrix [WORKFLOW …]      a table; every point is tried
     python -m support.crash.matrix --json WORKFLOW   the findings of one; of more than MOST points, some
+    python -m support.crash.matrix --few             the findings of each, of FEW of its points
 
 Every attempt at a run is a process of its own, forked from one that never drives any. One kill in three is followed by
 a second one while the run goes on.
@@ -24,8 +25,8 @@ from support.crash.matrix_judge import differences, done_again, happened_again, 
 from support.crash.matrix_workflows import CASES, Case
 from support.crash.matrix_world import Killer, Ledger
 
-MOST = 30
-"""How many points of a workflow are tried where time is short: every third, fifth, … of them."""
+MOST, FEW = 30, 3
+"""How many points of a workflow are tried where time is short, or very short: every third, fifth, … of them."""
 
 
 @dataclass
@@ -132,6 +133,10 @@ class Trials:
 def main(words: list[str]) -> None:
     if words[:1] == ["--json"]:
         print(json.dumps(asdict(Trials(words[1]).all(MOST))))
+        return
+    if words == ["--few"]:
+        for name in CASES:
+            print(json.dumps(asdict(Trials(name).all(FEW))))
         return
     columns = ("points", "kills", "second_kills", "in_doubt", "skipped", "repeats")
     total: Any = dict.fromkeys(columns, 0)

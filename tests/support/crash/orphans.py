@@ -1,6 +1,6 @@
 """Runs whose driver was killed, and which another process cancels that is killed as well; prints a JSON line for each.
 
-python -m support.crash.orphans WORKFLOW
+python -m support.crash.orphans WORKFLOW [STEP]
 """
 
 import asyncio
@@ -35,9 +35,9 @@ def cancelled(attempt: Attempts, home: Path, killer: Killer) -> None:
     write(home / "told", {"status": status, "again": again, **told})
 
 
-def main(name: str) -> None:
+def main(name: str, step: int = 3) -> None:
     attempt = Attempts(CASES[name])
-    for at in range(5, Undisturbed(attempt).report()["passed"] + 1, 3):
+    for at in range(5, Undisturbed(attempt).report()["passed"] + 1, step):
         with home_of(attempt.case) as home:
             assert ended(child(partial(attempt, home, "killed", Killer(at)))) == -signal.SIGKILL
             acts = len(Ledger(home / "ledger").lines())
@@ -48,4 +48,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(int, sys.argv[2:]))

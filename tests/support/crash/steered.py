@@ -1,7 +1,7 @@
 """A long run that other processes pause or cancel at chance moments; prints one JSON line for each round.
 
-python -m support.crash.steered paused SEED      paused and gone on with by a second process, and then by a third
-python -m support.crash.steered cancelled SEED   cancelled by a second process
+python -m support.crash.steered paused SEED [ROUNDS]: paused and gone on with by a second process, and then by a third
+python -m support.crash.steered cancelled SEED [ROUNDS]: cancelled by a second process
 """
 
 import asyncio
@@ -136,5 +136,5 @@ def _alike(records: Sequence[Json], usual: Sequence[Json]) -> int:
 
 if __name__ == "__main__":
     steered = Steered(int(sys.argv[2]))
-    for _ in range(ROUNDS):
+    for _ in range(int(sys.argv[3]) if sys.argv[3:] else ROUNDS):
         print(json.dumps({"paused": steered.paused, "cancelled": steered.cancelled}[sys.argv[1]]()))

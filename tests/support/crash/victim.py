@@ -225,7 +225,7 @@ def trial(suffix: str, at: int, undisturbed: dict[str, list[Any]]) -> dict[str, 
         }
 
 
-def main(suffix: str) -> None:
+def main(suffix: str, step: int = 1) -> None:
     with tempfile.TemporaryDirectory() as name:
         path, counter = Path(name, f"run{suffix}"), Path(name, "counter")
         reason = go_on(path, counter, Killer(None))
@@ -238,8 +238,8 @@ def main(suffix: str) -> None:
     at = 1
     while (told := trial(suffix, at, undisturbed)) is not None:
         print(json.dumps(told))
-        at += 1
+        at += step
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(int, sys.argv[2:]))
