@@ -211,8 +211,8 @@ def tools(
     config: Config = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the tools of this host. `show CODE` prints one with its schema, `approve [SOURCE]` accepts what an MCP server
-    or another host offers now."""
+    """List the tools of this host. `show CODE` prints one with its schema, `approve [SOURCE]` accepts what an MCP
+    server or another host offers now."""
     from engine_shim.cli.describe import approve_tools, list_tools, show_tool
 
     if action == "approve":
