@@ -16,8 +16,8 @@ from support.programs import json_lines
 
 @pytest.fixture(scope="module")
 def killed() -> dict[str, dict[str, Any]]:
-    """What came of each workflow that was killed at a few points."""
-    return {found["workflow"]: found for found in json_lines("crash.matrix", "--few")}
+    """What came of each workflow that was killed in the middle, and once more."""
+    return {found["workflow"]: found for found in json_lines("crash.matrix", "--once")}
 
 
 @pytest.mark.xdist_group("matrix")
@@ -25,8 +25,7 @@ def killed() -> dict[str, dict[str, Any]]:
 def test_killed_workflow_ends_as_if_undisturbed(name: str, killed: dict[str, dict[str, Any]]) -> None:
     found = killed[name]
     assert (found["problems"], found["repeats"], found["status"]) == ([], 0, CASES[name].ends)
-    assert found["kills"] == found["tried"] >= 3
-    assert found["second_kills"] > 0
+    assert (found["tried"], found["kills"], found["second_kills"]) == (1, 1, 1)
 
 
 @pytest.mark.exhaustive
