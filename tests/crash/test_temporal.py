@@ -80,7 +80,7 @@ def free_port() -> int:
 
 async def connected(address: str) -> Client:
     """A client of a server that may still be starting."""
-    for _ in range(200):
+    for _ in range(600):
         try:
             return await Client.connect(address)
         except RuntimeError:
@@ -120,7 +120,7 @@ async def run_on_temporal(address: str, folder: Path, kind: str, deadly: str = "
         )
         people = asyncio.create_task(deciding(handle, folder))
         try:
-            assert await asyncio.wait_for(handle.result(), 40) == "final"
+            assert await asyncio.wait_for(handle.result(), 120) == "final"
         finally:
             people.cancel()
     return handle
@@ -299,6 +299,7 @@ def survived(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return folders
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "point"), DEATHS.values(), ids=DEATHS)
 def test_another_worker_takes_over_from_one_that_is_killed(
     kind: str, point: str, survived: dict[str, Path], in_process: dict[str, Path]
