@@ -111,10 +111,10 @@ def read_config(config: Any, *, where: str = "config") -> AgentConfig:
 def _definition_error(error: ValidationError, where: str) -> DefinitionError:
     faults = error.errors(include_url=False, include_context=False)
     first = faults[0]
-    place = "/".join([where, *(str(part) for part in first["loc"] if part not in ("str", "AllowedTool"))])
+    location = "/".join([where, *(str(part) for part in first["loc"] if part not in ("str", "AllowedTool"))])
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     if first["type"] == "extra_forbidden":
-        return DefinitionError(f"unknown key{more}", where=place)
+        return DefinitionError(f"unknown key{more}", where=location)
     if first["type"] == "missing":
-        return DefinitionError(f"this key is required{more}", where=place)
-    return DefinitionError(f"{first['msg']}{more}", where=place, value=first.get("input"))
+        return DefinitionError(f"this key is required{more}", where=location)
+    return DefinitionError(f"{first['msg']}{more}", where=location, value=first.get("input"))

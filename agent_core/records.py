@@ -433,5 +433,7 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
 
 def decode_answer(record: Mapping[str, Any]) -> Answer:
     """The answer that an `answered` record holds."""
-    fields = {name: value for name, value in record.items() if name not in ("kind", "reply", "closes")}
+    fields = dict(record)
+    for name in ("kind", "reply", "closes"):
+        fields.pop(name, None)
     return REPLIES[record["reply"]](**fields)

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
-from utools.jsonvalue import NotJson, as_json
-from utools.model_faults import KnownKeys, Position, find_model_faults
+from utools.schema.json_value import NotJson, as_json
+from utools.schema.model_faults import KnownKeys, Position, find_model_faults
 
 try:
     from yaml import CSafeLoader as FastLoader

@@ -7,11 +7,11 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from utools.calls.shared import SharedCalls
+from utools.calls.threads import DaemonThreads
 from utools.errors import DefinitionError, ToolError, UnknownTool
-from utools.jsonvalue import NotJson, as_json
 from utools.schema.config_schema import ConfigSchema, author_keys, visible
 from utools.schema.faults import Fault
-from utools.threads import DaemonThreads
+from utools.schema.json_value import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext, ToolResult, is_async
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from agent_core.errors import DecisionError
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import root_of
 from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
-from utools.jsonvalue import NotJson, as_json
+from utools.schema.json_value import NotJson, as_json
 from utools.secrets.redaction import Redactor
 
 CONTROL: Final = "control"

@@ -5,26 +5,14 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
+from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
-from utools.sqlite_file import Layout, LayoutError, SqliteFile, address
-
-_ROWS: Final = """
-    CREATE TABLE IF NOT EXISTS rows (
-        seq INTEGER PRIMARY KEY,
-        run TEXT NOT NULL,
-        strand TEXT NOT NULL,
-        n INTEGER NOT NULL,
-        hash BLOB NOT NULL,
-        data BLOB NOT NULL,
-        UNIQUE (run, strand, n)
-    )"""
-LAYOUT: Final = Layout("journal", 0x61434A31, ((_ROWS,),), frozenset({"rows", "workflow_runs", "run_claims"}))
-"""A store of workflow runs puts its own tables into the same file."""
+from utools.sqlite_file import LayoutError, SqliteFile, address
 
 
 class SqliteJournal:

@@ -79,7 +79,7 @@ class Strand:
         record = row.record()
         if record["kind"] not in kinds:
             raise Divergence(self.path, self.n, record["kind"], " or ".join(kinds))
-        self._advance(row)
+        self.n, self.head = self.n + 1, row.hash
         return record
 
     def write(self, record: AnyRecord) -> bool:
@@ -90,15 +90,12 @@ class Strand:
                 self.run.variation.compare(self.path, self.n, row.record(), record)
             elif row.data != encode(record) and row.record() != record:
                 raise Divergence(self.path, self.n, row.record(), record)
-            self._advance(row)
+            self.n, self.head = self.n + 1, row.hash
             return True
         row = chain_row(self.path, self.n, self.head, record)
         self.pending.append(row)
-        self._advance(row)
-        return False
-
-    def _advance(self, row: Row) -> None:
         self.n, self.head = self.n + 1, row.hash
+        return False
 
     def step_back(self, slot: Slot) -> None:
         """Return to a slot: the driver has not appended what was written since."""

@@ -117,14 +117,21 @@ def run_calls(state: RunState, settled: Judged) -> Generator[Effect, Any, Made]:
     """Run the calls that may run, at once when all only read, else in order, up to a stop or a limit."""
     runnable = [call for call, verdict in settled if verdict.verdict == "run"]
     replies = yield from _run(state, runnable)
-    by_id = {call.id: reply for call, reply in zip(runnable, replies, strict=False) if isinstance(reply, Result)}
-    results = [(call, by_id.get(call.id, verdict)) for call, verdict in settled]
-    stops = [reply for reply in replies if isinstance(reply, Stop)]
-    return Made(
-        results=[(call, result) for call, result in results if not _is_open(result)],
-        open=[call for call, result in results if _is_open(result)],
-        stop=_merge_stops(stops) if stops else None,
-    )
+    by_id = {call.id: reply for call, reply in zip(runnable, replies, strict=False)}
+    results: list[tuple[ToolCall, CallResult]] = []
+    still_open: list[ToolCall] = []
+    stops: list[Stop] = []
+    for call, verdict in settled:
+        reply = by_id.get(call.id)
+        if isinstance(reply, Result):
+            results.append((call, reply))
+        elif verdict.verdict == "run":
+            still_open.append(call)
+        else:
+            results.append((call, verdict))
+        if isinstance(reply, Stop):
+            stops.append(reply)
+    return Made(results, still_open, _merge_stops(stops) if stops else None)
 
 
 def _run(state: RunState, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[CallReply]]:
@@ -140,11 +147,6 @@ def _run(state: RunState, calls: Sequence[ToolCall]) -> Generator[Effect, Any, l
         state.record_results(replies)
         made.extend(replies)
     return made
-
-
-def _is_open(result: CallResult) -> bool:
-    """Whether a call that may run has not run, or has not ended."""
-    return isinstance(result, Verdict) and result.verdict == "run"
 
 
 def _merge_stops(stops: Sequence[Stop]) -> Stop:

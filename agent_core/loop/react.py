@@ -38,28 +38,31 @@ def react(started: Json) -> Loop:
         if limit := state.budget.exceeded():
             return state.end(limit)
         reply = yield state.next_question()
-        outcome = yield from _take_step(state, reply)
+        if isinstance(reply, ModelReply) and reply.finish_reason != "content_filter":
+            outcome = yield from _follow(state, reply)
+        else:
+            outcome = _handle_no_reply(state, reply)
         if outcome is not None:
             return outcome
 
 
-def _take_step(state: RunState, reply: ModelReply | Failed | Stop) -> Step:
+def _handle_no_reply(state: RunState, reply: ModelReply | Failed | Stop) -> AgentOutcome | None:
     match reply:
         case Suspended() | Cancelled():
             return _stop(state, reply)
         case Failed():
             state.record_reply(reply)
             return _handle_failed_question(state, reply)
-        case ModelReply(finish_reason="content_filter"):
+        case ModelReply():
             state.record_reply(reply)
             state.trace.add(state.budget.steps, at=reply.at, seconds=reply.seconds, error="content_filter")
             return state.end("content_filter")
-    state.record_reply(reply)
-    return (yield from _follow(state, reply, _read(state, reply)))
 
 
-def _follow(state: RunState, reply: ModelReply, step: Reading) -> Step:
+def _follow(state: RunState, reply: ModelReply) -> Step:
     """Do what the reply asks for."""
+    state.record_reply(reply)
+    step = _read(state, reply)
     match step:
         case Final():
             yield Decided(_record_step(state, step))
@@ -112,11 +115,11 @@ def _feed_back(
     state: RunState, reply: ModelReply, thought: str | None, results: Sequence[tuple[ToolCall, CallResult]]
 ) -> AgentOutcome | None:
     """Send the observations to the model, errors too, or end the run over a failure."""
-    observations = state.observe(reply, thought, results)
+    step = state.observe(reply, thought, results)
     failures = [result for _, result in results if not has_succeeded(result)]
     outcome = _weigh_failures(state, failures)
     if outcome is None:
-        state.feed_results(reply, thought, observations, failures)
+        state.feed_results(reply, thought, step, failures)
     return outcome
 
 

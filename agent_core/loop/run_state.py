@@ -1,8 +1,8 @@
 """The state of one agent run: what it has spent, sent and traced so far. It decides nothing. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_core.decisions import Edit
 from agent_core.effects import CallModel, CallReply, Failed, FinishReason, Json, ModelReply, Result, ToolCall, ToolReply
@@ -25,6 +25,16 @@ from agent_core.rules import rules_of
 
 OWN_ENDPOINT = ("base_url", "api_key_env")
 """The options of the config's own model; a fallback model does not get them."""
+UNKNOWN_TOOL: Mapping[str, Any] = {"preset": {}}
+"""The policy of a tool that is not on the whitelist, for a call that judge will refuse."""
+
+
+class Step(NamedTuple):
+    """What became of the calls of one reply: as the model reads it, and as neutral messages."""
+
+    observations: list[Observation]
+    action: Json
+    answers: list[Json]
 
 
 class RunState:
@@ -95,19 +105,13 @@ class RunState:
 
     def make_call(self, index: int, count: int, action: Action, effect: str) -> ToolCall:
         """The call of an action, call `index` of `count` in its reply, bound by what is left now."""
-        policy = self.tools.get(action.tool)
-        call = ToolCall(
+        policy: Mapping[str, Any] = self.tools.get(action.tool, UNKNOWN_TOOL)
+        return ToolCall(
             id=self.call_id(index, count),
             tool=action.tool,
             args=action.args,
             config=arguments_of(policy, action.args),
             effect=effect,
-            within=self.budget.within(self.budget.limits.call_seconds),
-        )
-        if policy is None:
-            return call
-        return replace(
-            call,
             within=self.budget.within(policy.get("timeout") or self.budget.limits.call_seconds),
             idempotent=policy.get("idempotent", False),
             fills=policy.get("fills", ()),
@@ -153,14 +157,13 @@ class RunState:
         for call in calls:
             self.trace.add(step, at=at, seconds=seconds, tool=call.tool, args=call.args, thought=thought, error=why)
 
-    def observe(
-        self, reply: ModelReply, thought: str | None, results: Sequence[tuple[ToolCall, CallResult]]
-    ) -> list[Observation]:
+    def observe(self, reply: ModelReply, thought: str | None, results: Sequence[tuple[ToolCall, CallResult]]) -> Step:
         """What the model reads of each call; trace, sums and the neutral conversation are updated."""
         observations = [self._observe(reply, thought, call, result) for call, result in results]
         action = action_message([(call.id, call.tool, call.args) for call, _ in results], thought)
-        self.transcript.record(action, *_answers(observations))
-        return observations
+        answers = [tool_message(each.call.id, each.call.tool, each.text) for each in observations]
+        self.transcript.record(action, *answers)
+        return Step(observations, action, answers)
 
     def _observe(self, reply: ModelReply, thought: str | None, call: ToolCall, result: CallResult) -> Observation:
         limit = self.config["observation_max_len"]
@@ -204,24 +207,17 @@ class RunState:
         self.transcript.append(own, [{"role": "assistant", "content": echoed}])
         self._append_feedback(feedback, (), Repair(self.feedback.error(error.message), tool_failed=False))
 
-    def feed_results(
-        self,
-        reply: ModelReply,
-        thought: str | None,
-        observations: Sequence[Observation],
-        failures: Sequence[CallResult],
-    ) -> None:
+    def feed_results(self, reply: ModelReply, thought: str | None, step: Step, failures: Sequence[CallResult]) -> None:
         """Send what became of the calls, errors too."""
-        own, feedback = self.dialect.write_results(reply, thought, observations)
-        calls = [(each.call.id, each.call.tool, each.call.args) for each in observations]
-        self.transcript.append(own, [action_message(calls, thought)])
+        own, feedback = self.dialect.write_results(reply, thought, step.observations)
+        self.transcript.append(own, [step.action])
         wrong = [
             self.feedback.result(each.status, each.call.tool, each.text)
-            for each in observations
+            for each in step.observations
             if each.status != "seen"
         ]
         repair = Repair("\n\n".join(wrong), has_tool_failure(failures)) if wrong else None
-        self._append_feedback(feedback, _answers(observations), repair)
+        self._append_feedback(feedback, step.answers, repair)
 
     def _append_feedback(self, feedback: Sequence[Entry], neutral: Sequence[Json], repair: Repair | None) -> None:
         """Send the feedback to a step; `repair` is the part of it that reports an error."""
@@ -281,10 +277,6 @@ def _options_by_stage(options: Json) -> dict[str, Json]:
     if "tools" in options:
         last = {**usual, "tool_choice": "none"}
     return {"first": first, "between": between, "last": last}
-
-
-def _answers(observations: Sequence[Observation]) -> list[Json]:
-    return [tool_message(each.call.id, each.call.tool, each.text) for each in observations]
 
 
 def _with_notice(entries: Sequence[Entry], notice: str | None) -> list[Entry]:

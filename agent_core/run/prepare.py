@@ -25,9 +25,9 @@ from agent_core.protocol.tools_dialect import codes_by_name, function_name
 from agent_core.records import AgentStartedBody
 from agent_core.rules import CURRENT
 from agent_core.run.tool_policies import tool_policies
-from utools.jsonvalue import NotJson, as_json
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import ConfigSchema
+from utools.schema.json_value import NotJson, as_json
 from utools.secrets.redaction import Redactor
 
 MAX_REPLY = 8192

@@ -30,8 +30,8 @@ def verify_run(
         output.line(f"ok: {found.count} records, head {found.head}")
     else:
         bad = found.first_bad
-        place = f" at {bad['strand']}:{bad['n']}" + (f", line {bad['line']}" if bad["line"] else "") if bad else ""
-        output.line(f"NOT ok{place}: {found.why}")
+        location = f" at {bad['strand']}:{bad['n']}" + (f", line {bad['line']}" if bad["line"] else "") if bad else ""
+        output.line(f"NOT ok{location}: {found.why}")
     return output.OK if found.ok else output.AUDIT
 
 
@@ -84,8 +84,8 @@ def _describe_changes(found: Replay) -> str:
     elif found.tape_ended:
         end = f"the run would have gone on where its tape ends, in {found.tape_ended}"
     else:
-        place = found.divergence or {}
-        end = f"the first change is at {place['strand']}:{place['n']}"
+        location = found.divergence or {}
+        end = f"the first change is at {location['strand']}:{location['n']}"
     return "\n".join([*lines, end])
 
 

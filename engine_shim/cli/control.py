@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
-from engine_shim.cli.host import engine_of
+from engine_shim.cli.host import build_engine
 from engine_shim.cli.live import drive, on_interrupt
 from engine_shim.cli.output import Options
 from engine_shim.cli.run import read_place
@@ -25,12 +25,12 @@ def cancel_run(run_id: str, options: Options) -> int:
 
 def fork_run(run_id: str, at: str, options: Options) -> int:
     """Fork a run at STRAND:N, and drive the new one to its end."""
-    place, engine, new = read_place(at), engine_of(options.config, options.store), new_run_id()
+    location, engine, new = read_place(at), build_engine(options.config, options.store), new_run_id()
     workflow = engine.workflow(run_id)
     result = drive(
         engine,
         workflow,
-        lambda tell: engine.fork(run_id, place, new_id=new, on_event=tell),
+        lambda tell: engine.fork(run_id, location, new_id=new, on_event=tell),
         on_interrupt=on_interrupt(new, options),
     )
     return report(result, workflow, options)
@@ -38,7 +38,7 @@ def fork_run(run_id: str, at: str, options: Options) -> int:
 
 def _stop(run_id: str, wanted: str, stop: Callable[[Engine], Awaitable[str]], options: Options) -> int:
     """Stop a run, and write its status then; it may still be running when a call takes long."""
-    engine = engine_of(options.config, options.store)
+    engine = build_engine(options.config, options.store)
 
     async def stop_and_close() -> str:
         try:

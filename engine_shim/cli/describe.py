@@ -10,7 +10,7 @@ import typer
 from agent_core.errors import DefinitionError
 from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
-from engine_shim.cli.host import HostConfig, host_config, pinned_sources, registry_of
+from engine_shim.cli.host import HostConfig, build_registry, pinned_sources, read_host_config
 from engine_shim.definition.errors import Problem, problems_in
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.model import AGENT, Definition
@@ -27,7 +27,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def list_tools(config: Path | None, *, as_json: bool) -> int:
     """List the tools of this host."""
-    registry = registry_of(*host_config(config))
+    registry = build_registry(*read_host_config(config))
     if as_json:
         output.document([{"code": tool.code, "description": tool.description} for tool in registry.all()])
         return output.OK
@@ -39,7 +39,7 @@ def list_tools(config: Path | None, *, as_json: bool) -> int:
 
 def show_tool(code: str, config: Path | None) -> int:
     """Write all that is known of one tool."""
-    registry = registry_of(*host_config(config))
+    registry = build_registry(*read_host_config(config))
     output.document(_tool_as_data(registry.get(code), registry.schema(code).schema))
     return output.OK
 
@@ -63,7 +63,7 @@ def _shorten(description: str) -> str:
 
 def approve_tools(name: str | None, config: Path | None, *, as_json: bool) -> int:
     """Approve anew what these sources, or all, offer, and write what that changed."""
-    sources = pinned_sources(*host_config(config))
+    sources = pinned_sources(*read_host_config(config))
     chosen = [(each, [key for key in each.names if name in (None, key, f"{each.where}/{key}")]) for each in sources]
     if not any(keys for _, keys in chosen):
         known = ", ".join(f"{each.where}/{key}" for each in sources for key in each.names)
@@ -94,7 +94,7 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
     if name not in agents:
         raise typer.BadParameter(f"choose an agent node of {file} by --node; there are {', '.join(agents) or 'none'}")
     probe = {**known_config(workflow.nodes[name]), "response_format": "json_schema"}
-    registry = registry_of(*host_config(config))
+    registry = build_registry(*read_host_config(config))
     options = prepare_agent("schema", "agent", probe, {}, registry=registry, at="", base=workflow.base)["options"]
     output.document(options["step_schema"] if "step_schema" in options else options.get("tools", []))
     return output.OK
@@ -102,7 +102,7 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
 
 def validate_definition(file: Path, config: Path | None, *, as_json: bool) -> int:
     """Write what is wrong with a definition, and what its author may not mean."""
-    problems, doubts = _find_problems(file, *host_config(config))
+    problems, doubts = _find_problems(file, *read_host_config(config))
     if as_json:
         document = {"ok": not problems, "problems": _as_data(problems)}
         output.document({**document, "warnings": _as_data(doubts)} if doubts else document)
@@ -125,7 +125,7 @@ def _find_problems(file: Path, host: HostConfig, base: Path) -> tuple[Sequence[P
     try:
         workflow = load_workflow(file)
         found = [
-            *find_problems(workflow, registry_of(host, base)),
+            *find_problems(workflow, build_registry(host, base)),
             *models.problems(workflow.definition, workflow.base),
         ]
         return found, list(find_warnings(workflow.definition, models.is_priced(workflow.base)))

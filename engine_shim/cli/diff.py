@@ -90,4 +90,4 @@ def _change(change: dict[str, Any]) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    return output.flat_text(output.as_text(value), LONGEST)
+    return output.flatten(output.as_text(value), LONGEST)

@@ -12,7 +12,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.providers import Providers
 from agent_core.models.summary import Summarise, summariser
 from agent_core.run.secrets import Secrets
-from engine_shim.definition.errors import DefinitionErrors, Place, Problem, problems_in, problems_of, refuse
+from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_in, problems_of, refuse
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.store import SqliteRunStore, default_store
@@ -55,12 +55,12 @@ class HostConfig(BaseModel):
     summary_model: str | None = None
     _file: Path | None = PrivateAttr(None)
 
-    def at(self, place: str) -> str:
+    def at(self, location: str) -> str:
         """A place in the file for an error; with the file, if the configuration was read from one."""
-        return f"{self._file or 'host configuration'}: {place}"
+        return f"{self._file or 'host configuration'}: {location}"
 
 
-def host_config(path: Path | None) -> tuple[HostConfig, Path]:
+def read_host_config(path: Path | None) -> tuple[HostConfig, Path]:
     """The configuration and the directory its paths start from: --config, AGENT_CORE_CONFIG, or ./agent-core.yaml."""
     named = path or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     file = named or DEFAULT
@@ -78,13 +78,13 @@ def host_config(path: Path | None) -> tuple[HostConfig, Path]:
     return config, file.parent
 
 
-def _keys(place: Place) -> Iterable[str]:
+def _keys(location: Location) -> Iterable[str]:
     """The keys that may be given at a place of the file."""
     within: dict[str, type[BaseModel]] = {"mcp_servers": McpServer, "openapi": OpenApi, "remote": RemoteHost}
-    return within.get(str(place[0]), HostConfig).model_fields if len(place) > 2 else HostConfig.model_fields
+    return within.get(str(location[0]), HostConfig).model_fields if len(location) > 2 else HostConfig.model_fields
 
 
-def registry_of(config: HostConfig, base: Path) -> ToolRegistry:
+def build_registry(config: HostConfig, base: Path) -> ToolRegistry:
     """The tools of this host: built in below its root, offered by installed packages, named by the file, the agent.
 
     DefinitionErrors for every entry of the file that cannot be used.
@@ -159,11 +159,11 @@ def secrets_of(config: HostConfig) -> Secrets:
     return Secrets(config.secret_env).hiding(config.base_urls.values())
 
 
-def engine_of(config_path: Path | None, store: Path | None) -> Engine:
+def build_engine(config_path: Path | None, store: Path | None) -> Engine:
     """The engine of this host."""
-    config, base = host_config(config_path)
+    config, base = read_host_config(config_path)
     return Engine(
-        registry_of(config, base),
+        build_registry(config, base),
         store=SqliteRunStore(store or default_store()),
         secrets=secrets_of(config),
         base_urls=config.base_urls,
@@ -199,13 +199,13 @@ def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:
 
 def _find_manifests(pattern: str, base: Path, where: str) -> list[Path]:
     """The manifest files that a pattern matches; DefinitionError for none."""
-    place = base / pattern
-    if os.path.isfile(place):
-        return [place]
-    found = place.glob("*") if place.is_dir() else map(Path, glob(str(place)))
+    location = base / pattern
+    if os.path.isfile(location):
+        return [location]
+    found = location.glob("*") if location.is_dir() else map(Path, glob(str(location)))
     files = sorted(file for file in found if file.suffix in MANIFESTS and file.is_file())
     if not files:
         kinds = ", ".join(MANIFESTS)
-        message = f"the directory holds no manifest ({kinds})" if place.is_dir() else "there is no such manifest"
+        message = f"the directory holds no manifest ({kinds})" if location.is_dir() else "there is no such manifest"
         raise DefinitionError(message, where=where, value=pattern)
     return files

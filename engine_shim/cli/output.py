@@ -53,7 +53,7 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def flat_text(text: str, longest: int) -> str:
+def flatten(text: str, longest: int) -> str:
     """The text in one line, cut where it is longer."""
     flat = " ".join(text.split())
     return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"

@@ -19,7 +19,7 @@ def delete_runs(older_than: str, status: str, path: Path | None, *, dry_run: boo
     """Delete the runs of these statuses that began longer ago than that, and list them."""
     age, statuses = read_age("--older-than", older_than), _read_statuses(status)
     store = SqliteRunStore(path or default_store())
-    old = expired(store.entries(), age, statuses, datetime.now(UTC))
+    old = find_expired(store.entries(), age, statuses, datetime.now(UTC))
     driven = [entry for entry in old if store.leases.holder(entry.run)]
     gone = [entry for entry in old if entry not in driven and (dry_run or store.forget(entry.run))]
     store.close()
@@ -27,7 +27,7 @@ def delete_runs(older_than: str, status: str, path: Path | None, *, dry_run: boo
     return output.OK
 
 
-def expired(
+def find_expired(
     entries: Sequence[RunEntry], older_than: timedelta, statuses: Collection[str], now: datetime
 ) -> list[RunEntry]:
     """The entries of these statuses that began longer ago than that; one without a known beginning stays."""

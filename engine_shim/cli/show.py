@@ -41,7 +41,7 @@ def find_source(run: str, store: Path | None) -> tuple[Path, str | None]:
 
 def record_as_line(record: dict[str, Any]) -> str:
     """One record in a line."""
-    return f"{record['kind']:<12}  {output.flat_text(_content(record), LONGEST)}".rstrip()
+    return f"{record['kind']:<12}  {output.flatten(_content(record), LONGEST)}".rstrip()
 
 
 def _content(record: dict[str, Any]) -> str:

@@ -93,6 +93,6 @@ def _waiting_rows(result: RunResult, options: Options) -> Iterator[tuple[str, st
     for entry in result.waiting:
         first, others = ("retry", "skip, fail") if entry["reason"] == "in_doubt" else ("approve", "deny, edit")
         why = "may or may not have happened" if entry["reason"] == "in_doubt" else "needs your word"
-        place = ["--at", f"{entry['strand']}:{entry['n']}"] if len(result.waiting) > 1 else []
+        location = ["--at", f"{entry['strand']}:{entry['n']}"] if len(result.waiting) > 1 else []
         yield "waiting", f"{entry['tool']} {as_text(entry['args'])} {why}"
-        yield "decide", f"{options.command('decide', result.run_id, first, *place)}   (or {others})"
+        yield "decide", f"{options.command('decide', result.run_id, first, *location)}   (or {others})"

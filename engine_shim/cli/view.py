@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from agent_core.journal.path import is_within, name_of
+from agent_core.journal.path import is_within, name_of, parse_segment, segments
 from agent_core.run.events import Event
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
@@ -147,8 +147,8 @@ class View:
 
 def _names(strand: str) -> list[str]:
     """The nodes and nested agents that a strand belongs to, from the outside in; items of a batch have no names."""
-    visit, *below = strand.split("/")[1:] or [""]
-    nested = [name_of(segment) for segment in below if not segment.partition(".")[0].isdecimal()]
+    visit, *below = segments(strand) or [""]
+    nested = [name for segment in below if (name := parse_segment(segment).name) is not None]
     return [name_of(visit), *nested] if visit else []
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from engine_shim.errors import DefinitionError
-from utools.model_faults import ModelFault, find_model_faults
 from utools.schema.faults import Fault
+from utools.schema.model_faults import ModelFault, find_model_faults
 
-Place = tuple[int | str, ...]
+Location = tuple[int | str, ...]
 _MESSAGES = {"string_pattern_mismatch": "must be letters, digits, _ and -, not starting with -"}
 
 
@@ -55,7 +55,7 @@ def problem_of(fault: Fault, where: str, more: str = "") -> Problem:
     return Problem(f"{where}{fault.pointer}", message + more)
 
 
-def problems_of(error: ValidationError, keys: Callable[[Place], Iterable[str]]) -> list[Problem]:
+def problems_of(error: ValidationError, keys: Callable[[Location], Iterable[str]]) -> list[Problem]:
     """What pydantic found, in our words; `keys` lists the keys that may be given at a place."""
     found = find_model_faults(error, keys, _MESSAGES)
     return [Problem(_where(each.position), each.text) for each in found if not _is_about_text(each)]
@@ -66,5 +66,5 @@ def _is_about_text(fault: ModelFault) -> bool:
     return fault.position[-1:] == ("str",) and isinstance(fault.value, dict)
 
 
-def _where(place: Place) -> str:
-    return "/".join(str(part) for part in place if part not in ("str", "EnvName"))
+def _where(location: Location) -> str:
+    return "/".join(str(part) for part in location if part not in ("str", "EnvName"))

@@ -7,9 +7,9 @@ from engine_shim.definition.errors import problem_of, refuse
 from engine_shim.definition.model import Definition
 from engine_shim.definition.template import look_up, placeholders
 from engine_shim.errors import DefinitionError
-from utools.jsonvalue import NotJson, as_json
 from utools.schema.compiled import compile_schema
 from utools.schema.config_schema import ConfigSchema
+from utools.schema.json_value import NotJson, as_json
 
 
 def external_of(definition: Definition, inputs: Mapping[str, Any], always_run: Set[str]) -> dict[str, Any]:

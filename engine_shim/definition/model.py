@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from engine_shim.definition.errors import DefinitionErrors, Place, Problem, problems_of, refuse
+from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
-from utools.jsonvalue import NotJson, as_json
 from utools.query import QueryError, check_query
 from utools.schema.faults import hint
+from utools.schema.json_value import NotJson, as_json
 
 AGENT, INVOKE = "agent_core", "invoke_workflow"
 """The codes of the tools that are runs of their own: agents, and other workflows."""
@@ -115,10 +115,10 @@ def read_definition(data: Mapping[str, Any], where: str = "") -> Definition:
     return definition
 
 
-def _keys(place: Place) -> list[str]:
-    """The keys of the object that `place` is a key of."""
+def _keys(location: Location) -> list[str]:
+    """The keys of the object that `location` is a key of."""
     kinds: Mapping[Any, type[BaseModel]] = {"nodes": Node, "edges": EdgeDefinition, "env": EnvName}
-    kind = kinds.get(place[0], Definition) if len(place) > 1 else Definition
+    kind = kinds.get(location[0], Definition) if len(location) > 1 else Definition
     return [field.alias or name for name, field in kind.model_fields.items()]
 
 
@@ -158,9 +158,9 @@ def _reference_problems(definition: Definition) -> Iterator[Problem]:
     """Edges, entry and ends must name nodes."""
     known = dict.fromkeys(node.id for node in definition.nodes)
     edges = enumerate(definition.edges or ())
-    places = [(f"edges/{i}/{key}", name) for i, e in edges for key, name in (("from", e.source), ("to", e.target))]
+    locations = [(f"edges/{i}/{key}", name) for i, e in edges for key, name in (("from", e.source), ("to", e.target))]
     for key, names in (("entry", definition.entry), ("ends", definition.ends)):
-        places += [(f"{key}/{index}", name) for index, name in enumerate(names or ())]
-    for where, name in places:
+        locations += [(f"{key}/{index}", name) for index, name in enumerate(names or ())]
+    for where, name in locations:
         if name not in known:
             yield Problem(where, f"there is no node {name!r}; {hint(name, known)}")

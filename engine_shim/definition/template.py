@@ -130,7 +130,7 @@ def is_foreign(key: str, value: Any) -> bool:
     return key == TEMPLATE and isinstance(value, str) and not _own_placeholders(value)
 
 
-def half_filled(value: Any) -> str | None:
+def find_placeholder_inside(value: Any) -> str | None:
     """A placeholder inside a template, which would read its value as a part of itself; None without one."""
     ours = _own_placeholders(value) if isinstance(value, str) else []
     return ours[0] if ours and ours[0] != value.strip() else None

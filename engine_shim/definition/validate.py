@@ -17,7 +17,7 @@ from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.model_refs import known_config
 from engine_shim.definition.reachability import Reachability, reachability_of, unmet_references
-from engine_shim.definition.template import BRACES, TEMPLATE, half_filled, placeholders
+from engine_shim.definition.template import BRACES, TEMPLATE, find_placeholder_inside, placeholders
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 
@@ -56,27 +56,27 @@ def check(workflow: Workflow | CheckedWorkflow, registry: ToolRegistry) -> Check
         if workflow.registry is registry:
             return workflow
         workflow = workflow.workflow
-    check = _Check(registry, [])
-    refuse(check.problems(workflow))
-    graph, reachability = check.checked
+    checker = _Checker(registry, [])
+    refuse(checker.find_problems(workflow))
+    graph, reachability = checker.checked
     return CheckedWorkflow(workflow, registry, graph, reachability, workflow.as_json())
 
 
 def validate(workflow: Workflow, registry: ToolRegistry) -> list[Problem]:
     """Every fault that can be found without running; empty when there is none."""
-    return list(dict.fromkeys(_Check(registry, []).problems(workflow)))
+    return list(dict.fromkeys(_Checker(registry, []).find_problems(workflow)))
 
 
-class _Check:
-    """A look at one workflow, and at those that it invokes. What is in `seen` is not looked at again: many workflows
-    may invoke one, or each other in a circle."""
+class _Checker:
+    """Checks a workflow, and those that it invokes. What is in `seen` is not checked again: many workflows may invoke
+    one, or each other in a circle."""
 
     checked: tuple[Graph, Reachability]
 
     def __init__(self, registry: ToolRegistry, seen: list[Definition]) -> None:
         self._registry, self._seen = registry, seen
 
-    def problems(self, workflow: Workflow) -> Iterator[Problem]:
+    def find_problems(self, workflow: Workflow) -> Iterator[Problem]:
         definition, nodes = workflow.definition, workflow.nodes.keys()
         self._seen.append(definition)
         try:
@@ -84,9 +84,9 @@ class _Check:
         except DefinitionError as error:
             yield from problems_in(error)
         for index, node in enumerate(definition.nodes):
-            yield from self._node(node, f"nodes/{index}", workflow, nodes)
+            yield from self._check_node(node, f"nodes/{index}", workflow, nodes)
             for where, config in _invocations(node, f"nodes/{index}/config"):
-                yield from self._invoked(config, where, workflow.base)
+                yield from self._check_invoked(config, where, workflow.base)
         yield from _unknown_references(definition.outputs, "outputs", definition, nodes)
         yield from _exposed_secrets(definition)
         try:
@@ -96,56 +96,56 @@ class _Check:
         except DefinitionError as error:
             yield from problems_in(error)
 
-    def _node(self, node: Node, where: str, workflow: Workflow, nodes: Set[str]) -> Iterator[Problem]:
+    def _check_node(self, node: Node, where: str, workflow: Workflow, nodes: Set[str]) -> Iterator[Problem]:
         try:
             self._registry.get(node.tool)
         except UnknownTool as error:
             yield Problem(f"{where}/tool", str(error))
             return
         where = f"{where}/config"
-        if node.tool == FORMATTER and (half := half_filled(node.config.get(TEMPLATE))):
+        if node.tool == FORMATTER and (half := find_placeholder_inside(node.config.get(TEMPLATE))):
             message = f"{half}: nothing is filled in within a template; give the value in data, and use its name there"
             yield Problem(f"{where}/{TEMPLATE}", message)
             return
         unknown = list(_unknown_references(node.config, where, workflow.definition, nodes, own=node.id))
-        faults = unknown or list(self._schema_faults(node, where))
+        faults = unknown or list(self._find_schema_faults(node, where))
         yield from faults
         if node.tool == AGENT and not faults:
-            yield from self._agent(node, where, workflow)
+            yield from self._check_agent(node, where, workflow)
 
-    def _schema_faults(self, node: Node, where: str) -> Iterator[Problem]:
+    def _find_schema_faults(self, node: Node, where: str) -> Iterator[Problem]:
         """What the tool's schema refuses, except for values that placeholders give only when the node runs."""
-        later = {place for place, _ in placeholders(node.config, where)}
+        later = {location for location, _ in placeholders(node.config, where)}
         schema = self._registry.schema(node.tool).schema
         closed = schema.get("properties", {}).keys() if schema.get("additionalProperties") is False else None
         for fault in self._registry.validate(node.tool, node.config):
-            name, place = fault.pointer[1:].partition("/")[0], f"{where}{fault.pointer}"
+            name, location = fault.pointer[1:].partition("/")[0], f"{where}{fault.pointer}"
             unknown = bool(name) and closed is not None and name not in closed
-            if unknown or not _overlaps(place, later):
+            if unknown or not _overlaps(location, later):
                 yield problem_of(fault, where)
 
-    def _agent(self, node: Node, where: str, workflow: Workflow) -> Iterator[Problem]:
+    def _check_agent(self, node: Node, where: str, workflow: Workflow) -> Iterator[Problem]:
         """Prepare the agent as if it ran, with as much of its config as is known before that."""
         config = known_config(node)
-        problem = self._prepare(config, where, workflow)
+        problem = self._try_to_prepare(config, where, workflow)
         if problem is not None:
             yield problem
             for index, entry in enumerate(config["allowed_tools"]):  # each may have a fault of its own
-                other = self._prepare({**config, "allowed_tools": [entry]}, where, workflow)
+                other = self._try_to_prepare({**config, "allowed_tools": [entry]}, where, workflow)
                 if other is not None:
                     yield Problem(other.where.replace("allowed_tools/0", f"allowed_tools/{index}"), other.message)
         yield from _unvouched_text(node, where, workflow.definition)
 
-    def _prepare(self, config: dict[str, Any], where: str, workflow: Workflow) -> Problem | None:
+    def _try_to_prepare(self, config: dict[str, Any], where: str, workflow: Workflow) -> Problem | None:
         """Why an agent could not be started with this config; None when it could."""
         try:
             prepare_agent("probe", "agent", config, {}, registry=self._registry, at="", base=workflow.base)
         except DefinitionError as error:
-            place = error.where.removeprefix("config").lstrip("/")
-            return Problem(f"{where}/{place}" if place else where, message_of(error))
+            location = error.where.removeprefix("config").lstrip("/")
+            return Problem(f"{where}/{location}" if location else where, message_of(error))
         return None
 
-    def _invoked(self, config: Mapping[str, Any], where: str, base: Path) -> Iterator[Problem]:
+    def _check_invoked(self, config: Mapping[str, Any], where: str, base: Path) -> Iterator[Problem]:
         """What is wrong with the workflow that a config names."""
         file = config.get("workflow")
         if not isinstance(file, str) or BRACES in file:  # which one it is, shows only in the run
@@ -156,7 +156,7 @@ class _Check:
             yield from (Problem(f"{where}/workflow", str(each)) for each in problems_in(error))
             return
         if below.definition not in self._seen:
-            found = dict.fromkeys(_Check(self._registry, self._seen).problems(below))
+            found = dict.fromkeys(_Checker(self._registry, self._seen).find_problems(below))
             yield from (Problem(f"{where}/workflow", str(each)) for each in found)
 
 
@@ -174,9 +174,11 @@ def _invocations(node: Node, where: str) -> Iterator[tuple[str, Mapping[str, Any
             yield f"{where}/allowed_tools/{index}/preset", preset
 
 
-def _overlaps(place: str, later: Set[str]) -> bool:
+def _overlaps(location: str, later: Set[str]) -> bool:
     """Whether a place holds, or is inside, a value that a placeholder gives only when the node runs."""
-    return any(place == other or other.startswith(f"{place}/") or place.startswith(f"{other}/") for other in later)
+    return any(
+        location == other or other.startswith(f"{location}/") or location.startswith(f"{other}/") for other in later
+    )
 
 
 # ── placeholders ─────────────────────────────────────────────────────────────────────────────────
@@ -190,15 +192,15 @@ def _unknown_references(
     A node may read its `own` output only from the round before, and only if it may be missing.
     """
     try:
-        for place, each in placeholders(value, where):
+        for location, each in placeholders(value, where):
             root, name = each.path[:2]
             known = _known_names(root, definition, nodes)
             is_own = root == "nodes" and name == own and not each.optional
             if known is not None and (name not in known or is_own) and not (each.optional and root == "external"):
                 others = ", ".join(sorted(known - {own} if root == "nodes" and not each.optional else known)) or "none"
-                yield Problem(place, f"{each}: there is no {name!r} in {root} here; there are {others}")
+                yield Problem(location, f"{each}: there is no {name!r} in {root} here; there are {others}")
             elif root in ("env", "run") and len(each.path) > 2:
-                yield Problem(place, f"{each}: {root}.{name} is a text, and nothing is below it")
+                yield Problem(location, f"{each}: {root}.{name} is a text, and nothing is below it")
     except DefinitionError as error:
         yield from problems_in(error)
 
@@ -219,8 +221,8 @@ def _known_names(root: str, definition: Definition, nodes: Set[str]) -> Set[str]
 
 def _exposed_secrets(definition: Definition) -> Iterator[Problem]:
     """Secrets where a model would read them, or a record hold them: only the input of a tool may contain one."""
-    places = [(node, f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
-    for node, start, value in (*places, (None, "outputs", definition.outputs)):
+    locations = [(node, f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
+    for node, start, value in (*locations, (None, "outputs", definition.outputs)):
         try:
             found = [(where, each) for where, each in placeholders(value, start) if each.path[0] == "env"]
         except DefinitionError:
@@ -231,13 +233,13 @@ def _exposed_secrets(definition: Definition) -> Iterator[Problem]:
                 yield Problem(where, f"{each} {message}; or mark it plain in env")
 
 
-def _reaches_tool_only(node: Node | None, place: str) -> bool:
+def _reaches_tool_only(node: Node | None, location: str) -> bool:
     """Whether only the tool itself gets a value in a node's config."""
     if node is None or node.tool in PASSING_ON:
         return False
     if node.tool != AGENT:
         return True
-    preset, entries = re.match(r"/allowed_tools/(\d+)/preset/", place), node.config.get("allowed_tools")
+    preset, entries = re.match(r"/allowed_tools/(\d+)/preset/", location), node.config.get("allowed_tools")
     if preset is None or not isinstance(entries, list):
         return False
     return not any(fnmatchcase(code, str(entries[int(preset[1])].get("tool"))) for code in (AGENT, *PASSING_ON))
@@ -252,8 +254,8 @@ def _unvouched_text(node: Node, where: str, definition: Definition) -> Iterator[
         return
     tools = {other.id: other.tool for other in definition.nodes}
     for key in ("messages_json", "prompt", "system_prompt", "developer_prompt"):
-        for place, each in placeholders(node.config.get(key), key):
+        for location, each in placeholders(node.config.get(key), key):
             if each.path[0] == "nodes" and tools.get(each.path[1]) != "context_manager":
                 message = f"takes the output of {each.path[1]!r}, so say in trusted_text what provenance may rest on"
-                yield Problem(f"{where}/{place}", message)
+                yield Problem(f"{where}/{location}", message)
                 return

@@ -7,9 +7,9 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from agent_core.errors import DefinitionError
-from engine_shim.definition.errors import DefinitionErrors, Place, Problem, problems_of, refuse
+from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of, refuse
 from engine_shim.evals.cases import Answer, Call, Case, CaseFile, Document, Forbidden, World
-from engine_shim.evals.world import registry_of
+from engine_shim.evals.world import build_registry
 from utools.document import read_document
 from utools.schema.faults import hint
 
@@ -35,13 +35,13 @@ def choose_cases(cases: list[Case], categories: list[str]) -> list[Case]:
 
 def _unknown_tools(file: CaseFile) -> Iterator[Problem]:
     """Each tool that a case names and that the world does not have."""
-    codes = [tool.code for tool in registry_of(file.world).all()]
-    for place, name in _named_tools(file):
-        if not any(fnmatchcase(code, name) if place[2] == "tools" else code == name for code in codes):
-            yield Problem("/".join(map(str, place)), f"there is no such tool; {hint(name, codes)} (got {name!r})")
+    codes = [tool.code for tool in build_registry(file.world).all()]
+    for location, name in _named_tools(file):
+        if not any(fnmatchcase(code, name) if location[2] == "tools" else code == name for code in codes):
+            yield Problem("/".join(map(str, location)), f"there is no such tool; {hint(name, codes)} (got {name!r})")
 
 
-def _named_tools(file: CaseFile) -> Iterator[tuple[Place, str]]:
+def _named_tools(file: CaseFile) -> Iterator[tuple[Location, str]]:
     """The tools that the cases name, each with its place. Those that are offered may be globs."""
     for index, case in enumerate(file.cases):
         for at, name in enumerate(case.tools or ()):
@@ -52,7 +52,7 @@ def _named_tools(file: CaseFile) -> Iterator[tuple[Place, str]]:
             yield ("cases", index, "forbidden", at, "tool"), forbidden.tool
 
 
-def _keys(place: Place) -> list[str]:
+def _keys(location: Location) -> list[str]:
     models: list[type[BaseModel]] = [CaseFile, World, Case, Answer, Call, Forbidden, Document]
-    depth: list[type[BaseModel]] = {1: models[:1], 2: models[1:2]}.get(len(place), models[2:])
+    depth: list[type[BaseModel]] = {1: models[:1], 2: models[1:2]}.get(len(location), models[2:])
     return [name for model in depth for name in model.model_fields]

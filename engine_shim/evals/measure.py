@@ -15,7 +15,7 @@ from agent_core.run.run_id import new_run_id
 from agent_core.run.secrets import Secrets
 from engine_shim.evals.cases import Case, World
 from engine_shim.evals.score import Scored, score
-from engine_shim.evals.world import registry_of
+from engine_shim.evals.world import build_registry
 
 QUIET = {"temperature": 0, "timeout": 0, "single_call_timeout": 600, "trace_max_bytes": 0}
 """Where it differs from the node's defaults: it measures what the model knows, not how fast or lucky it is."""
@@ -39,7 +39,7 @@ async def measure(
     A script is asked by the case's id as its strand. `settings` are keys of the node's config; DefinitionError for
     one that is wrong, before any model is asked.
     """
-    registry, journal = registry_of(world), MemoryJournal() if journal is None else journal
+    registry, journal = build_registry(world), MemoryJournal() if journal is None else journal
     limit = asyncio.Semaphore(concurrency)
 
     def config_of(case: Case, seed: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ FOUND = 2
 """How many documents a search gives."""
 
 
-def registry_of(world: World) -> ToolRegistry:
+def build_registry(world: World) -> ToolRegistry:
     """The eval's tools over one world."""
     makers = (_search, _http_request, _order_lookup, _weather)
     return ToolRegistry([calculator(), *(maker(world) for maker in makers), _send_email()])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.errors import JournalError
-from agent_core.journal.sqlite import LAYOUT as JOURNAL
+from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
 from agent_core.journal.storage_errors import PATIENCE_S
 from utools.sqlite_file import LayoutError, SqliteFile
 

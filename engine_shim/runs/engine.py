@@ -29,8 +29,8 @@ from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer, with_runs
 from engine_shim.runs.run_index import ENDED, RunIndex, check_tools
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
+from utools.calls.limiter import Limiter
 from utools.defaults import default_registry
-from utools.limiter import Limiter
 from utools.registry import ToolRegistry
 
 MAX_RUNNING = 100

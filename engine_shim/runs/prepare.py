@@ -56,7 +56,7 @@ class Preparer:
 
     def by_tool(self) -> dict[str, Prepare]:
         """How each kind of run is started, by the code of its tool."""
-        return {ROOT: self._root, AGENT: self._agent, INVOKE: self._invoked}
+        return {ROOT: self._prepare_root, AGENT: self._prepare_agent, INVOKE: self._prepare_invoked}
 
     def loops(self) -> Loops:
         """The loop of each kind of run; those of workflows start from what was checked here."""
@@ -64,24 +64,24 @@ class Preparer:
 
     def start(self, run: str, checked: CheckedWorkflow, external: Json, inherited: Inherited) -> Json:
         """The `run_started` body of a workflow's run."""
-        return self._body(run, checked.definition, checked.data, external, inherited)
+        return self._make_body(run, checked.definition, checked.data, external, inherited)
 
     def _add_plan(self, checked: CheckedWorkflow) -> None:
         self._plans[_digest(checked.data)] = Plan(checked.definition, checked.graph)
 
-    def _root(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
+    def _prepare_root(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
         """The body of the run of {definition, external}."""
         definition = read_definition(config["definition"])
-        return self._body(run, definition, config["definition"], config["external"], inherited)
+        return self._make_body(run, definition, config["definition"], config["external"], inherited)
 
-    def _invoked(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
+    def _prepare_invoked(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
         checked = check(load_invoked(config, self.base / inherited.get("base", "")), self._registry)
         self._add_plan(checked)
         below = os.path.relpath(checked.base, self.base)
         handed: Inherited = {**inherited, "base": below} if below != "." else inherited
         return self.start(run, checked, checked.external_of(config.get("inputs", {})), handed)
 
-    def _agent(self, run: str, path: str, config: Any, inherited: Inherited) -> Mapping[str, Any]:
+    def _prepare_agent(self, run: str, path: str, config: Any, inherited: Inherited) -> Mapping[str, Any]:
         """An agent's run; the script of a model, too, is relative to the definition that names it."""
         below = inherited.get("base", "")
         kind, colon, file = str(config.get("model")).partition(":")
@@ -90,7 +90,7 @@ class Preparer:
         prepare = agent_preparer(self._registry, self._redactor, self.base / below, self._info)
         return prepare(run, path, config, inherited)
 
-    def _body(
+    def _make_body(
         self, run: str, definition: Definition, data: Mapping[str, Any], external: Json, inherited: Inherited
     ) -> Json:
         handed = {name: value for name, value in inherited.items() if name in ("trusted", "base")}
@@ -101,16 +101,16 @@ class Preparer:
             "at": now(),
             "definition": self._redactor.value(data),
             "external": self._redactor.value(external),
-            "env": self._env(definition),
+            "env": self._read_env(definition),
             "limits": _limits(definition, inherited),
             **({"handed": handed} if handed else {}),
-            "tools": {node.tool: self._tool(node.tool) for node in definition.nodes},
+            "tools": {node.tool: self._describe_tool(node.tool) for node in definition.nodes},
             "redaction": self._redactor.rules,
             "versions": {"agent_core": installed_version()},
             "rules": CURRENT,
         }
 
-    def _env(self, definition: Definition) -> Json:
+    def _read_env(self, definition: Definition) -> Json:
         """The values of the plain variables. DefinitionError for one that is not set, and for a forbidden secret."""
         values: Json = {}
         for index, entry in enumerate(definition.env):
@@ -126,7 +126,7 @@ class Preparer:
                 raise DefinitionError("this variable is not set", where=f"env/{index}", value=name)
         return values
 
-    def _tool(self, code: str) -> Json:
+    def _describe_tool(self, code: str) -> Json:
         tool = self._registry.get(code)
         within = None if tool.effect == "nested" else SINGLE_CALL_TIMEOUT
         schema = self._registry.schema(code).schema

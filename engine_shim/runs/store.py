@@ -3,16 +3,17 @@
 import time
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from agent_core.journal.memory import MemoryJournal
-from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.storage_errors import PATIENCE_S
-from agent_core.journal.store import Journal
 from engine_shim.runs.database import Database
 from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
 from utools.sqlite_file import data_file
+
+if TYPE_CHECKING:
+    from agent_core.journal.store import Journal
 
 _COLUMNS = "run, workflow, version, status, started_at, base"
 
@@ -33,7 +34,7 @@ class RunStore(Protocol):
     """Runs by id. The journal is the truth; the entries can be lost without losing a run."""
 
     @property
-    def journal(self) -> Journal: ...
+    def journal(self) -> "Journal": ...
 
     @property
     def leases(self) -> Leases: ...
@@ -63,6 +64,8 @@ class MemoryRunStore:
     """Runs of this process, gone with it."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        from agent_core.journal.memory import MemoryJournal
+
         self.journal: Journal = MemoryJournal()
         self.leases: Leases = MemoryLeases(clock=clock)
         self._entries: dict[str, RunEntry] = {}
@@ -92,9 +95,16 @@ class SqliteRunStore:
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, patience: float = PATIENCE_S) -> None:
         self.path = path
-        self.journal: Journal = SqliteJournal(path, patience=patience)
+        self._patience = patience
         self._database = Database(path, patience=patience)
         self.leases: Leases = SqliteLeases(self._database, clock=clock)
+
+    @cached_property
+    def journal(self) -> "Journal":
+        """The journal in the same file; a list of runs starts without it."""
+        from agent_core.journal.sqlite import SqliteJournal
+
+        return SqliteJournal(self.path, patience=self._patience)
 
     def save(self, entry: RunEntry) -> None:
         with self._database.writing() as db:
@@ -116,7 +126,8 @@ class SqliteRunStore:
         return True
 
     def close(self) -> None:
-        self.journal.close()
+        if "journal" in vars(self):
+            self.journal.close()
         self._database.close()
 
     def _select(self, clause: str, *values: Any) -> list[RunEntry]:

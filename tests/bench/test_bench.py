@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 
-def bench(*options: str) -> list[str]:
-    command = [sys.executable, str(Path(__file__).with_name("bench.py")), *options]
+def bench(*options: str, script: str = "bench.py") -> list[str]:
+    command = [sys.executable, str(Path(__file__).with_name(script)), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -26,6 +26,19 @@ def test_the_bench_prints_a_row_for_each_loop_and_ratio() -> None:
     assert [row.startswith(name) for row, name in zip(rows[1:], names, strict=False)] == [True] * len(names)
     assert sum(" : openai SDK" in row for row in rows) == 4
     assert sum("SQLite - memory" in row for row in rows) == 2
+
+
+def test_the_schedule_bench_prints_a_row_for_each_shape() -> None:
+    rows = bench("--nodes", "10", "--rounds", "1", script="schedule.py")
+    assert [row.split()[:2] for row in rows[1:]] == [
+        [shape, "10"] for shape in ("chain", "wide", "diamonds", "branches", "loops")
+    ]
+
+
+def test_the_startup_bench_prints_a_ratio_for_each_program() -> None:
+    rows = bench("--rounds", "1", script="startup.py")
+    assert len(rows) == 7
+    assert all(" ms" in row and " x " in row for row in rows)
 
 
 def test_the_bench_holds_many_runs_in_flight() -> None:

@@ -22,7 +22,8 @@ from agent_core.errors import JournalError, Lost
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.record import Record, Row, chain_row, genesis
-from agent_core.journal.sqlite import LAYOUT, SqliteJournal
+from agent_core.journal.sqlite import SqliteJournal
+from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.store import Journal
 
 FILES: dict[str, Callable[[Path], Journal]] = {"jsonl": JsonlJournal, "sqlite": SqliteJournal}

@@ -123,7 +123,7 @@ def test_threads_share_a_store(store: RunStore, driver: str) -> None:
     assert {name for name in told if name} == {f"elsewhere:{told.index(None)}:t"} == {store.leases.holder("r")}
 
 
-# ── claims ───────────────────────────────────────────────────────────────────────────────────────
+# ── leases ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_rival_is_refused_and_told_who_has_the_run(store: RunStore, driver: str) -> None:
@@ -141,7 +141,7 @@ def test_two_drivers_of_one_process_are_rivals_too(store: RunStore) -> None:
     assert store.leases.acquire("r1", second) == first
 
 
-def test_only_its_own_claim_is_released(store: RunStore, driver: str) -> None:
+def test_only_its_own_lease_is_released(store: RunStore, driver: str) -> None:
     store.leases.acquire("r1", driver)
     store.leases.release("r1", OTHER)
     assert store.leases.acquire("r1", OTHER) == driver
@@ -152,7 +152,7 @@ def test_only_its_own_claim_is_released(store: RunStore, driver: str) -> None:
     assert store.leases.holder("r1") == OTHER
 
 
-def test_a_claim_that_is_not_renewed_goes_over_after_a_while(store: RunStore, clock: Clock, driver: str) -> None:
+def test_a_lease_that_is_not_renewed_goes_over_after_a_while(store: RunStore, clock: Clock, driver: str) -> None:
     store.leases.acquire("r1", driver)
     clock.now += TTL - 0.1
     assert store.leases.acquire("r1", OTHER) == driver
@@ -163,7 +163,7 @@ def test_a_claim_that_is_not_renewed_goes_over_after_a_while(store: RunStore, cl
     assert store.leases.holder("r1") == OTHER
 
 
-def test_renewing_keeps_a_claim_for_as_long_as_it_is_done(store: RunStore, clock: Clock, driver: str) -> None:
+def test_renewing_keeps_a_lease_for_as_long_as_it_is_done(store: RunStore, clock: Clock, driver: str) -> None:
     for run in ("kept", "left"):
         store.leases.acquire(run, driver)
     for _ in range(200):
@@ -173,7 +173,7 @@ def test_renewing_keeps_a_claim_for_as_long_as_it_is_done(store: RunStore, clock
     assert store.leases.acquire("left", OTHER) is None
 
 
-def test_claims_made_at_different_times_are_all_kept(store: RunStore, clock: Clock, driver: str) -> None:
+def test_leases_taken_at_different_times_are_all_renewed(store: RunStore, clock: Clock, driver: str) -> None:
     runs: list[str] = []
     for n in range(80):
         runs.append(f"r{n}")
@@ -183,36 +183,36 @@ def test_claims_made_at_different_times_are_all_kept(store: RunStore, clock: Clo
     assert [store.leases.holder(run) for run in runs] == [driver] * 80
 
 
-def test_a_late_driver_keeps_its_claim_when_nobody_took_it(store: RunStore, clock: Clock, driver: str) -> None:
+def test_a_late_driver_keeps_its_lease_when_nobody_took_it(store: RunStore, clock: Clock, driver: str) -> None:
     store.leases.acquire("r1", driver)
     clock.now += 100 * TTL
     assert store.leases.renew(driver, ["r1"]) == {}
     assert store.leases.acquire("r1", OTHER) == driver
 
 
-def test_a_driver_whose_claim_went_over_is_told_that_it_lost(store: RunStore, clock: Clock, driver: str) -> None:
+def test_a_driver_whose_lease_went_over_is_told_that_it_lost(store: RunStore, clock: Clock, driver: str) -> None:
     for run in ("r1", "r2", "r3"):
         store.leases.acquire(run, driver)
     clock.now += TTL
     store.leases.acquire("r1", OTHER)
     store.leases.acquire("r2", OTHER)
     store.leases.release("r2", OTHER)
-    assert store.leases.renew(driver, ["r1", "r2", "r3", "never claimed"]) == {
-        "r1": "lost", "r2": "lost", "never claimed": "lost"
+    assert store.leases.renew(driver, ["r1", "r2", "r3", "never leased"]) == {
+        "r1": "lost", "r2": "lost", "never leased": "lost"
     }  # fmt: skip
     assert [store.leases.holder(run) for run in ("r1", "r2", "r3")] == [OTHER, None, driver]
     store.leases.release("r1", driver)
     assert store.leases.holder("r1") == OTHER
 
 
-def test_a_claim_from_before_the_clock_went_back_goes_over(store: RunStore, clock: Clock, driver: str) -> None:
+def test_a_lease_from_before_the_clock_went_back_goes_over(store: RunStore, clock: Clock, driver: str) -> None:
     store.leases.acquire("r1", driver)
     clock.now -= 0.5
     assert store.leases.holder("r1") is None
     assert store.leases.acquire("r1", OTHER) is None
 
 
-def test_a_driver_that_renews_after_the_clock_went_back_keeps_its_claim(
+def test_a_driver_that_renews_after_the_clock_went_back_keeps_its_lease(
     store: RunStore, clock: Clock, driver: str
 ) -> None:
     store.leases.acquire("r1", driver)
@@ -221,7 +221,7 @@ def test_a_driver_that_renews_after_the_clock_went_back_keeps_its_claim(
     assert store.leases.acquire("r1", OTHER) == driver
 
 
-def test_the_claim_of_a_process_that_ended_goes_over_at_once(store: RunStore, driver: str) -> None:
+def test_the_lease_of_a_process_that_ended_goes_over_at_once(store: RunStore, driver: str) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     ended, namesake = f"{socket.gethostname()}:{process.pid}:aa", f"elsewhere:{process.pid}:aa"
@@ -238,10 +238,10 @@ def test_a_process_of_another_user_is_alive(store: RunStore, driver: str) -> Non
     assert store.leases.acquire("r1", driver) == init
 
 
-# ── wishes ───────────────────────────────────────────────────────────────────────────────────────
+# ── signals ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_wish_reaches_the_driver_of_its_run_alone(store: RunStore, driver: str) -> None:
+def test_a_signal_reaches_the_driver_of_its_run_alone(store: RunStore, driver: str) -> None:
     for run in ("r1", "r2", "r3"):
         store.leases.acquire(run, driver)
     store.leases.acquire("r4", OTHER)
@@ -255,7 +255,7 @@ def test_a_wish_reaches_the_driver_of_its_run_alone(store: RunStore, driver: str
     assert store.leases.renew(driver, []) == {}
 
 
-def test_a_wish_for_a_run_that_nobody_drives_leaves_nothing(store: RunStore, driver: str) -> None:
+def test_a_signal_to_a_run_that_nobody_drives_leaves_nothing(store: RunStore, driver: str) -> None:
     assert store.leases.signal("r1", "cancel") is False
     store.leases.acquire("r1", driver)
     assert store.leases.renew(driver, ["r1"]) == {}
@@ -263,12 +263,12 @@ def test_a_wish_for_a_run_that_nobody_drives_leaves_nothing(store: RunStore, dri
 
 def test_a_pause_takes_back_no_cancel(store: RunStore, driver: str) -> None:
     store.leases.acquire("r1", driver)
-    for wish, told in (("pause", "pause"), ("cancel", "cancel"), ("pause", "cancel")):
-        assert store.leases.signal("r1", wish) is True  # type: ignore[arg-type]
-        assert store.leases.renew(driver, ["r1"]) == {"r1": told}
+    for sent, expected in (("pause", "pause"), ("cancel", "cancel"), ("pause", "cancel")):
+        assert store.leases.signal("r1", sent) is True  # type: ignore[arg-type]
+        assert store.leases.renew(driver, ["r1"]) == {"r1": expected}
 
 
-def test_a_wish_outlives_renewals_and_claiming_again(store: RunStore, clock: Clock, driver: str) -> None:
+def test_a_signal_outlives_renewals_and_acquiring_again(store: RunStore, clock: Clock, driver: str) -> None:
     store.leases.acquire("r1", driver)
     store.leases.signal("r1", "cancel")
     clock.now += TTL - 1
@@ -278,7 +278,7 @@ def test_a_wish_outlives_renewals_and_claiming_again(store: RunStore, clock: Clo
     assert store.leases.renew(driver, ["r1"]) == {"r1": "cancel"}
 
 
-def test_a_released_run_is_claimed_without_its_old_wish(store: RunStore, driver: str) -> None:
+def test_a_released_run_is_acquired_without_its_old_signal(store: RunStore, driver: str) -> None:
     store.leases.acquire("r1", driver)
     store.leases.signal("r1", "cancel")
     store.leases.release("r1", driver)
@@ -286,7 +286,7 @@ def test_a_released_run_is_claimed_without_its_old_wish(store: RunStore, driver:
     assert store.leases.renew(driver, ["r1"]) == {}
 
 
-def test_a_run_that_goes_over_comes_without_its_old_wish(store: RunStore, clock: Clock, driver: str) -> None:
+def test_a_run_that_is_taken_over_comes_without_its_old_signal(store: RunStore, clock: Clock, driver: str) -> None:
     store.leases.acquire("r1", driver)
     store.leases.signal("r1", "pause")
     clock.now += TTL
@@ -305,7 +305,7 @@ def test_reading_makes_no_file(opened: Callable[[], SqliteRunStore], tmp_path: P
     assert not list(tmp_path.iterdir())
 
 
-def test_a_claim_makes_the_file_and_its_folders_for_the_owner_alone(tmp_path: Path, driver: str) -> None:
+def test_a_lease_makes_the_file_and_its_folders_for_the_owner_alone(tmp_path: Path, driver: str) -> None:
     path = tmp_path / "deep" / "er" / "runs.db"
     with closing(SqliteRunStore(path)) as store:
         store.leases.acquire("r1", driver)
@@ -337,7 +337,7 @@ def test_a_file_with_a_journal_alone_is_a_store(
     assert store.forget("r1") is True
 
 
-def test_asking_for_wishes_writes_every_few_seconds_only(
+def test_asking_for_signals_writes_every_few_seconds_only(
     opened: Callable[[], SqliteRunStore], tmp_path: Path, clock: Clock, driver: str
 ) -> None:
     store, runs = opened(), [f"r{n}" for n in range(100)]
@@ -353,7 +353,7 @@ def test_asking_for_wishes_writes_every_few_seconds_only(
     assert 2 <= len(set(versions)) <= 10, "30 s of renewals, with one write for all runs each time"
 
 
-def test_a_locked_file_is_told_and_the_claim_can_be_made_later(tmp_path: Path, driver: str) -> None:
+def test_a_locked_file_is_told_and_the_lease_can_be_made_later(tmp_path: Path, driver: str) -> None:
     path = tmp_path / "runs.db"
     with closing(SqliteRunStore(path, patience=0.2)) as store:
         store.leases.acquire("r1", driver)
@@ -389,7 +389,7 @@ store.close()
 
 
 class Claimer:
-    """A process of its own that claims the runs it is told to."""
+    """A process of its own that leases the runs it is told to."""
 
     def __init__(self, path: Path) -> None:
         command = [sys.executable, "-c", CLAIMER, str(path)]
@@ -422,7 +422,7 @@ def claimer(tmp_path: Path) -> Iterator[Callable[[], Claimer]]:
         yield start
 
 
-def test_the_claim_of_a_killed_process_goes_over_at_once(
+def test_the_lease_of_a_killed_process_goes_over_at_once(
     claimer: Callable[[], Claimer], opened: Callable[[], SqliteRunStore], driver: str
 ) -> None:
     victim, leases = claimer(), opened().leases

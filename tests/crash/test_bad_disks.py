@@ -9,7 +9,7 @@ import pytest
 
 from agent_core import JournalError, JsonlJournal, SqliteJournal, run_agent
 from agent_core.journal.record import FORMAT, chain_row, genesis
-from agent_core.journal.sqlite import LAYOUT
+from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.storage_errors import explain
 from agent_core.models import ScriptedModel
 from support.programs import json_lines

@@ -13,10 +13,10 @@ import pytest
 
 from agent_core import JsonlJournal, SqliteJournal, run_agent_sync
 from agent_core.journal.record import FORMAT, Record, chain_row, genesis
-from agent_core.journal.sqlite import LAYOUT
+from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.models import ScriptedModel
 from engine_shim import SqliteRunStore
-from engine_shim.cli.retention import STATUSES, expired
+from engine_shim.cli.retention import STATUSES, find_expired
 from engine_shim.runs.leases import new_driver
 from engine_shim.runs.store import RunEntry
 from support.by_hand import action, final
@@ -399,8 +399,8 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 )
 def test_a_run_expires_by_when_it_began(began: str, goes: bool) -> None:
     entry = RunEntry("r", "w", "1", "completed", began, "")
-    assert expired([entry], timedelta(days=30), ["completed"], NOW) == [entry] * goes
-    assert expired([entry], timedelta(days=30), ["failed"], NOW) == []
+    assert find_expired([entry], timedelta(days=30), ["completed"], NOW) == [entry] * goes
+    assert find_expired([entry], timedelta(days=30), ["failed"], NOW) == []
 
 
 # ── stores that cannot be used ───────────────────────────────────────────────────────────────────

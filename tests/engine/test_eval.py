@@ -14,7 +14,7 @@ from engine_shim.evals.cases import Answer, AnyOf, Call, Case, Matches, World
 from engine_shim.evals.load import load_cases
 from engine_shim.evals.measure import measure
 from engine_shim.evals.score import METRICS, Scored, Share, count_matches, is_right, score, total
-from engine_shim.evals.world import registry_of
+from engine_shim.evals.world import build_registry
 from support.by_hand import action, final
 from support.command import Cli, Write
 from utools.tool import ToolContext
@@ -213,7 +213,7 @@ def test_scoring_needs_nothing_but_the_nodes_output() -> None:
 
 async def test_the_tools_are_canned() -> None:
     file = load_cases(SHIPPED)
-    registry = registry_of(file.world)
+    registry = build_registry(file.world)
     found = await registry.execute("search", {"query": "周末加班怎么算"}, ToolContext())
     assert found.output[0]["title"] == "加班"
     assert (await registry.execute("search", {"query": "zzz"}, ToolContext())).output == []

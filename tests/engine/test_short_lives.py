@@ -166,7 +166,7 @@ def test_run_whose_entry_was_lost_goes_on_when_it_is_submitted_again(life: Life)
     check_ended("r", life.store)
 
 
-def test_driver_whose_claim_has_run_out_can_be_told_to_stop_by_its_own_process(life: Life) -> None:
+def test_driver_whose_lease_has_run_out_can_be_told_to_stop_by_its_own_process(life: Life) -> None:
     host = life.host()
     run = life.start(host, "chain")
     life.world.time += 20

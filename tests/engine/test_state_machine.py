@@ -230,7 +230,7 @@ class Lives(Office, RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1.0, 20.0, 20.0, -100.0]), stalled=st.one_of(st.none(), some))
     def clock_jumps(self, seconds: float, stalled: int | None) -> None:
-        """The time of claims; all processes but a stalled one renew theirs."""
+        """The time of leases; all processes but a stalled one renew theirs."""
         self.settle()
         self.world.time += seconds
         for host in [each for each in self.world.hosts if stalled is None or each is not self.a_host(stalled)]:
@@ -239,7 +239,7 @@ class Lives(Office, RuleBasedStateMachine):
 
     @rule(host=some, writes=st.integers(0, 6), done=st.booleans(), seen=st.booleans())
     def crash(self, host: int, writes: int, done: bool, seen: bool) -> None:
-        """Now, or at one of the next writes; it is seen at once, or when the claims run out."""
+        """Now, or at one of the next writes; it is seen at once, or when the leases run out."""
         line = self.a_host(host).line
         if writes:
             line.left, line.done_by_then = writes, done
@@ -248,8 +248,8 @@ class Lives(Office, RuleBasedStateMachine):
         if seen:
             for run in line.driving:
                 self.store.leases.release(run, line.host.steering.driver)
-                if run in self.world.claimed and self.world.claimed[run].holder is line.host:
-                    del self.world.claimed[run]
+                if run in self.world.leased and self.world.leased[run].holder is line.host:
+                    del self.world.leased[run]
         self.settle()
 
     @precondition(lambda self: len(self.world.hosts) > 1 and self.driving())
@@ -291,7 +291,7 @@ class Lives(Office, RuleBasedStateMachine):
     def store_tells_the_truth_of_what_nobody_drives(self) -> None:
         at_work = {job.run for job in self.jobs} | self.loose | self.world.mixed
         for run in set(self.runs) - at_work:
-            if run not in self.world.claimed:
+            if run not in self.world.leased:
                 check_status(run, self.store)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from utools.limiter import Limiter
+from utools.calls.limiter import Limiter
 
 
 async def settle() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from utools.errors import ToolError
-from utools.jsonvalue import LARGEST, SMALLEST
+from utools.schema.json_value import LARGEST, SMALLEST
 from utools.tool import Args, Tool, ToolContext
 
 Number = int | float

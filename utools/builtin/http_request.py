@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from utools.errors import ToolError
-from utools.jsonvalue import NotJson, as_json
 from utools.net.outgoing_secrets import secret_headers
+from utools.schema.json_value import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:

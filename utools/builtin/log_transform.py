@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from utools.calls.deadline import Check, deadline_check
 from utools.errors import ToolError
 from utools.files.sandbox import Sandbox
-from utools.jsonvalue import NotJson, as_json
+from utools.schema.json_value import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext
 
 MAX_BYTES = 32 * 2**20

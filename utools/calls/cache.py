@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from utools.calls.store import CallStore
 from utools.calls.store_memory import MemoryCallStore
 from utools.errors import ToolError, UtoolsError
-from utools.jsonvalue import as_json
+from utools.schema.json_value import as_json
 from utools.tool import Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:

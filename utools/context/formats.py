@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from utools.context.turns import INSTRUCTING, Message
-from utools.jsonvalue import as_json
+from utools.schema.json_value import as_json
 
 UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]")
 LONGEST = 64

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from utools.errors import ToolError
-from utools.jsonvalue import NotJson, as_json
+from utools.schema.json_value import NotJson, as_json
 
 Message = dict[str, Any]
 Turn = list[Message]

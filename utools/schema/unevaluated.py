@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def unevaluated_properties(validator: Any, inner: Any, value: Any, schema: Any) -> "Errors":
     if not isinstance(value, dict):
         return
-    beside = {keyword: each for keyword, each in schema.items() if keyword != "unevaluatedProperties"}
-    evaluated = _evaluated(validator, value, beside)
+    others = {keyword: each for keyword, each in schema.items() if keyword != "unevaluatedProperties"}
+    evaluated = _evaluated(validator, value, others)
     unevaluated = (name for name in value if name not in evaluated)
     yield from not_allowed("Unevaluated", (name for name in unevaluated if not is_valid(validator, inner, value[name])))
 

@@ -8,10 +8,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from utools.builtin.http_request import FRAMING_HEADERS, LIMIT, NAME, READS, TRANSIENT, read_body
 from utools.errors import DefinitionError, NetworkError
-from utools.jsonvalue import as_json
 from utools.net.address import ORIGIN
 from utools.net.guard import NetworkGuard, read_url
 from utools.net.outgoing_secrets import secret_headers
+from utools.schema.json_value import as_json
 from utools.sources.request import Request
 from utools.tool import ToolContext, ToolResult
 

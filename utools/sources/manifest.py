@@ -17,8 +17,8 @@ from utools.document import Document, read_document
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
 from utools.function_tool import from_function
-from utools.model_faults import Position
 from utools.schema.config_schema import ConfigSchema
+from utools.schema.model_faults import Position
 from utools.sources.manifest_command import Command
 from utools.sources.manifest_http import HttpCall
 from utools.sources.placeholder import find_names

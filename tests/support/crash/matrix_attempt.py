@@ -21,7 +21,7 @@ from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.store import RunStore
 from support.crash.matrix_compare import answered, folded
 from support.crash.matrix_workflows import Case
-from support.crash.matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, deed, registry_of
+from support.crash.matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, build_registry, deed
 from utools.schema.compiled import compile_schema
 
 RUN = "run-1"
@@ -32,7 +32,7 @@ class Attempts:
 
     def __init__(self, case: Case) -> None:
         self.case, self._world = case, World()
-        self._registry, self._model = registry_of(self._world), Model(case.scripts, self._world)
+        self._registry, self._model = build_registry(self._world), Model(case.scripts, self._world)
         for tool in self._registry.all():  # compiled once for all, as it takes most of a small run's time
             compile_schema(self._registry.schema(tool.code).schema)
         gc.freeze()  # else each child copies every page that its collector looks at

@@ -157,7 +157,7 @@ class Model:
         """Nothing to let go of."""
 
 
-def registry_of(world: World) -> ToolRegistry:
+def build_registry(world: World) -> ToolRegistry:
     """Reads, of which one is strict, one counts its node's visits and two fail; two writes, one of them idempotent;
     and the tools that are runs themselves."""
 

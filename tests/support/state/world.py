@@ -21,7 +21,7 @@ HERE: ContextVar["tuple[Host, str]"] = ContextVar("HERE")
 """The process in which a task runs, and the run that it is about: neither is a tool or a model told."""
 ANY = {"type": "object", "additionalProperties": True}
 LAG = TTL / 3
-"""How much older a claim may be than its last renewal."""
+"""How much older a lease may be than its last renewal."""
 
 
 class Died(Exception):
@@ -57,7 +57,7 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 class Still(LeaseKeeper):
-    """Looks after claims when it is told to, not in a thread."""
+    """Looks after leases when it is told to, not in a thread."""
 
     def _renew_while_needed(self) -> None:
         """Nobody looks by himself."""
@@ -67,8 +67,8 @@ class Still(LeaseKeeper):
 
 
 @dataclass(eq=False)
-class Claimed:
-    """Who has claimed a run: until when at least, and at most."""
+class Leased:
+    """Who has leased a run: until when at least, and at most."""
 
     holder: "Host"
     least: float
@@ -96,7 +96,7 @@ class World:
     hosts: "list[Host]" = field(default_factory=list)
     acts: list[UnderWay] = field(default_factory=list)
     begun: Counter[str] = field(default_factory=Counter)
-    claimed: dict[str, Claimed] = field(default_factory=dict)
+    leased: dict[str, Leased] = field(default_factory=dict)
     mixed: set[str] = field(default_factory=set)
     tries: "set[tuple[Host, str]]" = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
@@ -110,12 +110,12 @@ class World:
 
     def busy(self, host: "Host", run: str) -> bool | None:
         """Whether somebody drives a run, so that this host may not; None when that is a matter of seconds."""
-        claim = self.claimed.get(run)
+        lease = self.leased.get(run)
         if run in host.line.driving:
             return True
-        if claim is None or claim.holder is host:
+        if lease is None or lease.holder is host:
             return False
-        known = {self.time < until <= self.time + TTL for until in (claim.least, claim.most)}
+        known = {self.time < until <= self.time + TTL for until in (lease.least, lease.most)}
         return known.pop() if len(known) == 1 else None
 
     def driven(self, run: str) -> bool:
@@ -217,7 +217,7 @@ class Line:
                 others = [host for host in self.world.hosts if host is not self.host and run in host.line.driving]
                 (self.world.mixed.add if others else self.world.mixed.discard)(run)
                 until = self.world.time + TTL
-                self.world.claimed[run] = Claimed(self.host, until, until)
+                self.world.leased[run] = Leased(self.host, until, until)
                 self.driving.add(run)
             return holder
 
@@ -227,10 +227,10 @@ class Line:
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
         self._read()
         now, until = self.world.time, self.world.time + TTL
-        for claim in [self.world.claimed[run] for run in runs if run in self.world.claimed]:
-            if claim.holder is self.host:
-                fresh = until - LAG < claim.least and claim.most <= until
-                claim.least, claim.most = claim.least if fresh and claim.least > now else until, until
+        for lease in [self.world.leased[run] for run in runs if run in self.world.leased]:
+            if lease.holder is self.host:
+                fresh = until - LAG < lease.least and lease.most <= until
+                lease.least, lease.most = lease.least if fresh and lease.least > now else until, until
         return self.store.leases.renew(driver, runs)
 
     def signal(self, run: str, signal: Signal) -> bool:
@@ -240,8 +240,8 @@ class Line:
         def release() -> None:
             self.store.leases.release(run, driver)
             self.driving.discard(run)
-            if run in self.world.claimed and self.world.claimed[run].holder is self.host:
-                del self.world.claimed[run]
+            if run in self.world.leased and self.world.leased[run].holder is self.host:
+                del self.world.leased[run]
 
         self._write(release)
 

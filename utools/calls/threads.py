@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from utools.limiter import Limiter, settle
+from utools.calls.limiter import Limiter, settle
 
 if TYPE_CHECKING:
     import asyncio
