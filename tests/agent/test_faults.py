@@ -38,7 +38,7 @@ from support.loopback import (
 from utools import ToolRegistry, tool
 
 pytestmark = pytest.mark.usefixtures("each_transport")
-CALL_S = 0.25
+CALL_S = 0.5
 ACTION = orjson.dumps({"type": "action", "tool": "wipe", "args": {"disk": "a"}}).decode()
 FINAL = chat(orjson.dumps({"type": "final", "answer": "ok"}).decode())
 NATIVE = [{"index": 0, "id": "c1", "type": "function", "function": {"name": "wipe", "arguments": '{"disk":"a"}'}}]

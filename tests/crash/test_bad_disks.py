@@ -45,7 +45,14 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize(("suffix", "fault"), TROUBLES)
+OFTEN = [(".jsonl", "full"), (".db", "full"), (".db", "locked"), (".jsonl", "read-only"), (".db", "something else")]
+"""The troubles that the fast tests try; the others are in the exhaustive ones."""
+
+
+@pytest.mark.parametrize(
+    ("suffix", "fault"),
+    [each if each in OFTEN else pytest.param(*each, marks=pytest.mark.exhaustive) for each in TROUBLES],
+)
 def test_a_run_whose_disk_fails_says_what_to_do_and_goes_on_when_that_is_done(suffix: str, fault: str) -> None:
     told = attempts(suffix, fault)
     expected = "JournalError: " + TROUBLES[suffix, fault].replace("{path}", told["path"])

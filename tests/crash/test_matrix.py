@@ -16,8 +16,8 @@ from support.programs import json_lines
 
 @pytest.fixture(scope="module")
 def killed() -> dict[str, dict[str, Any]]:
-    """What came of each workflow that was killed at a few points."""
-    return {found["workflow"]: found for found in json_lines("crash.matrix", "--few")}
+    """What came of each workflow that was killed in the middle, and once more."""
+    return {found["workflow"]: found for found in json_lines("crash.matrix", "--once")}
 
 
 @pytest.mark.xdist_group("matrix")
@@ -25,8 +25,7 @@ def killed() -> dict[str, dict[str, Any]]:
 def test_killed_workflow_ends_as_if_undisturbed(name: str, killed: dict[str, dict[str, Any]]) -> None:
     found = killed[name]
     assert (found["problems"], found["repeats"], found["status"]) == ([], 0, CASES[name].ends)
-    assert found["kills"] == found["tried"] >= 3
-    assert found["second_kills"] > 0
+    assert (found["tried"], found["kills"], found["second_kills"]) == (1, 1, 1)
 
 
 @pytest.mark.exhaustive
@@ -58,7 +57,7 @@ def test_fork_whose_process_is_killed_at_any_point_is_there_to_go_on_with_or_to_
 
 
 def test_fork_whose_process_is_killed_is_there_to_go_on_with_or_to_make_again() -> None:
-    _, *forks = json_lines("crash.forks", "agent", "flow/asks.1", "6", "9")
+    _, *forks = json_lines("crash.forks", "chain", "flow/b.1", "0", "6")
     assert len(forks) >= 3
     check_forks(forks)
 

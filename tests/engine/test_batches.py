@@ -30,7 +30,7 @@ def test_a_pause_lets_the_calls_of_a_batch_answer_and_a_resume_makes_none_twice(
         running = host.start([agent()])
         await until(lambda: sorted(host.did) == ["a", "c"])
         pausing = asyncio.create_task(host.other.pause("r"))
-        await asyncio.sleep(0.5)
+        await host.noticed()
         host.gates["b"].set()
         result = await running
         assert await pausing == "paused"
@@ -85,7 +85,7 @@ def test_a_pause_between_the_writes_of_a_batch_begins_no_further_one() -> None:
         running = host.start([agent()])
         await until(lambda: len(host.store.journal.load("r").get("flow/asks.1", ())) > 4)
         pausing = asyncio.create_task(host.other.pause("r"))
-        await asyncio.sleep(0.5)
+        await host.noticed()
         host.gates["pay 1"].set()
         assert (await running).status == "paused"
         await pausing

@@ -290,8 +290,11 @@ DECISIONS = {
 }
 
 
-@pytest.mark.parametrize(("words", "heard"), DECISIONS.values(), ids=DECISIONS)
-def test_person_decides_from_another_process(home: Path, words: list[str], heard: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["approve", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("edit", "deny"))]
+)
+def test_person_decides_from_another_process(home: Path, name: str) -> None:
+    words, heard = DECISIONS[name]
     env = {**os.environ, "AGENT_CORE_STORE": "runs.db"}
     waits = subprocess.run([COMMAND, "run", APPROVAL, "--json"], capture_output=True, text=True, env=env)
     assert waits.returncode == 6

@@ -29,7 +29,7 @@ def test_pause_lets_what_is_under_way_answer_and_begins_nothing_more() -> None:
         run = host.start([node("a"), node("b", "a"), node("c", "b")])
         await until(lambda: host.store.leases.holder("r"))
         pausing = asyncio.create_task(host.other.pause("r", by="ann"))
-        await asyncio.sleep(0.5)
+        await host.noticed()
         host.gates["a"].set()
         result = await run
         assert await pausing == "paused"
@@ -52,7 +52,7 @@ def test_agent_is_paused_between_its_steps_and_goes_on_with_what_it_had() -> Non
         run = host.start([agent()])
         await until(lambda: "flow/agent_core.1" in host.store.journal.load("r"))
         pausing = asyncio.create_task(host.other.pause("r"))
-        await asyncio.sleep(0.5)
+        await host.noticed()
         host.gates["x"].set()
         result = await run
         await pausing
@@ -145,7 +145,7 @@ def test_run_whose_place_is_still_to_come_is_cancelled_when_it_comes() -> None:
         first, second = host.start([node("a")], "r1"), host.start([node("b")], "r2")
         await until(lambda: host.store.entry("r2") is not None)
         cancelling = asyncio.create_task(host.other.cancel("r2"))
-        await asyncio.sleep(0.5)
+        await host.noticed("r2")
         host.gates["a"].set()
         assert ((await first).status, (await second).status) == ("completed", "cancelled")
         assert (await cancelling, host.did) == ("cancelled", ["a"])

@@ -13,6 +13,7 @@ import pytest
 from engine_shim.cli.host import HostConfig
 from support.command import Cli, Ran, Write
 from support.mcp_servers import FAULTY
+from support.optional import needs
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "fixtures" / "manifests"
@@ -29,6 +30,7 @@ def codes(ran: Ran) -> set[str]:
     return {each["code"] for each in ran.json}
 
 
+@needs("mcp")
 def test_a_host_offers_tools_of_every_source(cli: Cli, write: Write, home: Path) -> None:
     write("shop.json", DOCUMENT)
     write(
@@ -47,6 +49,7 @@ def test_a_host_offers_tools_of_every_source(cli: Cli, write: Write, home: Path)
     assert len((home / "starts").read_text().split()) == 1
 
 
+@needs("mcp")
 def test_what_a_source_offers_is_approved_by_a_command(cli: Cli, write: Write, home: Path) -> None:
     write("agent-core.yaml", {"mcp_servers": {"own": {"command": [sys.executable, FAULTY, str(home)]}}})
     first = cli("tools", "approve", "--json").json["approved"]
@@ -116,6 +119,7 @@ def test_every_bad_entry_is_told_at_once_by_the_name_of_its_file(cli: Cli, write
     assert [each for each in wanted if each not in told] == []
 
 
+@needs("mcp")
 def test_a_write_that_a_dying_server_cut_off_is_in_doubt_until_a_person_decides(
     cli: Cli, write: Write, home: Path
 ) -> None:
@@ -191,6 +195,7 @@ def test_the_readme_has_each_key_of_the_configuration() -> None:
     assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == list(HostConfig.model_fields)
 
 
+@needs("mcp")
 def test_a_tool_of_each_kind_is_called_as_the_readme_says(home: Path) -> None:
     blocks = BLOCK.findall((ROOT / "utools" / "README.md").read_text("utf-8"))
     for _, mark, text in blocks:

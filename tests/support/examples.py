@@ -15,7 +15,7 @@ SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.d
 def load_profile() -> None:
     """`ci` where CI is set, else `dev`; HYPOTHESIS_PROFILE names another one."""
     usual: Any = {"deadline": None, "print_blob": True, "suppress_health_check": SLOW_MACHINE}
-    settings.register_profile("dev", max_examples=30, **usual)
+    settings.register_profile("dev", max_examples=20, **usual)
     settings.register_profile("ci", max_examples=100, derandomize=True, database=None, **usual)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 

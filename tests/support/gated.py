@@ -1,17 +1,32 @@
 """Engines on one store whose tools wait at a gate until a test lets them answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, MemoryRunStore, load_workflow
+from engine_shim.runs.leases import MemoryLeases, Notice
 from engine_shim.runs.loops import LOOPS
 from utools import Tool, default_registry
 
 ANY = {"type": "object", "additionalProperties": True}
+
+
+class NoticedLeases(MemoryLeases):
+    """Leases that count how often a driver was handed a signal to each run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handed = Counter[str]()
+
+    def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
+        notices = super().renew(driver, runs)
+        self.handed.update(notices.keys())
+        return notices
 
 
 class Host:
@@ -21,7 +36,8 @@ class Host:
         self.did: list[str] = []
         self.aborted: list[str] = []
         self.gates: dict[str, asyncio.Event] = {}
-        self.store = MemoryRunStore()
+        self.store, self.leases = MemoryRunStore(), NoticedLeases()
+        self.store.leases = self.leases
         self.replies, self.options = replies, options
         self.engine, self.other = self.made(), self.made()
 
@@ -50,6 +66,10 @@ class Host:
 
     def gate(self, *names: str) -> None:
         self.gates |= {name: asyncio.Event() for name in names}
+
+    async def noticed(self, run_id: str = "r") -> None:
+        """Wait until the run's driver knows of a signal: when it is handed it again, the first has arrived."""
+        await until(lambda: self.leases.handed[run_id] >= 2)
 
     def start(self, nodes: list[Any], run_id: str = "r", **keys: Any) -> "asyncio.Task[Any]":
         workflow = load_workflow({"id": "w", "nodes": nodes, **keys})

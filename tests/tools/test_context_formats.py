@@ -77,23 +77,23 @@ def turns(draw: st.DrawFn) -> Turn:
 HISTORIES = st.lists(turns(), max_size=4)
 
 
-STORED = (HISTORIES, st.text(), st.none() | st.text(), st.none() | st.integers(1, 8))
+STORED = st.tuples(HISTORIES, st.text(), st.none() | st.text(), st.none() | st.integers(1, 8))
 
 
-@given(*STORED)
-def test_every_history_that_was_stored_is_prepared_for_openai(*stored: Any) -> None:
+@given(STORED)
+def test_every_history_that_was_stored_is_prepared_for_openai(stored: Any) -> None:
     check_openai(run_sync(lambda: stored_and_prepared(*stored)))
 
 
 @needs("anthropic")
-@given(*STORED)
-def test_every_history_that_was_stored_is_prepared_for_anthropic(*stored: Any) -> None:
+@given(STORED)
+def test_every_history_that_was_stored_is_prepared_for_anthropic(stored: Any) -> None:
     check_anthropic(run_sync(lambda: stored_and_prepared(*stored)))
 
 
 @needs("google.genai")
-@given(*STORED)
-def test_every_history_that_was_stored_is_prepared_for_gemini(*stored: Any) -> None:
+@given(STORED)
+def test_every_history_that_was_stored_is_prepared_for_gemini(stored: Any) -> None:
     check_gemini(run_sync(lambda: stored_and_prepared(*stored)))
 
 

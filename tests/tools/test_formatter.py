@@ -114,7 +114,13 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("template", HOSTILE)
+SLOW = ("{{ 10 ** (10 ** 10) }}", "{{ lipsum(n=100000) }}")
+"""Those that end like another one, by the limit of processor time."""
+
+
+@pytest.mark.parametrize(
+    "template", [pytest.param(each, marks=pytest.mark.exhaustive) if each in SLOW else each for each in HOSTILE]
+)
 async def test_a_template_does_not_get_out_and_has_an_end(template: str) -> None:
     text = await called(template=template, data={"x": [1]})
     assert text.startswith("error: the template"), text

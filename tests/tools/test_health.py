@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.loopback import http, serving
+from support.optional import needs
 from support.postgres_server import Postgres, real_postgres
 from support.redis_server import RealServer, real_server
 from utools import ToolContext, ToolError, ToolRegistry, ToolResult
@@ -179,20 +180,24 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.mark.parametrize("path", ["", "/", "/postgres", "/template1?sslmode=disable", "/postgre%73"])
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql"])
+@pytest.mark.xdist_group("postgres")
 async def test_postgres_lets_clients_in(postgres: Postgres, scheme: str, path: str) -> None:
     assert await told(f"{scheme}://127.0.0.1:{postgres.port}{path}") == [(True, None)]
 
 
+@pytest.mark.xdist_group("postgres")
 async def test_postgres_without_the_database_is_ill(postgres: Postgres) -> None:
     (found,) = await told(f"postgresql://127.0.0.1:{postgres.port}/shop")
     assert found == (False, 'database "shop" does not exist')
 
 
+@pytest.mark.xdist_group("postgres")
 async def test_postgres_that_asks_for_a_password_answers(postgres: Postgres) -> None:
     with postgres.asking_for_passwords():
         assert await told(f"postgresql://127.0.0.1:{postgres.port}/shop") == [(True, None)]
 
 
+@pytest.mark.xdist_group("postgres")
 async def test_postgres_behind_tls_lets_clients_in(postgres: Postgres, tmp_path: Path) -> None:
     async with behind_tls(postgres.port, self_signed(tmp_path)) as port:
         found = await told(f"postgresql://127.0.0.1:{port}/postgres", f"postgresql://127.0.0.1:{port}/shop")
@@ -230,6 +235,7 @@ SAID: dict[str, tuple[bytes, str | None]] = {
 }
 
 
+@needs("psycopg")
 @pytest.mark.parametrize(("answer", "detail"), SAID.values(), ids=SAID)
 async def test_what_postgres_says_is_understood(answer: bytes, detail: str | None) -> None:
     async with postgres_saying(answer) as port:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from support.loopback import http
 from support.mcp_servers import FAULTY, OVER_HTTP
 from support.mcp_servers.faulty import TOOLS
+from support.optional import needs
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult
 from utools.sources.mcp.connection_monitor import MOVES, ConnectionMonitor, State
 from utools.sources.mcp.servers import McpServer, McpServers
@@ -31,12 +32,14 @@ TOKEN = "token-of-the-operator-1234"
 needs_reference = pytest.mark.skipif(
     not REFERENCE, reason="AGENT_CORE_TEST_MCP does not name the directory of the reference servers"
 )
+
 Start = Callable[..., McpServers]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Servers by name, all of them ended when the test is over."""
+    pytest.importorskip("mcp", reason="needs mcp (extra `test-all`)")
     made: list[McpServers] = []
 
     def start(**servers: Any) -> McpServers:
@@ -554,6 +557,7 @@ async def test_a_server_that_cannot_start_again_is_an_error_that_says_so(start: 
     assert "cut_off" not in result.metadata
 
 
+@needs("mcp")
 @pytest.mark.parametrize("tool", ["echo", "hang"], ids=["idle", "busy"])
 def test_no_server_is_left_when_the_host_ends(tmp_path: Path, tool: str) -> None:
     program = (

@@ -44,6 +44,7 @@ Call = Callable[..., Any]
 
 @pytest.fixture
 def call(tmp_path: Path) -> Iterator[Call]:
+    pytest.importorskip("mcp", reason="needs mcp (extra `test-all`)")
     config = McpServer(command=[sys.executable, FAULTY, str(tmp_path)])
     servers = McpServers({"own": config}, lock=tmp_path / "lock.json", base=tmp_path)
     registry = ToolRegistry(servers.tools())
@@ -148,6 +149,7 @@ def connected(tmp_path: Path) -> Any:
     async def connected(answer: Answer) -> AsyncIterator[tuple[ScriptedMcp, Any]]:
         async with scripted(answer) as server:
             config = {"own": McpServer(url=server.url, headers={"Accept-Encoding": "gzip"})}
+            pytest.importorskip("mcp", reason="needs mcp (extra `test-all`)")
             servers = McpServers(config, lock=tmp_path / "lock.json", base=tmp_path)
             registry = ToolRegistry(await asyncio.to_thread(servers.tools))
             try:

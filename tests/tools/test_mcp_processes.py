@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from support.mcp_servers import FAULTY
+from support.optional import needs
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServer, McpServers
+
+pytestmark = needs("mcp")
 
 WITHIN = 15.0
 """Seconds that the end of a process may take; nothing here comes near them, unless it hangs."""

@@ -14,8 +14,11 @@ from agent_core import AgentOutput, MemoryJournal, replay, run_agent
 from agent_core.models import ScriptedModel
 from support.mcp_servers import FAULTY
 from support.mcp_servers.faulty import TOOLS
+from support.optional import needs
 from utools import ToolRegistry
 from utools.sources.mcp.servers import McpServer, McpServers
+
+pytestmark = needs("mcp")
 
 REFERENCE = os.environ.get("AGENT_CORE_TEST_MCP", "")
 

@@ -12,8 +12,11 @@ import pytest
 from support.loopback import http
 from support.mcp_servers import FAULTY
 from support.mcp_servers.scripted import ScriptedMcp, reply, scripted, text
+from support.optional import needs
 from utools import ToolContext, ToolRegistry
 from utools.sources.mcp.servers import McpServer, McpServers
+
+pytestmark = needs("mcp")
 
 TOKEN = "t0-of-the-office"
 HIDDEN = "[redacted:OFFICE_TOKEN]"

@@ -11,8 +11,11 @@ import pytest
 
 from support.loopback import http
 from support.mcp_servers.scripted import Answer, ScriptedMcp, reply, scripted, text
+from support.optional import needs
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.mcp.servers import McpServer, McpServers
+
+pytestmark = needs("mcp")
 
 WITHIN = 20.0
 """Seconds that a call may take; nothing here comes near them, unless it hangs."""

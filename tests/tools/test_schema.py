@@ -171,18 +171,36 @@ NAMED = {"properties": {f"property_{number}": {} for number in range(20)}}
         pytest.param({"properties": {"a": {"type": "string"}}}, {"a": NUMBERS}, 1, id="long list"),
         pytest.param(NAMED, {f"property{number}": 1 for number in range(50_000)}, 100, id="unknown names"),
         pytest.param({"allOf": [NAMED]}, KEYS, 100, id="unknown names, judged together"),
-        pytest.param({"allOf": [{**A, "additionalProperties": {"type": "integer"}}]}, KEYS, 0, id="known together"),
+        pytest.param(
+            {"allOf": [{**A, "additionalProperties": {"type": "integer"}}]},
+            KEYS,
+            0,
+            id="known together",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param({"items": {"type": "string"}}, [1] * 300_000, 100, id="wrong items"),
         pytest.param({"additionalProperties": {"type": "string"}}, KEYS, 100, id="wrong properties"),
         pytest.param({"anyOf": [{"items": {"type": "string"}}, {"items": {"type": "null"}}]}, NUMBERS, 100, id="anyOf"),
         pytest.param({"uniqueItems": True}, [*NUMBERS, *map(str, NUMBERS)], 0, id="unique"),
         pytest.param({"uniqueItems": True}, [number * (2**61 - 1) for number in range(50_000)], 0, id="colliding"),
-        pytest.param({"uniqueItems": True}, [{"a": number} for number in range(80_000)], 0, id="unique objects"),
+        pytest.param(
+            {"uniqueItems": True},
+            [{"a": number} for number in range(80_000)],
+            0,
+            id="unique objects",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param({"prefixItems": [{}], "unevaluatedItems": False}, NUMBERS, 1, id="unevaluated items"),
-        pytest.param({"contains": {"type": "integer"}, "unevaluatedItems": False}, NUMBERS, 0, id="evaluated items"),
+        pytest.param(
+            {"contains": {"type": "integer"}, "unevaluatedItems": False},
+            NUMBERS,
+            0,
+            id="evaluated items",
+            marks=pytest.mark.exhaustive,
+        ),
     ],
 )
-@pytest.mark.parametrize("kind", [ConfigSchema, Narrowing])
+@pytest.mark.parametrize("kind", [ConfigSchema, pytest.param(Narrowing, marks=pytest.mark.exhaustive)])
 def test_judging_grows_with_the_argument_and_no_faster(
     kind: Any, schema: dict[str, Any], value: Any, count: int
 ) -> None:

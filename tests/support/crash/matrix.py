@@ -2,7 +2,7 @@
 
     python -m support.crash.matrix [WORKFLOW …]      a table; every point is tried
     python -m support.crash.matrix --json WORKFLOW   the findings of one; of more than MOST points, some
-    python -m support.crash.matrix --few             the findings of each, of FEW of its points
+    python -m support.crash.matrix --once            the findings of each, killed in the middle and once more
 
 Every attempt at a run is a process of its own, forked from one that never drives any. One kill in three is followed by
 a second one while the run goes on.
@@ -25,8 +25,8 @@ from support.crash.matrix_judge import differences, done_again, happened_again, 
 from support.crash.matrix_workflows import CASES, Case
 from support.crash.matrix_world import Killer, Ledger
 
-MOST, FEW = 30, 3
-"""How many points of a workflow are tried where time is short, or very short: every third, fifth, … of them."""
+MOST = 30
+"""How many points of a workflow are tried where time is short: every third, fifth, … of them."""
 
 
 @dataclass
@@ -88,6 +88,11 @@ class Trials:
             self._trial(at, second=1 + number // 3 % 12 if number % 3 == 2 else None)
         return self.findings
 
+    def once(self) -> Findings:
+        """Try the point in the middle, and a second kill."""
+        self._trial(self.findings.points // 2, second=1)
+        return self.findings
+
     def _trial(self, at: int, second: int | None) -> None:
         """One run killed at its point `at`, perhaps once more while it goes on, and then driven to its end."""
         self.findings.tried += 1
@@ -134,9 +139,9 @@ def main(words: list[str]) -> None:
     if words[:1] == ["--json"]:
         print(json.dumps(asdict(Trials(words[1]).all(MOST))))
         return
-    if words == ["--few"]:
+    if words == ["--once"]:
         for name in CASES:
-            print(json.dumps(asdict(Trials(name).all(FEW))))
+            print(json.dumps(asdict(Trials(name).once())))
         return
     columns = ("points", "kills", "second_kills", "in_doubt", "skipped", "repeats")
     total: Any = dict.fromkeys(columns, 0)
