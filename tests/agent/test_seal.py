@@ -119,9 +119,9 @@ def _verified(tape: Tape, *seals: Any) -> Verification:
         pytest.param({"mac": "ä"}, "was not made with the key", id="a mac that is not ASCII"),
         pytest.param({"head": "0" * 64}, "was not made with the key", id="another head"),
         pytest.param({"count": 1}, "was not made with the key", id="another count"),
-        pytest.param({"kind": "asked"}, "none that a host writes", id="another record"),
+        pytest.param({"kind": "asked"}, "not one that a host writes", id="another record"),
         *(
-            pytest.param({name: junk}, "none that a host writes", id=f"{name} {junk!r}")
+            pytest.param({name: junk}, "not one that a host writes", id=f"{name} {junk!r}")
             for name in ("head", "count", "kid", "mac")
             for junk in (None, [], {}, 1.5)
         ),
