@@ -2,7 +2,7 @@
 
 AgentCoreError
 ├── JournalError        the journal cannot be read or written
-│   ├── Lost            another driver wrote there first: drive anew from the tape
+│   ├── Lost            another driver wrote there first: drive again from the tape
 │   └── Damaged         a record is not what its chain says
 ├── Divergence          the loop and its tape disagree
 └── DecisionError       a person's decision that fits nothing that waits

@@ -12,13 +12,27 @@ from agent_core.errors import DefinitionError
 from utools.errors import UnknownTool
 
 
-class ToolPolicy(TypedDict):
+class ToolBinding(TypedDict):
+    """The part of a tool's policy that the config alone decides.
+
+    `args` narrows what a model may send, `provenance` names arguments that must occur in trusted text.
+    """
+
+    approval: str
+    max_calls: int | None
+    timeout: float | None
+    trusted: bool
+    args: Json | None
+    provenance: dict[str, str]
+    rate_limit: NotRequired[str]
+
+
+class ToolPolicy(ToolBinding):
     """One tool of a run's whitelist, as `run_started` holds it.
 
     `schema` is the tool's own, `visible` what of it a model sees, `hidden` the names that only the author sets,
     `preset` the author's values. `effect` is read, write or nested; {argument, read} where an argument decides; or
-    `dynamic` where only the tool itself knows. `args` narrows what a model may send, `provenance` names arguments
-    that must occur in trusted text, `fills` the places in the preset where the executor puts secrets.
+    `dynamic` where only the tool itself knows. `fills` are the places in the preset where the executor puts secrets.
     """
 
     description: str
@@ -29,30 +43,11 @@ class ToolPolicy(TypedDict):
     fingerprint: NotRequired[str]
     effect: Any
     idempotent: bool
-    approval: str
-    max_calls: int | None
-    timeout: float | None
-    trusted: bool
-    args: Json | None
-    provenance: dict[str, str]
-    rate_limit: NotRequired[str]
     fills: NotRequired[list[Json]]
 
 
 Policies = Mapping[str, ToolPolicy]
 """A run's whitelist by tool code, in the config's order."""
-
-
-class ToolBinding(TypedDict):
-    """The part of a policy that the config alone decides."""
-
-    approval: str
-    max_calls: int | None
-    timeout: float | None
-    trusted: bool
-    args: Json | None
-    provenance: dict[str, str]
-    rate_limit: NotRequired[str]
 
 
 def arguments_of(policy: Mapping[str, Any] | None, args: Json) -> Json:

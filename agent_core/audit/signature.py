@@ -82,7 +82,7 @@ def signature_fault(run: str, tape: Tape, keys: Keys) -> str | None:
         case {"kind": "sealed", "head": str(head), "count": int(count), "kid": str(kid), "mac": str(mac)}:
             pass
         case _:
-            return "its seal is none that a host writes"
+            return "its seal is not one that a host writes"
     if kid not in keys.keys:
         return f"it is sealed with the key {kid!r}, which is not given"
     if not hmac.compare_digest(mac.encode(), keys.mac(kid, run, head, count).encode()):

@@ -42,7 +42,7 @@ class JsonlJournal:
         if not rows:
             return False
         with self._mutex, _open_locked(self.path, _APPEND, fcntl.LOCK_EX, self._patience) as fd:
-            # Whatever fails from here on, the next call reads the file anew.
+            # Whatever fails from here on, the next call reads the whole file again.
             known, self._known = self._known, _Known(self.path)
             known = known.catch_up(fd)
             if known.run not in (None, run):

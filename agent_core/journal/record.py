@@ -27,7 +27,7 @@ class Row:
     data: bytes
 
     def record(self) -> Record:
-        """The record, decoded anew at each call."""
+        """The record, decoded at each call."""
         decoded: Record = orjson.loads(self.data)
         return decoded
 

@@ -79,9 +79,8 @@ async def run_agent(
     """
     journal = MemoryJournal() if journal is None else journal
     run = _choose_run_id(run_id, journal)
-    allowed = secrets or Secrets()
+    allowed, providers = secrets or Secrets(), Providers()
     redactor = allowed.redactor()
-    providers = Providers()
     models: ClientOf = providers if model is None else lambda *_: model
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
@@ -90,21 +89,14 @@ async def run_agent(
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
     if decisions:
         append_decisions(journal, run, decisions, by="caller", redactor=redactor)
-    spec = Spec(CODE, config_as_dict(config))
+    spec, keys = Spec(CODE, config_as_dict(config)), signing_keys()
+    driving = drive(
+        run, ROOT, spec, journal=journal, executor=executor, loops=AGENT_LOOPS, listener=listener, keys=keys
+    )
     try:
-        ended = await drive(
-            run,
-            ROOT,
-            spec,
-            journal=journal,
-            executor=executor,
-            loops=AGENT_LOOPS,
-            listener=listener,
-            keys=signing_keys(),
-        )
+        return _output_of(await driving)
     finally:
         await providers.close()
-    return _output_of(ended)
 
 
 def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> AgentOutput:

@@ -49,8 +49,7 @@ def prepare_agent(
     info: ModelInfoOf | None = None,
 ) -> AgentStartedBody:
     """Everything that the loop needs, so that a replay needs nothing else. DefinitionError for a bad config."""
-    read = read_config(to_journal(config))
-    clean = redactor or Redactor({})
+    read, clean = read_config(to_journal(config)), redactor or Redactor({})
     if read.answer_schema is not None:
         ConfigSchema(read.answer_schema, foreign=True, where="answer_schema")
     tools = tool_policies(read, registry, inherited.get("fills", ()))

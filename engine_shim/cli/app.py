@@ -62,7 +62,7 @@ def decide(
 
 
 def pause(run_id: RunId, store: Store = None, config: Config = None, as_json: AsJson = False) -> int:
-    """Let what is under way in a run answer, and begin nothing more; `resume` goes on."""
+    """Pause a run: calls under way may answer. `resume` goes on."""
     from engine_shim.cli.control import pause_run
     from engine_shim.cli.output import Options
 
@@ -70,7 +70,7 @@ def pause(run_id: RunId, store: Store = None, config: Config = None, as_json: As
 
 
 def cancel(run_id: RunId, store: Store = None, config: Config = None, as_json: AsJson = False) -> int:
-    """End a run for good: what is under way is aborted, what waits is withdrawn."""
+    """End a run for good. Calls under way are aborted, and nobody is asked about what waits."""
     from engine_shim.cli.control import cancel_run
     from engine_shim.cli.output import Options
 
@@ -84,7 +84,7 @@ def fork(
     config: Config = None,
     as_json: AsJson = False,
 ) -> int:
-    """Start a new run with this one's past up to a record, and go on from there."""
+    """Start a new run with this one's past up to a record. It goes on from there."""
     from engine_shim.cli.control import fork_run
     from engine_shim.cli.output import Options
 
@@ -128,7 +128,7 @@ def verify(
     store: Store = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check that a run's journal is whole and as it was written; sealed, too, when this host has a key."""
+    """Check that a run's journal is whole and as it was written. With a key, also that it is sealed."""
     from engine_shim.cli.audit import verify_run
 
     return verify_run(run, store, strand=strand, head=head, count=count, as_json=as_json)
@@ -143,7 +143,7 @@ def replay(
     store: Store = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run the recorded run through the loop again, offline, and compare every decision."""
+    """Replay a recorded run offline, and compare every decision."""
     from engine_shim.cli.audit import read_policy, replay_run
     from engine_shim.cli.replays import replay_all
     from engine_shim.cli.timespec import read_time
@@ -162,7 +162,7 @@ def diff(
     store: Store = None,
     as_json: AsJson = False,
 ) -> int:
-    """Compare two runs, times and ids aside, and say where they part."""
+    """Compare two runs, and say where they part. Times and ids are ignored."""
     from engine_shim.cli.diff import compare_runs
 
     return compare_runs(a, b, store, as_json=as_json)
@@ -175,7 +175,7 @@ def retention(
     store: Store = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete old runs from the store, journal and all. Runs that are not finished only when --status names theirs."""
+    """Delete old runs from the store, journal and all. Unfinished runs go only where --status names them."""
     from engine_shim.cli.retention import delete_runs
 
     return delete_runs(older_than, status, store, dry_run=dry_run, as_json=as_json)
@@ -196,7 +196,7 @@ def evaluate(
     config: Config = None,
     as_json: AsJson = False,
 ) -> int:
-    """Measure a model: tool choice, arguments, tasks of several steps, recovery from errors, answers, tokens."""
+    """Measure a model on cases. Tool choice, arguments, several steps, recovery from errors, answers, tokens."""
     from engine_shim.cli.eval import Evaluation, evaluate_model, read_settings
 
     chosen = {"protocol": protocol, **read_settings(settings or [])}
@@ -211,8 +211,8 @@ def tools(
     config: Config = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the tools of this host, `show CODE` one with its schema, or `approve [SOURCE]` what an MCP server or another
-    host offers now."""
+    """List the tools of this host. `show CODE` prints one with its schema, `approve [SOURCE]` accepts what an MCP
+    server or another host offers now."""
     from engine_shim.cli.describe import approve_tools, list_tools, show_tool
 
     if action == "approve":
@@ -230,8 +230,8 @@ def schema(
     config: Config = None,
     as_json: AsJson = False,
 ) -> int:
-    """Print the JSON Schema of definitions, or of the legal next step of FLOW's agent node; with `protocol: tools`,
-    the functions that it may call."""
+    """Print the JSON Schema of definitions, or of an agent's step. With FLOW, the legal next step of its agent node, or
+    with `protocol: tools` the functions that it may call."""
     from engine_shim.cli.describe import show_definition_schema, show_step_schema
 
     return show_definition_schema() if file is None else show_step_schema(file, node, config)
