@@ -59,6 +59,14 @@ def starts(home: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
 
 
+async def unanswered(home: Path, count: int = 1) -> None:
+    """Come back when a server that hangs has got so many messages."""
+    file = home / "unanswered"
+    async with asyncio.timeout(20):
+        while not file.exists() or len(file.read_text()) < count:
+            await asyncio.sleep(0.01)
+
+
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -455,7 +463,7 @@ async def test_a_server_that_was_killed_between_calls_is_started_anew(start: Sta
 async def test_all_calls_under_way_end_when_the_server_does(start: Start, tmp_path: Path) -> None:
     registry = tools_of(start(own=faulty(tmp_path)))
     hanging = [asyncio.create_task(called(registry, "hang")) for _ in range(5)]
-    await asyncio.sleep(0.3)
+    await unanswered(tmp_path, 5)
     os.kill(starts(tmp_path)[0], 9)
     results = await asyncio.wait_for(asyncio.gather(*hanging), 2)
     assert all(each.metadata.get("cut_off") for each in results)
@@ -472,7 +480,7 @@ async def test_a_server_that_is_too_busy_to_list_its_tools_is_not_ended(start: S
     registry = tools_of(start(own=faulty(tmp_path, start_timeout=5)))
     assert (await called(registry, "echo", text="up")).success
     under_way = asyncio.create_task(called(registry, "hang", text="and tell of a change"))
-    await asyncio.sleep(0.5)
+    await unanswered(tmp_path)
     other = await called(registry, "echo", text="hi")
     assert "the MCP server own is busy, and did not say within 5 seconds which tools it has" in str(other.error)
     assert other.metadata == {"transient": True}
@@ -487,7 +495,8 @@ async def test_a_call_that_waits_for_its_server_in_vain_was_not_sent(start: Star
     if not busy:
         registry = tools_of(start(own=faulty(tmp_path, "hang")))
     under_way = asyncio.create_task(called(registry, "hang", text="and tell of a change"))
-    await asyncio.sleep(0.5)
+    if busy:
+        await unanswered(tmp_path)
     waiting = [registry.execute("mcp.own.echo", {"text": "hi"}, ToolContext(deadline_s=1)) for _ in range(3)]
     for result in await asyncio.gather(*waiting):
         assert "was not ready in the time of this call, which has not been sent" in str(result.error)
@@ -520,7 +529,7 @@ async def test_a_connection_moves_forward_only_and_ends_from_anywhere(state: Sta
 async def test_a_cancelled_call_is_left(start: Start, tmp_path: Path) -> None:
     registry = tools_of(start(own=faulty(tmp_path)))
     call = asyncio.create_task(called(registry, "hang"))
-    await asyncio.sleep(0.3)
+    await unanswered(tmp_path)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
@@ -581,7 +590,7 @@ async def test_closing_cuts_off_what_is_under_way(start: Start, tmp_path: Path) 
     servers = start(own=faulty(tmp_path))
     registry = ToolRegistry(await asyncio.to_thread(servers.tools))
     under_way = [asyncio.create_task(called(registry, "hang")) for _ in range(3)]
-    await asyncio.sleep(0.3)
+    await unanswered(tmp_path, 3)
     await asyncio.to_thread(servers.close)
     results = await asyncio.wait_for(asyncio.gather(*under_way), 5)
     assert all(each.metadata.get("cut_off") for each in results)
@@ -648,8 +657,10 @@ async def test_a_server_that_changes_its_mind_while_it_runs_is_noticed(start: St
     registry = tools_of(start(own=faulty(tmp_path)))
     assert (await called(registry, "echo", text="hi")).success
     await called(registry, "change")
-    await asyncio.sleep(0.1)
-    error = str((await called(registry, "echo", text="hi")).error)
+    async with asyncio.timeout(20):
+        while (answer := await called(registry, "echo", text="hi")).success:
+            await asyncio.sleep(0.01)
+    error = str(answer.error)
     assert "changed after the operator had approved it" in error
     assert "`agent-core tools approve mcp_servers/own`" in error
 

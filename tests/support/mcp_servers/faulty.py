@@ -1,7 +1,7 @@
 """An MCP server over standard streams that does what a test needs: dies, hangs, talks junk, changes its mind.
 
 `faulty.py DIR [hang|crash|junk|no-tools]`: its tools are those of DIR/tools.json where there is one, else `TOOLS`;
-each start appends its process id to DIR/starts.
+each start appends its process id to DIR/starts, each message to a server that hangs a dot to DIR/unanswered.
 """
 
 import json
@@ -77,6 +77,9 @@ def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
         case "hang":
             if args.get("text"):
                 say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            note(home)
+            for _ in sys.stdin:
+                note(home)
             time.sleep(600)
         case "junk":
             print("DEBUG: something\n\x00\x01 not json\n{}\n[]", flush=True)
@@ -124,6 +127,12 @@ def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
         case "wrong":
             return {"result": {"content": [], "structuredContent": {"n": "seven"}}}
     return text(args.get("text", ""))
+
+
+def note(home: Path) -> None:
+    """Another message has come to a server that answers no more."""
+    with (home / "unanswered").open("a") as file:
+        file.write(".")
 
 
 def asked(number: int) -> Any:
