@@ -1,7 +1,8 @@
-"""SqliteFile: opens one of our SQLite files, makes or migrates it, and refuses a newer or foreign one.
+"""SqliteFile: opens an SQLite file that holds tables of ours, makes or migrates them, and refuses newer ones.
 
-A file has an application id, which says what kind it is, and a version, the number of steps of its layout that
-were taken. Files from before there were ids are recognised by their tables.
+Several layouts, and tables of somebody else, may share a file. The table `layouts` says for each layout how many of its
+steps were taken. A layout that it does not name is recognised by its tables, which are then those of the first step, or
+by the file's `user_version`, where older files have the version of a journal.
 """
 
 import os
@@ -17,25 +18,27 @@ from typing import Any, Final, Literal
 from utools.files.protected_paths import protect_store
 
 BUSY_RETRY_S: Final = 0.005
+LAYOUTS: Final = "CREATE TABLE IF NOT EXISTS layouts (name TEXT PRIMARY KEY, version INTEGER NOT NULL)"
 Statements = tuple[str, ...]
 
 
 class LayoutError(sqlite3.DatabaseError):
-    """The file is of a newer version or of another kind; the message says which, and what to do."""
+    """The file is of a newer version; the message says which, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A kind of file. `steps` bring it from each version to the next; `tables` are all that may be in it.
+    """Tables that belong together. `steps` bring them from each version to the next; `tables` are those of the first.
 
-    `extra` are statements that this program needs on top, safe to repeat: several may share a file.
+    `extra` are statements that this program needs on top, safe to repeat. `in_header`: the version is kept in the
+    file's `user_version` as well.
     """
 
-    kind: str
-    application_id: int
+    name: str
     steps: tuple[Statements, ...]
     tables: frozenset[str]
     extra: Statements = ()
+    in_header: bool = False
 
     @property
     def version(self) -> int:
@@ -121,8 +124,10 @@ class SqliteFile:
                 for statements in layout.steps[version_of(db, self.path, layout) :]:
                     for statement in statements:
                         db.execute(statement)
-                db.execute(f"PRAGMA application_id = {layout.application_id}")
-                db.execute(f"PRAGMA user_version = {layout.version}")
+                db.execute(LAYOUTS)
+                db.execute("REPLACE INTO layouts VALUES (?, ?)", (layout.name, layout.version))
+                if layout.in_header:
+                    db.execute(f"PRAGMA user_version = {layout.version}")
         if layout.extra:
             with transaction(db):
                 for statement in layout.extra:
@@ -131,17 +136,22 @@ class SqliteFile:
 
 
 def version_of(db: sqlite3.Connection, path: Path, layout: Layout) -> int:
-    """How many steps of the layout were taken. LayoutError for a newer file, or one of another kind."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    (kind,) = db.execute("PRAGMA application_id").fetchone()
+    """How many steps of the layout were taken. LayoutError for a newer file."""
     tables = _tables(db)  # at each look: it makes SQLite see what another process has migrated just now
-    is_ours = kind == layout.application_id or (kind == 0 and (not tables or tables & layout.tables))
-    if not is_ours:
-        raise LayoutError(f"{path} is an SQLite file of another kind, and no {layout.kind}: choose another file")
+    version = _written_version(db, layout) if "layouts" in tables else None
+    if version is None:
+        version = 1 if tables & layout.tables else 0
+    if layout.in_header:
+        version = max(version, int(db.execute("PRAGMA user_version").fetchone()[0]))
     if version > layout.version:
         message = f"{path} has layout {version}, this agent_core knows {layout.version}"
         raise LayoutError(f"{message}: use a newer version")
-    return int(version)
+    return version
+
+
+def _written_version(db: sqlite3.Connection, layout: Layout) -> int | None:
+    row = db.execute("SELECT version FROM layouts WHERE name = ?", (layout.name,)).fetchone()
+    return None if row is None else int(row[0])
 
 
 @contextmanager

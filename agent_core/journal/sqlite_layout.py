@@ -14,5 +14,5 @@ _ROWS: Final = """
         data BLOB NOT NULL,
         UNIQUE (run, strand, n)
     )"""
-LAYOUT: Final = Layout("journal", 0x61434A31, ((_ROWS,),), frozenset({"rows", "workflow_runs", "run_claims"}))
+LAYOUT: Final = Layout("journal", ((_ROWS,),), frozenset({"rows"}), in_header=True)
 """A store of workflow runs puts its own tables into the same file."""

@@ -17,7 +17,7 @@ _RUNS = """CREATE TABLE IF NOT EXISTS workflow_runs (
     started_at TEXT NOT NULL, base TEXT NOT NULL)"""
 _LEASES = """CREATE TABLE IF NOT EXISTS run_claims (
     run TEXT PRIMARY KEY, driver TEXT NOT NULL, until REAL NOT NULL, wish TEXT) WITHOUT ROWID"""
-LAYOUT = replace(JOURNAL, kind="run store", extra=(_RUNS, _LEASES))
+LAYOUT = replace(JOURNAL, extra=(_RUNS, _LEASES))
 
 
 class Database:

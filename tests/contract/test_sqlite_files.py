@@ -1,4 +1,4 @@
-"""SQLite files of ours: made, migrated when they are older, refused when they are newer or not ours."""
+"""SQLite files with tables of ours: made, migrated when they are older, refused when they are newer."""
 
 import sqlite3
 import stat
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
@@ -20,7 +19,7 @@ from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
 from utools.context.store_sqlite import SqliteContextStore, default_path
 from utools.sqlite_file import Layout, LayoutError, SqliteFile
 
-ONE = Layout("box", 0x626F7831, (("CREATE TABLE things (name TEXT)",),), frozenset({"things"}))
+ONE = Layout("box", (("CREATE TABLE things (name TEXT)",),), frozenset({"things"}))
 TWO = replace(ONE, steps=(*ONE.steps, ("ALTER TABLE things ADD size INTEGER", "UPDATE things SET size = 1")))
 TORN = replace(ONE, steps=(*ONE.steps, ("ALTER TABLE things ADD size INTEGER", "UPDATE absent SET size = 1")))
 
@@ -40,8 +39,13 @@ def old(tmp_path: Path) -> Path:
 
 def dump(path: Path) -> list[str]:
     with closing(sqlite3.connect(path)) as db:
-        versions = [str(db.execute(f"PRAGMA {name}").fetchone()) for name in ("user_version", "application_id")]
-        return [*versions, *db.iterdump()]
+        return [str(db.execute("PRAGMA user_version").fetchone()), *db.iterdump()]
+
+
+def versions(path: Path) -> dict[str, int]:
+    """The version of each layout in a file."""
+    with closing(sqlite3.connect(path)) as db:
+        return dict(db.execute("SELECT name, version FROM layouts"))
 
 
 def test_reading_makes_no_file(tmp_path: Path) -> None:
@@ -52,7 +56,7 @@ def test_reading_makes_no_file(tmp_path: Path) -> None:
 
 def test_new_file_is_the_owners_alone_and_says_what_it_is(old: Path) -> None:
     assert stat.S_IMODE(old.stat().st_mode) == 0o600
-    assert dump(old)[:2] == ["(1,)", f"({ONE.application_id},)"]
+    assert versions(old) == {"box": 1}
 
 
 @pytest.mark.parametrize("reads", [True, False])
@@ -63,7 +67,7 @@ def test_older_file_is_migrated_by_its_first_use(old: Path, reads: bool) -> None
                 db.execute("INSERT INTO things VALUES ('pot', 2)")
         expected = [("cup", 1)] if reads else [("cup", 1), ("pot", 2)]
         assert file.select("things", "SELECT name, size FROM things") == expected
-    assert dump(old)[0] == "(2,)"
+    assert versions(old) == {"box": 2}
 
 
 USES: dict[str, Callable[[SqliteFile], object]] = {
@@ -82,23 +86,26 @@ def test_newer_file_is_refused_and_left_as_it_is(old: Path, use: Callable[[Sqlit
     assert dump(old) == before
 
 
-FOREIGN = {
-    "the id of another program": ["PRAGMA application_id = 7", "CREATE TABLE things (name TEXT)"],
+OTHERS = {
+    "the id of another program": ["PRAGMA application_id = 7", "CREATE TABLE songs (name TEXT)"],
+    "the version of another program": ["PRAGMA user_version = 7", "CREATE TABLE songs (name TEXT)"],
     "tables of another program": ["CREATE TABLE songs (name TEXT)"],
 }
 
 
-@pytest.mark.parametrize("statements", FOREIGN.values(), ids=FOREIGN)
-def test_foreign_file_is_refused_and_left_as_it_is(tmp_path: Path, statements: list[str]) -> None:
+@pytest.mark.parametrize("statements", OTHERS.values(), ids=OTHERS)
+def test_file_of_another_program_may_hold_our_tables_as_well(tmp_path: Path, statements: list[str]) -> None:
     path = tmp_path / "other.db"
-    with closing(sqlite3.connect(path)) as db:
-        for statement in statements:
+    with closing(sqlite3.connect(path)) as db, db:
+        for statement in [*statements, "INSERT INTO songs VALUES ('la')"]:
             db.execute(statement)
     before = dump(path)
-    for use in USES.values():
-        with opened(path) as file, pytest.raises(LayoutError, match="of another kind, and no box: choose another file"):
-            use(file)
-    assert dump(path) == before
+    with opened(path) as file:
+        assert file.select("things", "SELECT * FROM things") == []
+        with file.writing() as db:
+            db.execute("INSERT INTO things VALUES ('cup')")
+        assert file.select("things", "SELECT * FROM things") == [("cup",)]
+    assert set(before) <= set(dump(path))
 
 
 def test_torn_migration_is_rolled_back(old: Path) -> None:
@@ -125,7 +132,7 @@ from pathlib import Path
 from dataclasses import replace
 from utools.sqlite_file import Layout, SqliteFile
 steps = (("CREATE TABLE things (name TEXT)",), ("ALTER TABLE things ADD size INTEGER", "UPDATE things SET size = 1"))
-file = SqliteFile(Path(sys.argv[1]), Layout("box", 0x626F7831, steps, frozenset({"things"})), busy_seconds=30.0)
+file = SqliteFile(Path(sys.argv[1]), Layout("box", steps, frozenset({"things"})), busy_seconds=30.0)
 sys.stdin.readline()
 with file.writing() as db:
     db.execute("INSERT INTO things VALUES (?, 3)", (sys.argv[2],))
@@ -148,7 +155,7 @@ def test_processes_that_migrate_a_file_at_once_do_so_once(tmp_path: Path, old: P
     assert rows == [*([("cup", 1)] if exists else []), *((name, 3) for name in names)]
 
 
-# ── the files of before there were ids ───────────────────────────────────────────────────────────
+# ── the files of before ──────────────────────────────────────────────────────────────────────────
 
 OLD_RUNS = """CREATE TABLE workflow_runs (run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL,
     status TEXT NOT NULL, started_at TEXT NOT NULL, base TEXT NOT NULL)"""
@@ -190,24 +197,43 @@ async def test_conversations_of_before_open_with_all_that_is_in_them(tmp_path: P
     store = SqliteContextStore(path)
     assert await store.turns("s") == [[]]
     assert await store.append("s", "t2", []) is True
-    assert dump(path)[:2] == ["(1,)", f"({CONVERSATIONS.application_id},)"]
+    assert await store.turns("s") == [[], []]
 
 
-def test_run_store_is_no_place_for_conversations(tmp_path: Path) -> None:
-    with closing(SqliteRunStore(tmp_path / "runs.db")) as store:
+async def test_runs_and_conversations_may_share_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "all.db"
+    for _ in range(2):
+        with closing(SqliteRunStore(path)) as store:
+            store.save(RunEntry("r", "w", "1", "pending", "2026-01-01", "."))
+            store.journal.append("r", [chain_row("flow", 0, genesis("r", "flow"), {"kind": "run_started"})])
+            assert (len(store.entries()), store.journal.runs()) == (1, ["r"])
+        conversations = SqliteContextStore(path)
+        await conversations.append("s", "t", [])
+        assert await conversations.turns("s") == [[]]
+    assert versions(path) == {JOURNAL.name: 1, CONVERSATIONS.name: 1}
+
+
+async def test_newer_conversations_are_refused_beside_runs_that_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "all.db"
+    await SqliteContextStore(path).append("s", "t", [])
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE layouts SET version = 2")
+    with pytest.raises(LayoutError, match="use a newer version"):
+        await SqliteContextStore(path).turns("s")
+    with closing(SqliteRunStore(path)) as store:
         store.save(RunEntry("r", "w", "1", "pending", "2026-01-01", "."))
-    with opened(tmp_path / "runs.db", CONVERSATIONS) as file, pytest.raises(LayoutError, match="no store of convers"):
-        file.select("turns", "SELECT 1")
+        assert len(store.entries()) == 1
 
 
-def test_file_of_another_program_is_no_run_store(tmp_path: Path) -> None:
+def test_run_store_may_be_in_the_file_of_another_program(tmp_path: Path) -> None:
     path = tmp_path / "songs.db"
     with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA application_id = 4242")
         db.execute("CREATE TABLE songs (name TEXT)")
     with closing(SqliteRunStore(path)) as store:
-        for use in (store.entries, lambda: store.journal.runs()):
-            with pytest.raises(JournalError, match="is an SQLite file of another kind"):
-                use()
+        assert (store.entries(), store.journal.runs()) == ([], [])
+        store.save(RunEntry("r", "w", "1", "pending", "2026-01-01", "."))
+        assert len(store.entries()) == 1
 
 
 # ── where they are ───────────────────────────────────────────────────────────────────────────────

@@ -21,7 +21,7 @@ SESSIONS = "CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, expir
 TURNS = """CREATE TABLE IF NOT EXISTS turns (
     place INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, turn TEXT NOT NULL, messages TEXT NOT NULL,
     UNIQUE (session, turn))"""
-LAYOUT = Layout("store of conversations", 0x61434331, ((SESSIONS, TURNS),), frozenset({"sessions", "turns"}))
+LAYOUT = Layout("conversations", ((SESSIONS, TURNS),), frozenset({"sessions", "turns"}))
 
 
 class SqliteContextStore:
