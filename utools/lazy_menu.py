@@ -17,6 +17,7 @@ def lazy_menu(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], A
         return value
 
     def list_names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        module = sys.modules[package]
+        return sorted({*module.__all__, *(name for name in vars(module) if name.startswith("__"))})
 
     return get, list_names

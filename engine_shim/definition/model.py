@@ -63,7 +63,7 @@ class Node(_Strict):
         return data
 
 
-class EdgeDefinition(_Strict):
+class Edge(_Strict):
     """`to` runs after `from`: with `when`, a JMESPath over {output, nodes, external}, only if that holds, with `ask`,
     only if a model says that the sentence is true of the output."""
 
@@ -84,7 +84,7 @@ class Definition(_Strict):
     inputs: dict[str, Any] | None = Field(default=None, description="The JSON Schema of what it is started with")
     env: list[str | EnvName] = []
     nodes: list[Node] = Field(min_length=1)
-    edges: list[EdgeDefinition] | None = None
+    edges: list[Edge] | None = None
     outputs: dict[str, Any] = {}
     entry: Names | None = Field(default=None, min_length=1, description="Absent: the nodes without incoming edges")
     ends: Names | None = Field(default=None, description="Absent: the nodes without outgoing edges")
@@ -117,7 +117,7 @@ def read_definition(data: Mapping[str, Any], where: str = "") -> Definition:
 
 def _keys(location: Location) -> list[str]:
     """The keys of the object that `location` is a key of."""
-    kinds: Mapping[Any, type[BaseModel]] = {"nodes": Node, "edges": EdgeDefinition, "env": EnvName}
+    kinds: Mapping[Any, type[BaseModel]] = {"nodes": Node, "edges": Edge, "env": EnvName}
     kind = kinds.get(location[0], Definition) if len(location) > 1 else Definition
     return [field.alias or name for name, field in kind.model_fields.items()]
 

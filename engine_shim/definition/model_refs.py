@@ -31,7 +31,7 @@ def model_refs_of(node: Node, where: str) -> Iterator[ModelRef]:
     if node.tool != AGENT:
         return
     config = known_config(node)
-    if config["model"] == node.config.get("model"):
+    if "model" in config and config["model"] == node.config.get("model"):
         yield f"{where}/model", config["model"], config
     fallbacks = config.get("fallback_models") or ()
     for index, name in enumerate(fallbacks if fallbacks == node.config.get("fallback_models") else ()):

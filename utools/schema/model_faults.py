@@ -23,7 +23,7 @@ TEXTS = {
 }
 """Our words for a type of fault; pydantic's own for any other."""
 WITHOUT_VALUE = ("missing", "value_not_shown")
-"""Faults whose text does not show the value: there is none, or it may be a secret."""
+"""Faults whose text does not show the value: there is none, or it may be a secret, as any part of an object may."""
 
 
 class ModelFault(NamedTuple):
@@ -45,5 +45,8 @@ def find_model_faults(
 def _explain(fault: Any, known_keys: KnownKeys, texts: Mapping[str, str]) -> str:
     if fault["type"] == "extra_forbidden":
         return f"unknown key; {hint(str(fault['loc'][-1]), known_keys(fault['loc']))}"
-    text = texts.get(fault["type"], fault["msg"].removeprefix("Value error, "))
-    return text if fault["type"] in WITHOUT_VALUE else str(DefinitionError(text, value=fault["input"]))
+    text: str = texts.get(fault["type"], fault["msg"].removeprefix("Value error, "))
+    is_whole_object = fault["type"] == "value_error" and isinstance(fault["input"], Mapping)
+    if fault["type"] in WITHOUT_VALUE or is_whole_object:
+        return text
+    return str(DefinitionError(text, value=fault["input"]))
