@@ -10,11 +10,12 @@ from agent_core.errors import Damaged, JournalError
 from agent_core.journal.path import is_within
 from agent_core.journal.record import FORMAT, Record, Row, Tape, genesis, link
 from agent_core.records import Kind
-from agent_core.rules import unknown_rule
+from agent_core.rules import CURRENT, unknown_rule
 
 _KINDS: Final = get_args(Kind)
 _STARTED: Final = b'{"kind":"run_started"'
-"""The usual beginning of an agent's run."""
+_USUAL: Final = b'{"kind":"run_started","loop":"agent","format":%d,' % FORMAT, orjson.dumps(CURRENT)
+"""How an agent's run begins, and the rules in it, when nothing has to be decoded to know that it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,10 @@ def check_chains(run: str, tape: Tape) -> Tape:
     """
     for path, rows in tape.items():
         _check_links(run, path, rows)
-        first = _decode(rows[0]) if rows[0].data.startswith(_STARTED) else None
-        if first is not None and (why := _explain_newer(first)):
+        first = rows[0].data
+        if not first.startswith(_STARTED) or (first.startswith(_USUAL[0]) and _USUAL[1] in first):
+            continue
+        if (started := _decode(rows[0])) is not None and (why := _explain_newer(started)):
             raise JournalError(f"run {run!r} cannot be read: {why}")
     return tape
 
