@@ -35,12 +35,14 @@ def test_the_schedule_bench_prints_a_row_for_each_shape() -> None:
     ]
 
 
+@pytest.mark.exhaustive
 def test_the_startup_bench_prints_a_ratio_for_each_program() -> None:
     rows = bench("--rounds", "1", script="startup.py")
     assert len(rows) == 7
     assert all(" ms" in row and " x " in row for row in rows)
 
 
+@pytest.mark.exhaustive
 def test_the_bench_holds_many_runs_in_flight() -> None:
     (row,) = bench("--in-flight", "20", "--calls", "3", "--transport", "httpx2")
     assert row.startswith("20 runs of 3 calls in flight, httpx2: 0 errors, ")

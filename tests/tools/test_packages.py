@@ -53,6 +53,7 @@ def test_tools_of_an_installed_package_are_there(packages: Path, tmp_path: Path)
     assert "greetings.hello" not in codes(command(tmp_path, tmp_path, "tools", "--json"))
 
 
+@pytest.mark.exhaustive
 def test_an_agent_calls_them(packages: Path, tmp_path: Path) -> None:
     (tmp_path / "replies.json").write_text(json.dumps(REPLIES))
     node: dict[str, Any] = {"model": "scripted:replies.json", "max_steps": 5, "allowed_tools": ["greetings.*"]}
