@@ -3,12 +3,19 @@
 DefinitionError (from utools)   a definition cannot be run, or not with these inputs
 EngineError
 ├── RunNotFound                 the store holds no such run
-└── RunBusy                     somebody drives the run at this moment
+├── RunBusy                     somebody drives the run at this moment
+└── WritesRepeated              a fork may make writes again that were made
 """
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from utools.errors import DefinitionError
 
-__all__ = ["DefinitionError", "EngineError", "RunBusy", "RunNotFound"]
+if TYPE_CHECKING:
+    from agent_core.audit.repeats import MadeWrite
+
+__all__ = ["DefinitionError", "EngineError", "RunBusy", "RunNotFound", "WritesRepeated"]
 
 
 class EngineError(Exception):
@@ -31,3 +38,12 @@ class RunBusy(EngineError):
         driven = f"run {run_id!r} is being driven by process {rest.partition(':')[0]} on {host}"
         super().__init__(f"{driven}; wait for its end, or pause or cancel it")
         self.run_id, self.driver = run_id, driver
+
+
+class WritesRepeated(EngineError):
+    """A fork leaves out writes that were made, and may make them again: the caller has to say that it may."""
+
+    def __init__(self, run_id: str, writes: "Sequence[MadeWrite]") -> None:
+        shown = ", ".join(map(str, writes[:5])) + (f" and {len(writes) - 5} more" if len(writes) > 5 else "")
+        super().__init__(f"run {run_id!r} made writes after that record, which the fork may make again: {shown}")
+        self.run_id, self.writes = run_id, tuple(writes)

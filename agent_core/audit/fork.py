@@ -1,13 +1,14 @@
-"""Fork: a new run that has a recorded run's past up to one of its records, and a future of its own. Pure.
+"""Fork: a new run that has a recorded run's past up to some of its records, and a future of its own. Pure.
 
 The past is walked again under the new run's id: each question in the same words gets the answer that it had. What
 came after the record, and whatever followed from that, is left out; branches next to it stay.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_core.audit.repeats import Place, before_approval
 from agent_core.audit.signature import split_own_strands
 from agent_core.effects import Classify, InDoubt, Json, Suspended
 from agent_core.errors import DefinitionError, Divergence
@@ -19,23 +20,29 @@ from agent_core.journal.strand import Loops, Run
 from agent_core.records import RunOrigin, decode_answer, encode_asked
 
 
-def fork_rows(run: str, tape: Tape, at: tuple[str, int], new: str, *, loops: Loops) -> list[Row]:
-    """The rows of run `new`, which goes on from before record n of a strand of `run`.
+def fork_rows(run: str, tape: Tape, places: Sequence[Place], new: str, *, loops: Loops) -> list[Row]:
+    """The rows of run `new`, which goes on from before each of these records (strand, n) of a run.
 
-    DefinitionError when there is no such record, or when the past cannot be walked under another run's id.
+    What a person had approved and is done again is approved again. DefinitionError when there is no such record, or
+    when the past cannot be walked under another run's id.
     """
-    strand, n = at
-    root = root_of(strand)
-    if not 0 <= n < len(split_own_strands(tape)[0].get(strand, ())) or (strand == root and n == 0):
-        raise DefinitionError("no run can be forked here; `show` lists its records", where=f"{strand}:{n}")
-    origin: RunOrigin = {"run": run, "strand": strand, "n": n}
+    for strand, n in places:
+        if not 0 <= n < len(split_own_strands(tape)[0].get(strand, ())) or (strand == root_of(strand) and n == 0):
+            raise DefinitionError("no run can be forked here; `show` lists its records", where=f"{strand}:{n}")
+    first = places[0]
+    origin: RunOrigin = {"run": run, "strand": first[0], "n": first[1]}
+    root = root_of(first[0])
     try:
         causes = _Past(run, tape, loops, origin).walk(root).causes
-        past = _Past(new, dict(_rows_before(tape, causes, strand, n)), loops, origin)
+        kept = tape
+        for strand, n in [moved for place in places for moved in before_approval(tape, place)]:
+            if n < len(kept.get(strand, ())):  # else it is left out already
+                kept = dict(_rows_before(kept, causes, strand, n))
+        past = _Past(new, kept, loops, origin)
         past.walk(root)
     except Divergence as changed:
         message = f"the run cannot be forked: at {changed.strand}:{changed.n} it would now ask something else"
-        raise DefinitionError(f"{message}; does it use its own run id?", where=f"{strand}:{n}") from None
+        raise DefinitionError(f"{message}; does it use its own run id?", where=f"{first[0]}:{first[1]}") from None
     return [row for rows in past.tape.values() for row in rows]
 
 

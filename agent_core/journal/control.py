@@ -1,12 +1,12 @@
 """The rows that a person appends: decisions, and who paused, resumed or cancelled a run. Pure."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, encode_decision
 from agent_core.errors import DecisionError
 from agent_core.journal.operations import Slot
-from agent_core.journal.path import root_of
+from agent_core.journal.path import parent_of, root_of
 from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
 from utools.schema.json_value import NotJson, as_json
 from utools.secrets.redaction import Redactor
@@ -57,6 +57,14 @@ def waiting_calls(tape: Tape) -> list[Record]:
         for path, record in records.items()
         if record["kind"] == "waiting" and "tool" in record
     ]
+
+
+def policies_at(tape: Tape, strand: str) -> Mapping[str, Any]:
+    """The whitelist of the run that a strand belongs to, by tool code."""
+    while tape[strand][0].record()["kind"] != "run_started":
+        strand = parent_of(strand)
+    policies: Mapping[str, Any] = tape[strand][0].record()["tools"]
+    return policies
 
 
 def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str) -> Row:

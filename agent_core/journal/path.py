@@ -81,9 +81,14 @@ def parse_segment(segment: str) -> Segment:
     return Segment(unquote(segment), 0, 0)
 
 
+def last_segment(path: str) -> str:
+    """The last raw segment of a path."""
+    return path.rpartition("/")[2]
+
+
 def name_of(path: str) -> str:
     """The node or tool that a strand's last segment names; for an item of a batch its record's number."""
-    return unquote(path.rpartition("/")[2].partition(".")[0])
+    return unquote(last_segment(path).partition(".")[0])
 
 
 def nesting_depth(path: str) -> int:

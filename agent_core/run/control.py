@@ -1,14 +1,16 @@
 """Controlling a run from outside its loop: decisions, pause, resume, cancel, and the signature at its end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
 from agent_core.audit.signature import Keys, sign
 from agent_core.errors import DecisionError, Lost
-from agent_core.journal.control import Control, Decisions, cancel_rows, control_row, decision_rows
+from agent_core.journal.control import Control, Decisions, cancel_rows, control_row, decision_rows, policies_at
+from agent_core.journal.record import Row, Tape
 from agent_core.journal.store import Journal
+from agent_core.loop.judge import judge
 from agent_core.run.clock import now
 from utools.secrets.redaction import Redactor
 
@@ -33,32 +35,67 @@ class StopSignal:
                 notify()
 
 
-def append_decisions(journal: Journal, run: str, decisions: Decisions, *, by: str, redactor: Redactor) -> None:
-    """Append a person's decisions; DecisionError for one that fits nothing, or that somebody else made first."""
-    rows = decision_rows(journal.load(run), decisions, by=by, at=now(), redactor=redactor)
+def append_decisions(
+    journal: Journal, run: str, decisions: Decisions, *, by: str, redactor: Redactor, keys: Keys | None
+) -> None:
+    """Append a person's decisions.
+
+    DecisionError, with nothing appended, for one that fits nothing, for edited arguments that the call's policy
+    refuses, and when somebody else decided first.
+    """
+    tape = journal.load(run)
+    rows = decision_rows(tape, decisions, by=by, at=now(), redactor=redactor)
+    for row in rows:
+        _check_edit(tape, row)
     try:
-        journal.append(run, rows)
+        append_signed(journal, run, rows, keys)
     except Lost as lost:
         raise DecisionError(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
 
 
+def _check_edit(tape: Tape, row: Row) -> None:
+    """Judge the arguments that a person wrote: whoever wrote them is told what is wrong, and the call waits on."""
+    decision, waiting = row.record(), tape[row.path][row.n - 1].record()
+    if decision["decision"] != "edit":
+        return
+    policies = policies_at(tape, row.path)
+    verdict = judge(waiting["tool"], decision["args"], "write", tools=policies, made=0, trusted=(), edited=True)
+    if verdict.verdict == "refuse":
+        raise DecisionError(f"nothing was decided. {verdict.message}")
+
+
 def append_control(journal: Journal, run: str, word: Control, *, by: str, keys: Keys | None) -> None:
-    """Append who stops a run, or lets it go on, and sign it as it is then."""
+    """Append who stops a run, or lets it go on."""
     while True:
         try:
-            journal.append(run, [control_row(run, journal.load(run), word, by=by, at=now())])
-            break
+            append_signed(journal, run, [control_row(run, journal.load(run), word, by=by, at=now())], keys)
+            return
         except Lost:  # somebody else appended a word just now
             continue
-    if keys is not None:
-        sign_run(journal, run, keys)
 
 
-def cancel_pending(journal: Journal, run: str) -> None:
+def cancel_pending(journal: Journal, run: str, keys: Keys | None) -> None:
     """Cancel everything that waits for a person; a call that is decided at the same moment stays decided."""
     while rows := cancel_rows(journal.load(run), at=now()):
         with suppress(Lost):
-            journal.append(run, rows)
+            append_signed(journal, run, rows, keys)
+
+
+def append_signed(journal: Journal, run: str, rows: Sequence[Row], keys: Keys | None) -> bool:
+    """Append rows and, with `keys`, the run's signature in the same step, so that no death leaves it unsigned.
+
+    Returns whether the last row of all is new. Raises Lost for the rows alone: a signature that came too late is
+    written when the run ends or waits again.
+    """
+    if keys is not None:
+        tape = journal.load(run)
+        for row in rows:
+            strand = tape.setdefault(row.path, [])
+            strand.extend([row] if row.n == len(strand) else [])
+        seal = sign(run, tape, keys)
+        with suppress(Lost):
+            return journal.append(run, [*rows, *([seal] if seal else [])])
+    return journal.append(run, rows)
 
 
 def sign_run(journal: Journal, run: str, keys: Keys) -> None:

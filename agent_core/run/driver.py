@@ -17,12 +17,13 @@ from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
 from agent_core.records import encode_answer
 from agent_core.run.clock import now
-from agent_core.run.control import StopSignal, sign_run
+from agent_core.run.control import StopSignal, append_signed, sign_run
 from agent_core.run.executor import Executor
 
 log = logging.getLogger("agent_core")
 Listener = Callable[[Row], None]
 _RUN_FINISHED = b'{"kind":"run_finished"'
+_WAITING = b'{"kind":"waiting"'
 MAX_DRIVES = 10
 """How often a driver that lost a race drives again from the tape before it gives up."""
 
@@ -45,9 +46,10 @@ async def drive(
     ends like any other. Raises DefinitionError for a run that cannot be started and JournalError when the journal
     cannot be read or written.
     """
-    driver = LiveDriver(journal, executor, listener, stop or StopSignal())
+    driver = LiveDriver(journal, executor, listener, stop or StopSignal(), keys)
     for count in range(1, MAX_DRIVES + 1):
         tape = check_chains(run, journal.load(run))
+        driver.may_rest = any(_may_be_last(rows[-1]) for rows in tape.values())
         try:
             ended = await driver.run(record_run(Run(run, tape, loops), path, spec))
         except Lost:
@@ -65,10 +67,21 @@ async def drive(
 
 
 class LiveDriver:
-    """One walk through the recorder's operations. `interrupted` once the caller has cancelled it."""
+    """One walk through the recorder's operations.
 
-    def __init__(self, journal: Journal, executor: Executor, listener: Listener | None, stop: StopSignal) -> None:
+    `interrupted` once the caller has cancelled it; `may_rest` once something waits, so that any row may be the last.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        executor: Executor,
+        listener: Listener | None,
+        stop: StopSignal,
+        keys: Keys | None = None,
+    ) -> None:
         self.interrupted = False
+        self._keys, self.may_rest = keys, False
         self._acting: set[asyncio.Task[Any]] = set()
         self._sleeping: set[asyncio.Task[Any]] = set()
         self._written: set[tuple[str, int]] = set()
@@ -92,7 +105,7 @@ class LiveDriver:
     async def _perform(self, operation: Operation) -> Any:
         match operation:
             case Append(rows):
-                self._append([row for row in rows if (row.path, row.n) not in self._written])
+                self._append_settled([row for row in rows if (row.path, row.n) not in self._written])
                 return None
             case Act():
                 return await self._act(operation)
@@ -161,7 +174,7 @@ class LiveDriver:
         row = act.slot.row(encode_answer(reply))
         self._written.add((row.path, row.n))
         try:
-            self._append((row,))
+            self._append_settled((row,))
         except Lost:
             self._append_late_answer(act, reply)
             raise
@@ -178,15 +191,21 @@ class LiveDriver:
         if last.n == act.slot.n and last.record().get("reason") == "in_doubt":
             answer = encode_answer(reply)
             record = {"kind": "resolved", "decision": "late", "by": act.key, "at": reply.at, "answer": answer}
-            self._journal.append(self._executor.run, [Slot(act.slot.path, last.n + 1, last.hash).row(record)])
+            row = Slot(act.slot.path, last.n + 1, last.hash).row(record)
+            append_signed(self._journal, self._executor.run, [row], self._keys)
 
     # ── appending ─────────────────────────────────────────────────────────────────────────────────
 
-    def _append(self, rows: Sequence[Row]) -> bool:
-        """Append the rows; whether the last one is new."""
+    def _append_settled(self, rows: Sequence[Row]) -> None:
+        """Append rows that no act follows at once. From the first that waits on, the run may be at rest after them."""
+        self.may_rest = self.may_rest or any(map(_may_be_last, rows))
+        self._append(rows, self._keys if self.may_rest else None)
+
+    def _append(self, rows: Sequence[Row], keys: Keys | None = None) -> bool:
+        """Append the rows, signed with `keys`; whether the last one is new."""
         if any(row.data.startswith(_RUN_FINISHED) for row in rows):
             self._check_no_concurrent_append(rows)
-        is_new = self._journal.append(self._executor.run, rows)
+        is_new = append_signed(self._journal, self._executor.run, rows, keys)
         if self._listener is not None:
             for row in rows:
                 self._listener(row)
@@ -250,6 +269,11 @@ class LiveDriver:
         stopping = self._sleeping | self._acting if self.is_cancelled else set(self._sleeping)
         for task in stopping - {_task_or_none()}:
             task.cancel()
+
+
+def _may_be_last(row: Row) -> bool:
+    """Whether a run may be at rest after this row."""
+    return row.data.startswith(_WAITING) or (row.data.startswith(_RUN_FINISHED) and "/" not in row.path)
 
 
 def _current_task() -> "asyncio.Task[Any]":

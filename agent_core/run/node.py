@@ -6,11 +6,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from agent_core.audit.intact import check_intact
 from agent_core.audit.replay import AGENT_LOOPS
 from agent_core.config import AgentConfig, read_config
 from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError
-from agent_core.journal.chain import check_chains, is_finished
+from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.memory import MemoryJournal
@@ -84,12 +85,15 @@ async def run_agent(
     models: ClientOf = providers if model is None else lambda *_: model
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
-    prepare = _check_start(run, config, check_chains(run, journal.load(run)), registry, redactor, start)
+    keys, tape = signing_keys(), journal.load(run)
+    prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start)
+    if not is_finished(tape, ROOT):
+        models(read_config(to_journal(config)).model, config_as_dict(config))
     listener = EventSource(on_event) if on_event else None
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
     if decisions:
-        append_decisions(journal, run, decisions, by="caller", redactor=redactor)
-    spec, keys = Spec(CODE, config_as_dict(config)), signing_keys()
+        append_decisions(journal, run, decisions, by="caller", redactor=redactor, keys=keys)
+    spec = Spec(CODE, config_as_dict(config))
     driving = drive(
         run, ROOT, spec, journal=journal, executor=executor, loops=AGENT_LOOPS, listener=listener, keys=keys
     )

@@ -36,9 +36,23 @@ def run(
     return run_workflow(file, pairs or [], inputs, model, Options(store, config, as_json))
 
 
-def resume(run_id: RunId, store: Store = None, config: Config = None, as_json: AsJson = False) -> int:
+def resume(
+    run_id: RunId,
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="Start a new run where this one failed over a model or a read."),
+    ] = False,
+    store: Store = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> int:
     """Go on with a run that was paused, or whose process died."""
     from engine_shim.cli.output import Options
+
+    if retry_failed:
+        from engine_shim.cli.control import retry_run
+
+        return retry_run(run_id, Options(store, config, as_json))
     from engine_shim.cli.run import resume_run
 
     return resume_run(run_id, Options(store, config, as_json))
@@ -80,6 +94,9 @@ def cancel(run_id: RunId, store: Store = None, config: Config = None, as_json: A
 def fork(
     run_id: RunId,
     at: Annotated[str, typer.Option(help="STRAND:N, the first record that is not taken over; `show` lists them.")],
+    repeat_writes: Annotated[
+        bool, typer.Option("--repeat-writes", help="The new run may make the writes after it again; do not ask.")
+    ] = False,
     store: Store = None,
     config: Config = None,
     as_json: AsJson = False,
@@ -88,7 +105,7 @@ def fork(
     from engine_shim.cli.control import fork_run
     from engine_shim.cli.output import Options
 
-    return fork_run(run_id, at, Options(store, config, as_json))
+    return fork_run(run_id, at, Options(store, config, as_json), repeat_writes=repeat_writes)
 
 
 def demo(

@@ -1,8 +1,13 @@
-"""The commands pause, cancel and fork: they reach runs in whichever process drives them."""
+"""The commands pause and cancel, which reach runs in whichever process drives them, and those that fork a run."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
+import typer
+
+from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.host import build_engine
@@ -10,7 +15,12 @@ from engine_shim.cli.live import drive, on_interrupt
 from engine_shim.cli.output import Options
 from engine_shim.cli.run import read_place
 from engine_shim.cli.summary import report
+from engine_shim.errors import WritesRepeated
+from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
+
+StartNew = Callable[[Engine, str, Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
+"""What starts a run of this id on an engine, with a listener."""
 
 
 def pause_run(run_id: str, options: Options) -> int:
@@ -23,14 +33,42 @@ def cancel_run(run_id: str, options: Options) -> int:
     return _stop(run_id, "cancelled", lambda engine: engine.cancel(run_id, by=output.user()), options)
 
 
-def fork_run(run_id: str, at: str, options: Options) -> int:
-    """Fork a run at STRAND:N, and drive the new one to its end."""
-    location, engine, new = read_place(at), build_engine(options.config, options.store), new_run_id()
+def fork_run(run_id: str, at: str, options: Options, *, repeat_writes: bool) -> int:
+    """Fork a run at STRAND:N, and drive the new one to its end. Ask before writes are made again."""
+    location = read_place(at)
+
+    def fork(repeat: bool) -> int:
+        return _drive_new(
+            run_id,
+            options,
+            lambda engine, new, tell: engine.fork(run_id, location, new_id=new, repeat_writes=repeat, on_event=tell),
+        )
+
+    try:
+        return fork(repeat_writes)
+    except WritesRepeated as repeated:
+        if options.as_json or not sys.stdin.isatty():
+            raise
+        output.line("These writes were made after that record, and may be made again:")
+        for write in repeated.writes:
+            output.line(f"  {write.strand}:{write.n}  {write.tool} {output.as_text(write.args)}")
+        typer.confirm("Go on?", abort=True, err=True)
+        return fork(True)
+
+
+def retry_run(run_id: str, options: Options) -> int:
+    """Start a new run where a failed one failed, and drive it to its end."""
+    return _drive_new(run_id, options, lambda engine, new, tell: engine.retry_failed(run_id, new_id=new, on_event=tell))
+
+
+def _drive_new(run_id: str, options: Options, start: StartNew) -> int:
+    """Drive a new run that has the past of another one."""
+    engine, new = build_engine(options.config, options.store), new_run_id()
     workflow = engine.workflow(run_id)
     result = drive(
         engine,
         workflow,
-        lambda tell: engine.fork(run_id, location, new_id=new, on_event=tell),
+        lambda tell: start(engine, new, tell),
         on_interrupt=on_interrupt(new, options),
     )
     return report(result, workflow, options)

@@ -7,7 +7,7 @@ import typer
 from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, Divergence, JournalError
 from engine_shim.cli import output
 from engine_shim.definition.errors import message_of
-from engine_shim.errors import EngineError, RunBusy, RunNotFound
+from engine_shim.errors import EngineError, RunBusy, RunNotFound, WritesRepeated
 from utools.errors import UnknownTool
 
 
@@ -31,6 +31,8 @@ def _describe(error: Exception) -> tuple[int, str, str, str]:
             return output.USAGE, "usage", "", str(error)
         case RunNotFound():
             return output.USAGE, "run_not_found", "", f"{error}; `agent-core runs` lists what it holds"
+        case WritesRepeated():
+            return output.USAGE, "writes_repeated", "", f"{error}; --repeat-writes allows it"
         case RunBusy():
             return output.FAILED, "busy", "", str(error)
         case Damaged():

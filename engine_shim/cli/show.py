@@ -46,6 +46,8 @@ def record_as_line(record: dict[str, Any]) -> str:
 
 def _content(record: dict[str, Any]) -> str:
     match record:
+        case {"kind": "run_started", "loop": loop, "forked": {"run": run, "strand": strand, "n": n}}:
+            return f"{loop}, {record['at']}, forked from {run} at {strand}:{n}"
         case {"kind": "run_started", "loop": loop}:
             return f"{loop}, {record['at']}"
         case {"kind": "asked", "ask": "model"}:

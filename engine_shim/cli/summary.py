@@ -54,6 +54,8 @@ def write_summary(result: RunResult, workflow: Workflow, options: Options) -> No
     rows = [(result.status, " → ".join(result.path)), ("run", result.run_id), *_agent_rows(result, workflow)]
     if result.error:
         rows.append(("error", f"{result.error['where']}: {result.error['kind']}: {result.error['message']}"))
+        if result.error["kind"] == "model_error":
+            rows.append(("try again", options.command("resume", result.run_id, "--retry-failed")))
     rows += _waiting_rows(result, options)
     if result.status == "paused":
         rows.append(("go on", options.command("resume", result.run_id)))

@@ -10,7 +10,8 @@ from agent_core.effects import FinishReason, Json, ToolReply
 from engine_shim.definition.errors import message_of
 from engine_shim.definition.template import render
 from engine_shim.errors import DefinitionError
-from engine_shim.flow.state import State, VisitState
+from engine_shim.flow.branch import judgement_name
+from engine_shim.flow.state import Key, State, VisitState
 
 _REASONS: dict[str, FinishReason] = {"completed": "final", "cancelled": "cancelled", "paused": "paused"}
 _KINDS = get_args(FinishReason)
@@ -18,7 +19,10 @@ _KINDS = get_args(FinishReason)
 
 @dataclass(frozen=True, slots=True)
 class FlowOutcome:
-    """How a workflow run ended. `output` is the caller's result, all but `journal`."""
+    """How a workflow run ended. `output` is the caller's result, all but `journal`.
+
+    `failed` are the visits (node, n) whose failures made the run fail.
+    """
 
     output: Json
     at: str
@@ -26,6 +30,7 @@ class FlowOutcome:
     usage: Json
     spent: Json
     waiting: tuple[Json, ...] = ()
+    failed: tuple[Key, ...] = ()
 
     @property
     def finish_reason(self) -> FinishReason:
@@ -72,7 +77,16 @@ def outcome_of(state: State) -> FlowOutcome:
     spent = state.budget.spent()
     usage = {**state.budget.usage(), "writes": spent["writes"]}
     open_calls = waiting if status in ("waiting", "paused") else ()
-    return FlowOutcome(result, state.at, state.budget.seconds, usage, spent, open_calls)
+    failed = tuple(_failed_visit(state, visit) for visit in visits if visit.error)
+    return FlowOutcome(result, state.at, state.budget.seconds, usage, spent, open_calls, failed)
+
+
+def _failed_visit(state: State, visit: VisitState) -> Key:
+    """The visit itself, or the judgement of its edge that failed."""
+    for edge in state.graph.outgoing[visit.node]:
+        if visit.error is not None and visit.error["where"] == f"edges/{edge.index}" and edge.ask:
+            return judgement_name(edge), visit.n
+    return visit.key
 
 
 def _is_latest(state: State, visit: VisitState) -> bool:

@@ -69,10 +69,13 @@ class RunDriver:
             result = await self._run_with_limit(job)
         except asyncio.CancelledError:
             job.stop.request("cancel")
-            self._index.set_status(job.run, (await self._run_until_stopped(job)).status)
+            self._set_status(await self._run_until_stopped(job))
             raise
-        self._index.set_status(job.run, result.status)
+        self._set_status(result)
         return result
+
+    def _set_status(self, result: RunResult) -> None:
+        self._index.set_status(result.run_id, result.status, result.journal["count"])
 
     async def _run_with_limit(self, job: Job) -> RunResult:
         """Wait for a slot among the runs that are driven; a cancelled run needs none."""
@@ -85,7 +88,7 @@ class RunDriver:
         """A run that is cancelled ends, even if something waits, a pause delays it, or a call is in doubt."""
         result = await self._run_once(job)
         while job.stop.requested == "cancel" and result.status not in ENDED:
-            cancel_pending(self._journal, job.run)
+            cancel_pending(self._journal, job.run, signing_keys())
             result = await self._run_once(job)
         return result
 

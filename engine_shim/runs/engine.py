@@ -1,17 +1,17 @@
 """Engine: runs workflows, and resumes those that were interrupted or waited."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agent_core.audit.fork import fork_rows
+from agent_core.audit.repeats import Place, find_repeats
 from agent_core.errors import DecisionError
-from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Control, Decisions
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import chain_row, genesis
+from agent_core.journal.record import Tape, by_path, chain_row, genesis
 from agent_core.models.client import ModelClient
 from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, append_control, append_decisions
@@ -20,14 +20,16 @@ from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.validate import CheckedWorkflow, check
-from engine_shim.errors import DefinitionError, RunBusy
+from engine_shim.errors import DefinitionError, RunBusy, WritesRepeated
 from engine_shim.runs.drive import Job, OnEvent, RunDriver, RunResult
+from engine_shim.runs.failures import find_failures
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.leases import Signal
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer, with_runs
-from engine_shim.runs.run_index import ENDED, RunIndex, check_tools
+from engine_shim.runs.readiness import check_host
+from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
 from utools.calls.limiter import Limiter
 from utools.defaults import default_registry
@@ -93,6 +95,7 @@ class Engine:
             if not is_known or self.store.entry(run) is None:
                 self._add_entry(run, checked.data, checked.base.resolve(), body["at"])
             if is_known:
+                self._check_ready(self._index.load_intact(run), checked.base)
                 self._apply_last_control(run, stop, "caller")
             else:
                 started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
@@ -111,15 +114,16 @@ class Engine:
         """Resume a run where its process died, where it waited, or was paused. A finished run gives its result, and a
         run that was to be cancelled ends.
 
-        RunNotFound when the store holds no such run, RunBusy while somebody drives it, DefinitionError when this host
-        lacks a tool that it needs, and DecisionError for a decision that fits nothing that waits; with nothing written.
+        RunNotFound when the store holds no such run, RunBusy while somebody drives it, Damaged when its records are not
+        whole, DefinitionError when this host lacks a tool, a model's key or a secret that it needs, and DecisionError
+        for a decision that fits nothing that waits; with nothing written.
         """
-        tape, _ = self._index.load(run_id)
-        if not is_finished(tape, ROOT):
-            check_tools(tape, self.registry)
+        _, base = self._index.load(run_id)
         with self._leases.driving(run_id) as stop:
+            self._check_ready(self._index.load_intact(run_id), base)
             if decisions:
-                append_decisions(self.store.journal, run_id, decisions, by=by, redactor=self._secrets.redactor())
+                redactor, keys = self._secrets.redactor(), signing_keys()
+                append_decisions(self.store.journal, run_id, decisions, by=by, redactor=redactor, keys=keys)
             self._apply_last_control(run_id, stop, by)
             return await self._resume_from_journal(run_id, stop, on_event)
 
@@ -129,22 +133,47 @@ class Engine:
         at: tuple[str, int],
         *,
         new_id: str | None = None,
+        repeat_writes: bool = False,
         on_event: OnEvent = None,
     ) -> RunResult:
         """A new run with the past of this one up to record n of a strand, `at` (strand, n), and on from there.
 
-        What was answered before is not asked again; the record, and whatever followed from it, is done anew. The
-        run itself does not change. RunNotFound when the store holds no such run, DefinitionError when there is no such
-        record, when the past cannot be rewritten for another run id, or when this host lacks a tool.
+        What was answered before is not asked again; the record, and whatever followed from it, is done anew. Approvals
+        of what is done anew are asked again. The run itself does not change. RunNotFound when the store holds no such
+        run, Damaged when its records are not whole, DefinitionError when there is no such record, when the past cannot
+        be rewritten for another run id, or when this host lacks what the run needs. WritesRepeated when the run made
+        writes after the record, unless `repeat_writes` says that they may be made again.
         """
-        tape, base = self._index.load(run_id)
-        check_tools(tape, self.registry)
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
+        return await self._fork(run_id, lambda tape: [at], new_id, repeat_writes, on_event)
+
+    async def retry_failed(self, run_id: str, *, new_id: str | None = None, on_event: OnEvent = None) -> RunResult:
+        """A fork of a failed run at the questions and reads over which it failed, which are done anew.
+
+        The failed run does not change. Raises what `fork` does, and DecisionError for a run that has not failed, or
+        that failed by what would be the same again, or over a write.
+        """
+        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new_id, False, on_event)
+
+    async def _fork(
+        self,
+        run_id: str,
+        find_places: Callable[[Tape], list[Place]],
+        new_id: str | None,
+        repeat_writes: bool,
+        on_event: OnEvent,
+    ) -> RunResult:
+        _, base = self._index.load(run_id)
+        tape = self._index.load_intact(run_id)
         new = new_run_id() if new_id is None else check_run_id(new_id)
         if self.store.journal.load(new):
             raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
-        rows = fork_rows(run_id, tape, at, new, loops=LOOPS)
+        rows = fork_rows(run_id, tape, find_places(tape), new, loops=LOOPS)
+        forked = by_path(rows)
+        self._check_ready(forked, base)
+        if not repeat_writes and (repeats := find_repeats(tape, forked)):
+            raise WritesRepeated(run_id, repeats)
         with self._leases.driving(new) as stop:
             self._add_entry(new, tape[ROOT][0].record()["definition"], base, now())
             self.store.journal.append(new, rows)
@@ -173,6 +202,9 @@ class Engine:
     def _add_entry(self, run: str, definition: Mapping[str, Any], base: Path, at: str) -> None:
         version = definition.get("version", "1")
         self.store.save(RunEntry(run, definition["id"], version, "pending", at, str(base)))
+
+    def _check_ready(self, tape: Tape, base: Path) -> None:
+        check_host(tape, base, self.registry, self._models, self._secrets)
 
     def _preparer(self, base: Path, checked: CheckedWorkflow | None = None) -> Preparer:
         return Preparer(self.registry, self._secrets, base, self._models.info(base), checked)

@@ -4,14 +4,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from agent_core.audit.intact import check_intact
+from agent_core.audit.signature import split_own_strands
 from agent_core.effects import Json
+from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import CONTROL
 from agent_core.journal.record import Tape
+from agent_core.run.secrets import signing_keys
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.store import RunStore
-from utools.registry import ToolRegistry
 
 ENDED: Final = ("completed", "failed", "cancelled")
 
@@ -28,6 +31,20 @@ class RunIndex:
         if ROOT not in tape or entry is None:
             raise RunNotFound(run)
         return check_chains(run, tape), Path(entry.base)
+
+    def load_intact(self, run: str) -> Tape:
+        """A run's tape, once it may be driven on: `Damaged` for any fault, and for records that are missing."""
+        tape, _ = self.load(run)
+        entry = self.store.entry(run)
+        assert entry is not None
+        check_intact(run, tape, signing_keys(), at_rest=entry.status in (*ENDED, "waiting"))
+        end = len(tape[ROOT])
+        if entry.status in ENDED and not is_finished(tape, ROOT):
+            raise Damaged(ROOT, end, f"the run had ended as {entry.status}, and its end is missing")
+        count = sum(map(len, split_own_strands(tape)[0].values()))
+        if count < entry.records:
+            raise Damaged(ROOT, end, f"the run had {entry.records} records when it stopped, and {count} are left")
+        return tape
 
     def has_begun(self, run: str, body: Json) -> bool:
         """Whether the store holds this run already. DefinitionError when it began with something else."""
@@ -59,17 +76,8 @@ class RunIndex:
             raise RunNotFound(run)
         return entry.status
 
-    def set_status(self, run: str, status: str) -> None:
-        """Set a run's status in the index."""
+    def set_status(self, run: str, status: str, records: int = 0) -> None:
+        """Set a run's status in the index, and how many records it has at least."""
         entry = self.store.entry(run)
-        if entry is not None and entry.status != status:
-            self.store.save(replace(entry, status=status))
-
-
-def check_tools(tape: Tape, registry: ToolRegistry) -> None:
-    """Refuse a run that began with tools which this host lacks: DefinitionError names one."""
-    records = [rows[0].record() for rows in tape.values()]
-    needed = {code for record in records if record["kind"] == "run_started" for code in record["tools"]}
-    if missing := sorted(needed - {tool.code for tool in registry.all()}):
-        message = f"this host has no tool {missing[0]!r}, which the run needs"
-        raise DefinitionError(f"{message}; was it started with another configuration?", where="host configuration")
+        if entry is not None and (entry.status != status or entry.records < records):
+            self.store.save(replace(entry, status=status, records=max(records, entry.records)))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +20,10 @@ _COLUMNS = "run, workflow, version, status, started_at, base"
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
-    """A run as a list shows it. `base` is the directory that its definition's relative paths start from."""
+    """A run as a list shows it. `base` is the directory that its definition's relative paths start from.
+
+    `records` is how many records the run had when its status was set: its journal never has fewer.
+    """
 
     run: str
     workflow: str
@@ -28,6 +31,7 @@ class RunEntry:
     status: str
     started_at: str
     base: str
+    records: int = 0
 
 
 class RunStore(Protocol):
@@ -108,11 +112,13 @@ class SqliteRunStore:
 
     def save(self, entry: RunEntry) -> None:
         with self._database.writing() as db:
-            db.execute(f"REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", astuple(entry))
+            *columns, records = astuple(entry)
+            db.execute(f"REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
+            db.execute("REPLACE INTO run_records (run, records) VALUES (?, ?)", (entry.run, records))
 
     def entry(self, run: str) -> RunEntry | None:
-        rows = self._select("WHERE run = ?", run)
-        return rows[0] if rows else None
+        entries = self._select("WHERE run = ?", run)
+        return entries[0] if entries else None
 
     def entries(self) -> list[RunEntry]:
         return self._select("ORDER BY started_at DESC, run DESC")
@@ -123,6 +129,7 @@ class SqliteRunStore:
             return journaled
         with self._database.writing() as db:
             db.execute("DELETE FROM workflow_runs WHERE run = ?", (run,))
+            db.execute("DELETE FROM run_records WHERE run = ?", (run,))
         return True
 
     def close(self) -> None:
@@ -131,8 +138,10 @@ class SqliteRunStore:
         self._database.close()
 
     def _select(self, clause: str, *values: Any) -> list[RunEntry]:
-        rows = self._database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
-        return [RunEntry(*row) for row in rows]
+        found = self._database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
+        only = clause if values else ""
+        records = dict(self._database.rows("run_records", f"SELECT run, records FROM run_records {only}", *values))
+        return [replace(RunEntry(*row), records=records.get(row[0], 0)) for row in found]
 
 
 def default_store() -> Path:

@@ -166,7 +166,7 @@ async def test_a_waiting_run_is_sealed_and_sealed_again_when_it_ends() -> None:
     assert verify(journal, run_id="r", keys=KEYS, **emitted).ok
     place = (output.waiting[0]["strand"], output.waiting[0]["n"])
     await _run(journal, config={"approval": "always"}, decisions={place: Approve()})
-    assert len(journal.load("r")[SEAL]) == 2
+    assert len(journal.load("r")[SEAL]) == 3  # where it waited, with the decision, and at its end
     assert verify(journal, run_id="r", keys=KEYS).ok
 
 

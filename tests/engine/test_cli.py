@@ -306,9 +306,14 @@ def test_person_decides_from_another_process(home: Path, name: str) -> None:
     assert heard in f"{step['observation']} {step['error']}"
 
 
-def test_edited_arguments_are_judged_again(cli: Cli, waiting: str) -> None:
-    ran = cli("decide", waiting, "edit", "--args", '{"operation": "add"}')
-    assert "invalid_action" in ran.err
+def test_edited_arguments_are_judged_before_they_are_recorded(cli: Cli, waiting: str) -> None:
+    before = cli("show", waiting).out
+    refused = cli("decide", waiting, "edit", "--args", '{"operation": "add"}')
+    assert refused.code == 2
+    assert "nothing was decided. The arguments of calculator were refused" in refused.err
+    assert 'expected one of ["mean", "max", "min", "sum", "count", "median"], you sent "add"' in refused.err
+    assert cli("show", waiting).out == before
+    assert cli("decide", waiting, "approve").code == 0
 
 
 MISUSES = {

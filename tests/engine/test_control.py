@@ -15,7 +15,7 @@ from agent_core.journal.control import CONTROL
 from agent_core.run.control import append_control
 from engine_shim import DefinitionError, RunNotFound, load_workflow
 from engine_shim.definition.validate import validate
-from engine_shim.errors import RunBusy
+from engine_shim.errors import RunBusy, WritesRepeated
 from support.by_hand import action, final
 from support.gated import Host, agent, node, played, until
 
@@ -240,7 +240,12 @@ def test_fork_does_again_what_followed_from_the_record_and_nothing_else(at: Any,
         source = await host.engine.resume("r", decisions={place: Approve()})
         rows = host.store.journal.load("r")
         host.did.clear()
-        fork = await host.engine.fork("r", at, new_id="f")
+        if "paid 5" in behind:
+            with pytest.raises(WritesRepeated, match=r"may make again: flow/agent_core\.1:11 pay"):
+                await host.engine.fork("r", at, new_id="f")
+            assert (host.did, host.store.journal.load("f"), host.store.entry("f")) == ([], {}, None)
+        fork = await host.engine.fork("r", at, new_id="f", repeat_writes=True)
+        assert (fork.status == "waiting") == ("paid 5" in behind)
         if fork.status == "waiting":
             assert host.did == before
             place = (fork.waiting[0]["strand"], fork.waiting[0]["n"])

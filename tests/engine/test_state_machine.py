@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agent_core import Approve, Deny, Edit, Fail, Retry, Skip
+from agent_core.audit.repeats import before_approval
 from agent_core.decisions import Decision
 from agent_core.journal.control import waiting_calls
 from agent_core.models.client import Completion, ModelError
@@ -145,16 +146,22 @@ class Lives(Office, RuleBasedStateMachine):
         tape = self.tape(name)
         assume(tape)
         path = sorted(tape)[strand % len(tape)]
-        place = path, n % len(tape[path])
+        n %= len(tape[path])
+        place = path, n
         refused = place == ("flow", 0) or path == "control"
-        self.ask("fork", new, at, at.engine.fork(name, place, new_id=new), refused=refused)
+        if not refused:
+            try:
+                path, n = before_approval(tape, place)[0]
+            except DefinitionError:
+                refused = True
+        self.ask("fork", new, at, at.engine.fork(name, place, new_id=new, repeat_writes=True), refused=refused)
         assert self.tape(name) == tape
         if refused:
             return
         self.started[new] = self.started[name]
         if at.line.dead:
             return
-        kept = [row.record()["kind"] for row in tape[path][: place[1]]]
+        kept = [row.record()["kind"] for row in tape[path][:n]]
         if "cancelled" in kept:
             kept = kept[: kept.index("cancelled")]
         kept = kept[:-1] if kept[-1:] == ["asked"] else kept  # not answered: it is asked anew, when there is a place

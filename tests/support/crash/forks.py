@@ -33,7 +33,7 @@ async def driven(attempt: Attempts, engine: Engine, home: Path, at: At) -> RunRe
     try:
         result = await engine.resume(FORK)
     except RunNotFound:
-        result = await engine.fork(RUN, at, new_id=FORK)
+        result = await engine.fork(RUN, at, new_id=FORK, repeat_writes=True)
     while result.status == "waiting":
         spoken = {(entry["strand"], entry["n"]): attempt.decision(entry, home) for entry in result.waiting}
         result = await engine.resume(FORK, decisions=spoken)

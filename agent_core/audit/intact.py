@@ -1,0 +1,47 @@
+"""Whether a tape may be driven on: nothing acts on a run that is damaged, or is not as it was signed. Pure."""
+
+from agent_core.audit.signature import SEAL, Keys, signature_fault, split_own_strands
+from agent_core.errors import Damaged
+from agent_core.journal.chain import check_chains, find_flaws, is_finished
+from agent_core.journal.record import Tape
+
+
+def check_intact(run: str, tape: Tape, keys: Keys | None = None, *, at_rest: bool | None = None) -> Tape:
+    """The same tape, once its chains hold and every record that closes a strand agrees with that strand.
+
+    With `keys`, a run at rest must be signed as it is, too. `at_rest` says whether the run has ended or waits; without
+    it the tape tells. Raises `Damaged` at the first fault, and `JournalError` for a newer format or newer rules.
+    """
+    check_chains(run, tape)
+    own, others = split_own_strands(tape)
+    root = find_root(own)
+    for flaw in find_flaws(run, own, root):
+        raise Damaged(flaw.strand, flaw.n, flaw.why)
+    for path, rows in others.items():
+        for flaw in find_flaws(run, {path: rows}, path):
+            raise Damaged(flaw.strand, flaw.n, flaw.why)
+    if keys is not None and (is_at_rest(own) if at_rest is None else at_rest):
+        _check_signature(run, tape, keys)
+    return tape
+
+
+def find_root(own: Tape) -> str:
+    """The root strand of a run's own strands; empty when it is missing."""
+    return next((path for path in own if "/" not in path), "")
+
+
+def is_at_rest(own: Tape) -> bool:
+    """Whether a run has ended or waits for a person, as far as its records tell.
+
+    A workflow whose branches were stopped between two records looks as if it waits.
+    """
+    if is_finished(own, find_root(own)):
+        return True
+    last = {rows[-1].record()["kind"] for rows in own.values()}
+    return "waiting" in last and "asked" not in last
+
+
+def _check_signature(run: str, tape: Tape, keys: Keys) -> None:
+    if why := signature_fault(run, tape, keys):
+        advice = "if it was made without these keys, unset AGENT_CORE_JOURNAL_KEYS to go on without a signature"
+        raise Damaged(SEAL, max(0, len(tape.get(SEAL, ())) - 1), f"{why}; {advice}")
