@@ -30,16 +30,16 @@ class DefinitionError(UtoolsError):
 
 
 class UnknownTool(UtoolsError, KeyError):
-    """No tool has this code; the message names the codes that come near."""
+    """No tool has this code; the message names the codes that come near, or says why the host does not offer it."""
 
-    def __init__(self, code: str, known: Iterable[str] = ()) -> None:
+    def __init__(self, code: str, known: Iterable[str] = (), refusal: str | None = None) -> None:
         from difflib import get_close_matches
 
         codes = sorted(known)
         near = get_close_matches(code, codes, n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(codes) or 'none'}"
         self.code = code
-        self.message = f"no tool is called {_shorten(repr(code))}; {_shorten(hint, 400)}"
+        self.message = refusal or f"no tool is called {_shorten(repr(code))}; {_shorten(hint, 400)}"
         super().__init__(self.message)
 
     def __str__(self) -> str:

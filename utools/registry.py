@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from utools.calls.shared import SharedCalls
 from utools.calls.threads import DaemonThreads
 from utools.errors import DefinitionError, ToolError, UnknownTool
+from utools.host_policy import HostPolicy
 from utools.schema.config_schema import ConfigSchema, author_keys, visible
 from utools.schema.faults import Fault
 from utools.schema.json_value import NotJson, as_json
@@ -23,7 +24,7 @@ FAULTS_LISTED = 20
 
 class ToolRegistry:
     """The tools of one host, and what their calls share. Tools are added at start; then threads and event loops may
-    share the registry. `known_good` says that a test has checked the tools' schemas, as it has the built-in ones'."""
+    share the registry. `policy` is the host's last word on each tool. `known_good` says that a test has checked the tools' schemas, as it has the built-in ones'."""
 
     def __init__(
         self,
@@ -31,9 +32,12 @@ class ToolRegistry:
         *,
         threads: int = 32,
         calls: SharedCalls | None = None,
+        policy: HostPolicy | None = None,
         known_good: bool = False,
     ) -> None:
         self.calls = calls or SharedCalls()
+        self.policy = policy or HostPolicy()
+        self._refused: dict[str, str] = {}
         self._tools: dict[str, Tool] = {}
         self._schemas: dict[str, ConfigSchema] = {}
         self._outputs: dict[str, ConfigSchema] = {}
@@ -42,12 +46,20 @@ class ToolRegistry:
             self.register(each, known_good=known_good)
 
     def register(self, tool: Tool, *, known_good: bool = False) -> None:
-        """Add a tool; DefinitionError for a code that is taken or a schema that is not valid."""
+        """Add a tool as the host's policy binds it, or leave it out where the policy refuses it.
+
+        DefinitionError for a code that is taken, a schema that is not valid and a preset that the tool refuses.
+        """
         if not isinstance(tool, Tool):
             raise DefinitionError("not a Tool", where="tools", value=tool)
         where = f"tools.{tool.code}"
-        if tool.code in self._tools:
+        if tool.code in self._tools or tool.code in self._refused:
             raise DefinitionError("another tool already has this code", where=where)
+        if refusal := self.policy.refusal(tool):
+            self._refused[tool.code] = refusal
+            return
+        bound = self.policy.bind(tool)
+        known_good, tool = known_good and bound is tool, bound
         schema = ConfigSchema(
             tool.config_schema, foreign=tool.foreign, where=f"{where}.config_schema", known_good=known_good
         )
@@ -63,7 +75,11 @@ class ToolRegistry:
         try:
             return self._tools[code]
         except KeyError:
-            raise UnknownTool(code, self._tools) from None
+            raise UnknownTool(code, self._tools, self.refusal(code)) from None
+
+    def refusal(self, code: str) -> str | None:
+        """Why the host's policy does not offer a tool that was registered."""
+        return self._refused.get(code)
 
     def all(self) -> list[Tool]:
         """All tools, by code."""

@@ -70,7 +70,10 @@ SCHEMA: dict[str, Any] = {
         "html": {"type": "string", "description": "The same as HTML."},
         "attachments": {"type": "array", "items": {"type": "string"}, "maxItems": 10, "description": "Paths of files."},
         "allowed_recipients": _author(
-            "Addresses, or patterns such as *@example.com.", "array", items={"type": "string"}
+            "Addresses, or patterns such as *@example.com.",
+            "array",
+            items={"type": "string"},
+            **{"x-narrow": "patterns"},
         ),
         "sender": _author("The address in From.", pattern=ADDRESS),
         "host": _author("The SMTP server."),

@@ -65,7 +65,7 @@ SCHEMA: dict[str, Any] = {
         "language": {"enum": ["zh_cn", "en_us", "ja_jp"], "default": "zh_cn"},
         "webhook_env": _env("the webhook's URL"),
         "secret_env": _env("the signing secret, if the bot has one"),
-        "allow_cidrs": {"type": "array", "items": {"type": "string"}, "x-author": True},
+        "allow_cidrs": {"type": "array", "items": {"type": "string"}, "x-author": True, "x-narrow": "subset"},
     },
     "required": ["webhook_env"],
 }

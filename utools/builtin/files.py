@@ -19,13 +19,19 @@ SNIPPET = 200
 WRITE_ROOT = {
     "type": "string",
     "x-author": True,
+    "x-narrow": "prefix",
     "description": "The directory that may be written in, inside the host's root. `.` is all of that: then also what "
     "other programs there run, though never what this host goes by.",
 }
 REDACTION = "[redacted:"
 Clean = Callable[[str], str]
 
-ROOT = {"type": "string", "x-author": True, "description": "A directory inside the host's root that bounds the tool."}
+ROOT = {
+    "type": "string",
+    "x-author": True,
+    "x-narrow": "prefix",
+    "description": "A directory inside the host's root that bounds the tool.",
+}
 
 
 def file_search(root: str | os.PathLike[str] = ".") -> Tool:

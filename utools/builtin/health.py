@@ -24,7 +24,7 @@ SECONDS, LONGEST = 5.0, 30.0
 TARGETS = 20
 PORTS = {"redis": 6379, "postgresql": 5432, "postgres": 5432}
 KINDS = "https://…, http://…, tcp://HOST:PORT, redis://HOST:PORT, postgresql://HOST:PORT/NAME or sqlite:PATH"
-LIST = {"type": "array", "items": {"type": "string", "minLength": 1}, "x-author": True}
+LIST = {"type": "array", "items": {"type": "string", "minLength": 1}, "x-author": True, "x-narrow": "patterns"}
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -40,7 +40,7 @@ SCHEMA: dict[str, Any] = {
         "redis_env": {**LIST, "maxItems": TARGETS, "description": "Secrets with Redis URLs, which are checked too."},
         "allowed_domains": LIST,
         "allow_cidrs": CIDRS,
-        "allowed_ports": {"type": "array", "items": {"type": "integer"}, "x-author": True},
+        "allowed_ports": {"type": "array", "items": {"type": "integer"}, "x-author": True, "x-narrow": "subset"},
     },
 }
 

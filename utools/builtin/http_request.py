@@ -33,6 +33,7 @@ CIDRS = {
     "type": "array",
     "items": {"type": "string", "pattern": r"^(\d+(\.\d+){3}|[^/]*:[^/]*)(/[\d.]+)?$"},
     "x-author": True,
+    "x-narrow": "subset",
     "description": "Networks that may be reached although they are not public, such as 10.2.0.0/16.",
 }
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -59,11 +60,18 @@ SCHEMA: dict[str, Any] = {
         "json": {"description": "A JSON body."},
         "form": {**TEXTS, "description": "A form body."},
         "body": {"type": "string", "description": "A raw body."},
-        "allowed_domains": {"type": "array", "items": {"type": "string"}, "x-author": True},
-        "allowed_methods": {"type": "array", "items": {"enum": METHODS}, "x-author": True},
-        "allowed_ports": {"type": "array", "items": {"type": "integer"}, "x-author": True},
+        "allowed_domains": {"type": "array", "items": {"type": "string"}, "x-author": True, "x-narrow": "patterns"},
+        "allowed_methods": {"type": "array", "items": {"enum": METHODS}, "x-author": True, "x-narrow": "subset"},
+        "allowed_ports": {"type": "array", "items": {"type": "integer"}, "x-author": True, "x-narrow": "subset"},
         "allow_cidrs": CIDRS,
-        "max_bytes": {"type": "integer", "minimum": 1, "maximum": LARGEST, "default": LIMIT, "x-author": True},
+        "max_bytes": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": LARGEST,
+            "default": LIMIT,
+            "x-author": True,
+            "x-narrow": "minimum",
+        },
         "token_env": {
             "type": "string",
             "x-author": True,

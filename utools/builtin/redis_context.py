@@ -57,9 +57,21 @@ SCHEMA: dict[str, Any] = {
         "ttl": {"type": "number", "exclusiveMinimum": 0, "description": "set, append: seconds the key is kept."},
         "json": {"type": "boolean", "description": "get: read what was stored as JSON; else it comes as text."},
         "starts_with": {"type": "string", "maxLength": 512, "description": "list: only keys that start so."},
-        "prefix": {**NAME, "x-author": True, "description": "All keys lie under it, apart from it by a colon."},
+        "prefix": {
+            **NAME,
+            "x-author": True,
+            "x-narrow": "prefix",
+            "description": "All keys lie under it, apart from it by a colon.",
+        },
         "url_env": {**NAME, "x-author": True, "description": f"Secret with the server's URL, else {VARIABLE}."},
-        "max_bytes": {"type": "integer", "minimum": 1, "maximum": LARGEST, "default": BYTES, "x-author": True},
+        "max_bytes": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": LARGEST,
+            "default": BYTES,
+            "x-author": True,
+            "x-narrow": "minimum",
+        },
     },
     "required": ["op", "prefix"],
 }

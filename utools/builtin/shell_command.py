@@ -36,11 +36,19 @@ SCHEMA: dict[str, Any] = {
             "maxItems": 256,
             "description": "The command and its arguments, each a word of its own.",
         },
-        "cwd": {"type": "string", "default": ".", "x-author": True, "description": "The directory to run in."},
+        "cwd": {
+            "type": "string",
+            "default": ".",
+            "x-author": True,
+            "x-narrow": "prefix",
+            "description": "The directory to run in.",
+        },
         "allow": {
             "type": "array",
             "items": {"type": "string", "minLength": 1},
             "x-author": True,
+            "x-host": True,
+            "x-narrow": "subset",
             "description": "Commands as they may be written, e.g. `git log --oneline *`. `*` stands for "
             "anything within a word, a last `...` for any further words; neither for an option, or a path "
             "that leads out of the directory.",
@@ -51,7 +59,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
-    """The tool `shell_command`. Without the preset `allow` it runs nothing."""
+    """The tool `shell_command`. It is off until a host presets `allow`, which a definition may narrow."""
 
     async def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         from asyncio import to_thread

@@ -1,0 +1,145 @@
+"""HostPolicy: the host's last word on tools: which there are, and the values that definitions may only narrow. Pure.
+
+How a key may be narrowed is declared in a tool's schema by `x-narrow`:
+
+subset      a list: entries of the host's list
+patterns    a list: also entries that fit one of the host's patterns, as `api.example.com` fits `*.example.com`
+prefix      a text: the host's, or something below it, as `data/in` is below `data`
+minimum     a number: the host's or less
+true, false a boolean: that one is the stricter
+            anything else must be equal
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from utools.errors import DefinitionError
+from utools.schema.config_schema import ConfigSchema
+from utools.tool import Args, Execute, Tool, ToolContext, is_async
+
+Presets = Mapping[str, Any]
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HostPolicy:
+    """`presets` are values by tool and key; `allow_tools` and `deny_tools` are globs, of which deny wins.
+
+    `allow_tools` does not speak of tools that are runs themselves: what they reach is up to the tools in them.
+    """
+
+    presets: Mapping[str, Presets] = field(default_factory=dict)
+    allow_tools: Sequence[str] | None = None
+    deny_tools: Sequence[str] = ()
+
+    def refusal(self, tool: Tool) -> str | None:
+        """Why this host does not offer a tool; None when it does."""
+        if _fits(tool.code, self.deny_tools):
+            return f"the host does not offer {tool.code}: it is in deny_tools"
+        is_run = tool.effect == "nested"
+        if self.allow_tools is not None and not is_run and not _fits(tool.code, self.allow_tools):
+            return f"the host does not offer {tool.code}: it is not in allow_tools"
+        preset = self.presets.get(tool.code, {})
+        missing = [name for name, key in _properties(tool).items() if _is_host_key(key) and not preset.get(name)]
+        if missing:
+            return f"{tool.code} is off until the host sets {missing[0]}, in presets of agent-core.yaml"
+        return None
+
+    def bind(self, tool: Tool) -> Tool:
+        """The tool with the host's presets filled in, and a schema that lets definitions only narrow them.
+
+        DefinitionError for a key that the tool does not have, and a value that it refuses.
+        """
+        preset = self.presets.get(tool.code)
+        if not preset:
+            return tool
+        _check_preset(tool, preset)
+        schema = {**tool.config_schema, "properties": dict(_properties(tool))}
+        for name, value in preset.items():
+            schema["properties"][name] = narrow_schema(schema["properties"][name], value)
+        schema["required"] = [name for name in schema.get("required", ()) if name not in preset]
+        return replace(tool, config_schema=schema, effect=_bind_effect(tool, preset), execute=_fill(tool, preset))
+
+    def describe_preset(self, code: str, key: str) -> str:
+        """What to add to the fault of a definition's value; empty where the host presets nothing."""
+        return f"; presets of agent-core.yaml bind {key} of {code}" if key in self.presets.get(code, {}) else ""
+
+
+def narrow_schema(schema: Schema, value: Any) -> Schema:
+    """The schema of a key that the host sets to `value`: only the author may give it, and only a narrower value."""
+    return {**schema, **_narrowed(schema, value), "x-author": True, "default": value}
+
+
+def _narrowed(schema: Schema, value: Any) -> Schema:
+    match schema.get("x-narrow"), value:
+        case "subset", list():
+            return {"items": {"enum": value}}
+        case "patterns", list():
+            patterns = [{"pattern": _pattern_below(entry)} for entry in value if "*" in entry]
+            return {"items": {"anyOf": [{"enum": value}, *patterns]} if patterns else {"enum": value}}
+        case "prefix", str():
+            return {"pattern": _pattern_within(value)}
+        case "minimum", int() | float():
+            return {"maximum": value}
+        case ("true" | "false") as stricter, bool():
+            return {"const": value} if value == (stricter == "true") else {}
+    return {"const": value}
+
+
+def _pattern_below(pattern: str) -> str:
+    """The regex of the entries that a pattern covers: names without wildcards, or one at their beginning."""
+    return "^" + r"(\*\.)?[^*?\[\]]*".join(map(re.escape, pattern.split("*"))) + "$"
+
+
+def _pattern_within(prefix: str) -> str:
+    """The regex of a prefix and of what is below it, apart by a slash or a colon; no step leads up."""
+    if prefix in ("", "."):
+        return r"^(?!/)(?!.*(^|/)\.\.(/|$))"
+    return rf"^{re.escape(prefix.rstrip('/:'))}([/:](?!.*(^|[/:])\.\.([/:]|$)).*)?$"
+
+
+def _check_preset(tool: Tool, preset: Presets) -> None:
+    where, properties = f"presets/{tool.code}", _properties(tool)
+    if unknown := [name for name in preset if name not in properties]:
+        known = ", ".join(properties)
+        raise DefinitionError(f"{tool.code} has no such key; there are {known}", where=f"{where}/{unknown[0]}")
+    schema = ConfigSchema({**tool.config_schema, "required": []}, foreign=tool.foreign, where=where)
+    for fault in schema.faults(dict(preset)):
+        if fault.pointer:
+            raise DefinitionError(fault.message, where=f"{where}{fault.pointer}")
+
+
+def _properties(tool: Tool) -> Schema:
+    properties: Schema = tool.config_schema.get("properties", {})
+    return properties
+
+
+def _is_host_key(key: Any) -> bool:
+    return isinstance(key, dict) and key.get("x-host") is True
+
+
+def _bind_effect(tool: Tool, preset: Presets) -> Any:
+    """The tool's effect; settled where it hangs on an argument that the host presets."""
+    if isinstance(tool.effect, Mapping) and tool.effect["argument"] in preset:
+        return tool.effect_of(dict(preset))
+    if callable(tool.effect):
+        return lambda args: tool.effect_of({**preset, **args})
+    return tool.effect
+
+
+def _fill(tool: Tool, preset: Presets) -> Execute:
+    """What executes the tool with the presets that its arguments leave out."""
+    if is_async(tool.execute):
+
+        async def execute(args: Args, context: ToolContext) -> Any:
+            return await tool.execute({**preset, **args}, context)
+
+        return execute
+    return lambda args, context: tool.execute({**preset, **args}, context)
+
+
+def _fits(code: str, globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(code, glob) for glob in globs)
