@@ -22,6 +22,8 @@ from utools.tool import Args, Execute, Tool, ToolContext, is_async
 
 Presets = Mapping[str, Any]
 Schema = dict[str, Any]
+_END = r"$(?!\n)"
+"""The very end of a text, where `$` alone would allow a newline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +93,14 @@ def _narrowed(schema: Schema, value: Any) -> Schema:
 
 def _pattern_below(pattern: str) -> str:
     """The regex of the entries that a pattern covers: names without wildcards, or one at their beginning."""
-    return "^" + r"(\*\.)?[^*?\[\]]*".join(map(re.escape, pattern.split("*"))) + "$"
+    return "^" + r"(\*\.)?[^*?\[\]]*".join(map(re.escape, pattern.split("*"))) + _END
 
 
 def _pattern_within(prefix: str) -> str:
     """The regex of a prefix and of what is below it, apart by a slash or a colon; no step leads up."""
     if prefix in ("", "."):
-        return r"^(?!/)(?!.*(^|/)\.\.(/|$))"
-    return rf"^{re.escape(prefix.rstrip('/:'))}([/:](?!.*(^|[/:])\.\.([/:]|$)).*)?$"
+        return rf"^(?!/)(?!(.*/)?\.\.(/|$)).*{_END}"
+    return rf"^{re.escape(prefix.rstrip('/:'))}(?!.*[/:]\.\.([/:]|$))([/:].*)?{_END}"
 
 
 def _check_preset(tool: Tool, preset: Presets) -> None:

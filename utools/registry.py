@@ -24,7 +24,11 @@ FAULTS_LISTED = 20
 
 class ToolRegistry:
     """The tools of one host, and what their calls share. Tools are added at start; then threads and event loops may
-    share the registry. `policy` is the host's last word on each tool. `known_good` says that a test has checked the tools' schemas, as it has the built-in ones'."""
+    share the registry.
+
+    `policy` is the host's last word on each tool. `known_good` says that a test has checked the tools' schemas, as it
+    has the built-in ones'.
+    """
 
     def __init__(
         self,

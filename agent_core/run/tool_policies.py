@@ -21,11 +21,18 @@ def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[J
     tool, and a preset or a narrowing that the tool's schema refuses.
     """
     codes = [tool.code for tool in registry.all()]
+    _check_offered(config, registry)
     return {
         code: _policy(registry, code, allowed, config, where, _fills_of_preset(fills, where))
         for code, (allowed, where) in select_tools(config, codes).items()
         if code == allowed.tool or not _missing_presets(registry.schema(code).schema, allowed)
     }
+
+
+def _check_offered(config: AgentConfig, registry: ToolRegistry) -> None:
+    for index, entry in enumerate(config.allowed_tools):
+        if refusal := registry.refusal(entry if isinstance(entry, str) else entry.tool):
+            raise DefinitionError(refusal, where=f"allowed_tools/{index}")
 
 
 def _fills_of_preset(fills: Sequence[Json], where: str) -> list[Json]:
@@ -76,7 +83,9 @@ def _check_preset(registry: ToolRegistry, code: str, allowed: AllowedTool, where
         return
     for fault in without_filled(fills, registry.validate(code, allowed.preset)):
         if fault.pointer.split("/")[1:2] and fault.pointer.split("/")[1] in allowed.preset:
-            raise DefinitionError(fault.message, where=f"{where}/preset{fault.pointer}")
+            key = fault.pointer.split("/")[1]
+            message = fault.message + registry.policy.describe_preset(code, key)
+            raise DefinitionError(message, where=f"{where}/preset{fault.pointer}")
 
 
 def _missing_presets(schema: Json, allowed: AllowedTool) -> list[str]:

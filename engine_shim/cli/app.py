@@ -9,12 +9,24 @@ import typer
 QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
 FINISHED = "completed,failed,cancelled"
 
+
+def show_log(verbose: bool) -> None:
+    """Write what the packages log to stderr."""
+    from engine_shim.cli.log import configure_log
+
+    configure_log(verbose=verbose)
+
+
 Flow = Annotated[Path, typer.Argument(metavar="FLOW", help="A workflow definition, JSON or YAML.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN")]
 Recorded = Annotated[str, typer.Argument(metavar="RUN|FILE", help="A run's id in the store, or a journal file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]
 Store = Annotated[Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE")]
 Config = Annotated[Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="Say on stderr which configuration is used.", callback=show_log, expose_value=False),
+]
 
 
 # ── runs that are driven ─────────────────────────────────────────────────────────────────────────
@@ -27,6 +39,7 @@ def run(
     model: Annotated[str | None, typer.Option(help="Ask this model alone in every agent node instead.")] = None,
     store: Store = None,
     config: Config = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
     """Run a workflow."""
@@ -44,6 +57,7 @@ def resume(
     ] = False,
     store: Store = None,
     config: Config = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
     """Go on with a run that was paused, or whose process died."""
@@ -66,6 +80,7 @@ def decide(
     args: Annotated[str | None, typer.Option(help="The edited arguments, as a JSON object.")] = None,
     store: Store = None,
     config: Config = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
     """Decide on a call that waits, and go on with the run."""
@@ -75,7 +90,9 @@ def decide(
     return decide_call(run_id, read_decision(word, message, args), at, Options(store, config, as_json))
 
 
-def pause(run_id: RunId, store: Store = None, config: Config = None, as_json: AsJson = False) -> int:
+def pause(
+    run_id: RunId, store: Store = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
+) -> int:
     """Pause a run: calls under way may answer. `resume` goes on."""
     from engine_shim.cli.control import pause_run
     from engine_shim.cli.output import Options
@@ -83,7 +100,9 @@ def pause(run_id: RunId, store: Store = None, config: Config = None, as_json: As
     return pause_run(run_id, Options(store, config, as_json))
 
 
-def cancel(run_id: RunId, store: Store = None, config: Config = None, as_json: AsJson = False) -> int:
+def cancel(
+    run_id: RunId, store: Store = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
+) -> int:
     """End a run for good. Calls under way are aborted, and nobody is asked about what waits."""
     from engine_shim.cli.control import cancel_run
     from engine_shim.cli.output import Options
@@ -99,6 +118,7 @@ def fork(
     ] = False,
     store: Store = None,
     config: Config = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
     """Start a new run with this one's past up to a record. It goes on from there."""
@@ -211,6 +231,7 @@ def evaluate(
     settings: Annotated[list[str] | None, typer.Option("--set", help="A key of the agent's config, key=value.")] = None,
     store: Annotated[Path | None, typer.Option(help="Keep every run in this store, to look at with show.")] = None,
     config: Config = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
     """Measure a model on cases. Tool choice, arguments, several steps, recovery from errors, answers, tokens."""
@@ -226,6 +247,7 @@ def tools(
     action: Annotated[str | None, typer.Argument(metavar="[show|approve]")] = None,
     code: Annotated[str | None, typer.Argument(metavar="[CODE|SOURCE]")] = None,
     config: Config = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
     """List the tools of this host. `show CODE` prints one with its schema, `approve [SOURCE]` accepts what an MCP
@@ -245,6 +267,7 @@ def schema(
     file: Annotated[Path | None, typer.Argument(metavar="[FLOW]")] = None,
     node: Annotated[str | None, typer.Option(help="The agent node whose legal next step is wanted.")] = None,
     config: Config = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
     """Print the JSON Schema of definitions, or of an agent's step. With FLOW, the legal next step of its agent node, or
@@ -254,7 +277,7 @@ def schema(
     return show_definition_schema() if file is None else show_step_schema(file, node, config)
 
 
-def validate(file: Flow, config: Config = None, as_json: AsJson = False) -> int:
+def validate(file: Flow, config: Config = None, verbose: Verbose = False, as_json: AsJson = False) -> int:
     """Find what is wrong with a definition without running it."""
     from engine_shim.cli.describe import validate_definition
 

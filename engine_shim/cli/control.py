@@ -10,7 +10,7 @@ import typer
 from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
-from engine_shim.cli.host import build_engine
+from engine_shim.cli.engine import open_engine
 from engine_shim.cli.live import drive, on_interrupt
 from engine_shim.cli.output import Options
 from engine_shim.cli.run import read_place
@@ -63,7 +63,7 @@ def retry_run(run_id: str, options: Options) -> int:
 
 def _drive_new(run_id: str, options: Options, start: StartNew) -> int:
     """Drive a new run that has the past of another one."""
-    engine, new = build_engine(options.config, options.store), new_run_id()
+    engine, new = open_engine(options, run=run_id), new_run_id()
     workflow = engine.workflow(run_id)
     result = drive(
         engine,
@@ -76,7 +76,7 @@ def _drive_new(run_id: str, options: Options, start: StartNew) -> int:
 
 def _stop(run_id: str, wanted: str, stop: Callable[[Engine], Awaitable[str]], options: Options) -> int:
     """Stop a run, and write its status then; it may still be running when a call takes long."""
-    engine = build_engine(options.config, options.store)
+    engine = open_engine(options, run=run_id)
 
     async def stop_and_close() -> str:
         try:

@@ -10,14 +10,18 @@ import typer
 from agent_core.errors import DefinitionError
 from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
-from engine_shim.cli.host import HostConfig, build_registry, pinned_sources, read_host_config
 from engine_shim.definition.errors import Problem, problems_in
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.model import AGENT, Definition
 from engine_shim.definition.model_refs import known_config
 from engine_shim.definition.validate import validate as find_problems
 from engine_shim.definition.warnings import find_warnings
+from engine_shim.host.config import HostConfig
+from engine_shim.host.find import load_host_config
+from engine_shim.host.registry import build_registry, pinned_sources
 from engine_shim.runs.models import HostModels
+from engine_shim.runs.prepare import with_runs
+from utools.registry import ToolRegistry
 from utools.tool import Tool
 
 BRIEF = 100
@@ -27,7 +31,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def list_tools(config: Path | None, *, as_json: bool) -> int:
     """List the tools of this host."""
-    registry = build_registry(*read_host_config(config))
+    registry = _tools_of(load_host_config(config))
     if as_json:
         output.document([{"code": tool.code, "description": tool.description} for tool in registry.all()])
         return output.OK
@@ -39,9 +43,14 @@ def list_tools(config: Path | None, *, as_json: bool) -> int:
 
 def show_tool(code: str, config: Path | None) -> int:
     """Write all that is known of one tool."""
-    registry = build_registry(*read_host_config(config))
+    registry = _tools_of(load_host_config(config))
     output.document(_tool_as_data(registry.get(code), registry.schema(code).schema))
     return output.OK
+
+
+def _tools_of(host: HostConfig) -> ToolRegistry:
+    """All tools of a host, those that are runs too."""
+    return with_runs(build_registry(host), None)
 
 
 def _tool_as_data(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +72,7 @@ def _shorten(description: str) -> str:
 
 def approve_tools(name: str | None, config: Path | None, *, as_json: bool) -> int:
     """Approve anew what these sources, or all, offer, and write what that changed."""
-    sources = pinned_sources(*read_host_config(config))
+    sources = pinned_sources(load_host_config(config))
     chosen = [(each, [key for key in each.names if name in (None, key, f"{each.where}/{key}")]) for each in sources]
     if not any(keys for _, keys in chosen):
         known = ", ".join(f"{each.where}/{key}" for each in sources for key in each.names)
@@ -94,7 +103,7 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
     if name not in agents:
         raise typer.BadParameter(f"choose an agent node of {file} by --node; there are {', '.join(agents) or 'none'}")
     probe = {**known_config(workflow.nodes[name]), "response_format": "json_schema"}
-    registry = build_registry(*read_host_config(config))
+    registry = _tools_of(load_host_config(config, file))
     options = prepare_agent("schema", "agent", probe, {}, registry=registry, at="", base=workflow.base)["options"]
     output.document(options["step_schema"] if "step_schema" in options else options.get("tools", []))
     return output.OK
@@ -102,7 +111,7 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
 
 def validate_definition(file: Path, config: Path | None, *, as_json: bool) -> int:
     """Write what is wrong with a definition, and what its author may not mean."""
-    problems, doubts = _find_problems(file, *read_host_config(config))
+    problems, doubts = _find_problems(file, load_host_config(config, file))
     if as_json:
         document = {"ok": not problems, "problems": _as_data(problems)}
         output.document({**document, "warnings": _as_data(doubts)} if doubts else document)
@@ -119,13 +128,13 @@ def _as_data(problems: Sequence[Problem]) -> list[dict[str, str]]:
     return [{"where": problem.where, "message": problem.message} for problem in problems]
 
 
-def _find_problems(file: Path, host: HostConfig, base: Path) -> tuple[Sequence[Problem], Sequence[Problem]]:
+def _find_problems(file: Path, host: HostConfig) -> tuple[Sequence[Problem], Sequence[Problem]]:
     """What is wrong, and what the author may not mean."""
     models = HostModels(base_urls=host.base_urls, default_provider=host.default_provider)
     try:
         workflow = load_workflow(file)
         found = [
-            *find_problems(workflow, build_registry(host, base)),
+            *find_problems(workflow, _tools_of(host)),
             *models.problems(workflow.definition, workflow.base),
         ]
         return found, list(find_warnings(workflow.definition, models.is_priced(workflow.base)))

@@ -15,11 +15,11 @@ from rich.table import Table
 from agent_core.config import read_config
 from agent_core.models.providers import Providers
 from engine_shim.cli import output
-from engine_shim.cli.host import read_host_config, secrets_of
 from engine_shim.evals.cases import CaseFile
 from engine_shim.evals.load import choose_cases, load_cases
 from engine_shim.evals.measure import measure
 from engine_shim.evals.score import METRICS, Scored, Scores, Share, total
+from engine_shim.host.find import load_host_config
 from engine_shim.runs.store import SqliteRunStore
 
 FIXED = ("model", "fallback_models", "prompt", "messages_json", "allowed_tools", "language")
@@ -58,7 +58,7 @@ def evaluate_model(file: Path, options: Evaluation, *, as_json: bool) -> int:
 
 
 async def _measure(file: CaseFile, options: Evaluation) -> list[Scored]:
-    host, _ = read_host_config(options.config)
+    host = load_host_config(options.config)
     providers = Providers(base_urls=host.base_urls, default_provider=host.default_provider)
     store = SqliteRunStore(options.store) if options.store else None
     progress = _Progress(len(file.cases) * options.repeat)
@@ -72,7 +72,7 @@ async def _measure(file: CaseFile, options: Evaluation) -> list[Scored]:
             repeat=options.repeat,
             concurrency=options.concurrency,
             journal=store.journal if store else None,
-            secrets=secrets_of(host),
+            secrets=host.secrets(),
             on_scored=progress.show,
         )
     finally:

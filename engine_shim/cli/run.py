@@ -13,7 +13,7 @@ from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
-from engine_shim.cli.host import build_engine
+from engine_shim.cli.engine import open_engine
 from engine_shim.cli.live import drive, on_interrupt
 from engine_shim.cli.output import Options
 from engine_shim.cli.summary import report
@@ -31,7 +31,7 @@ def run_workflow(file: Path, pairs: list[str], inputs: str | None, model: str | 
     external = read_inputs(workflow, pairs, inputs)
     if model:
         workflow = with_model(workflow, model)
-    engine, run_id = build_engine(options.config, options.store), new_run_id()
+    engine, run_id = open_engine(options, definition=file), new_run_id()
     result = drive(
         engine,
         workflow,
@@ -52,7 +52,7 @@ def decide_call(run_id: str, decision: Decision, at: str | None, options: Option
 
 
 def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options) -> int:
-    engine = build_engine(options.config, options.store)
+    engine = open_engine(options, run=run_id)
     workflow = engine.workflow(run_id)
     calls = waiting_calls(engine.store.journal.load(run_id)) if make_decisions else []
     decisions = make_decisions(calls) if make_decisions else None

@@ -122,7 +122,7 @@ class _Checker:
             name, location = fault.pointer[1:].partition("/")[0], f"{where}{fault.pointer}"
             unknown = bool(name) and closed is not None and name not in closed
             if unknown or not _overlaps(location, later):
-                yield problem_of(fault, where)
+                yield problem_of(fault, where, self._registry.policy.describe_preset(node.tool, name))
 
     def _check_agent(self, node: Node, where: str, workflow: Workflow) -> Iterator[Problem]:
         """Prepare the agent as if it ran, with as much of its config as is known before that."""

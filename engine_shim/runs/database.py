@@ -15,11 +15,11 @@ from utools.sqlite_file import LayoutError, SqliteFile
 _RUNS = """CREATE TABLE IF NOT EXISTS workflow_runs (
     run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, status TEXT NOT NULL,
     started_at TEXT NOT NULL, base TEXT NOT NULL)"""
-_RECORDS = """CREATE TABLE IF NOT EXISTS run_records (
-    run TEXT PRIMARY KEY, records INTEGER NOT NULL) WITHOUT ROWID"""
+_HOSTS = """CREATE TABLE IF NOT EXISTS run_hosts (
+    run TEXT PRIMARY KEY, records INTEGER NOT NULL, host TEXT NOT NULL) WITHOUT ROWID"""
 _LEASES = """CREATE TABLE IF NOT EXISTS run_claims (
     run TEXT PRIMARY KEY, driver TEXT NOT NULL, until REAL NOT NULL, wish TEXT) WITHOUT ROWID"""
-LAYOUT = replace(JOURNAL, extra=(_RUNS, _RECORDS, _LEASES))
+LAYOUT = replace(JOURNAL, extra=(_RUNS, _HOSTS, _LEASES))
 
 
 class Database:

@@ -21,6 +21,9 @@ from agent_core.run.sync import run_sync
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.errors import DefinitionError, RunBusy, WritesRepeated
+from engine_shim.host.config import HostConfig
+from engine_shim.host.find import load_host_config
+from engine_shim.host.registry import build_registry
 from engine_shim.runs.drive import Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.failures import find_failures
 from engine_shim.runs.lease_keeper import LeaseKeeper
@@ -66,8 +69,35 @@ class Engine:
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
         )
         self._index = RunIndex(self.store)
+        self._host = ""
         self._leases = LeaseKeeper(self.store.leases)
         self._driver = RunDriver(self.store, self.registry, self._models, self._secrets, Limiter(max_running))
+
+    @classmethod
+    def from_config(
+        cls, path: str | Path | None = None, *, store: RunStore | None = None, model: ModelClient | None = None
+    ) -> "Engine":
+        """The engine of the host that this file configures; without a path, of the one that the command line finds.
+
+        DefinitionErrors for what is wrong with the file.
+        """
+        return cls.of_host(load_host_config(None if path is None else Path(path)), store=store, model=model)
+
+    @classmethod
+    def of_host(
+        cls, config: HostConfig, *, store: RunStore | None = None, model: ModelClient | None = None
+    ) -> "Engine":
+        """The engine of a host by its configuration, as it was read."""
+        engine = cls(
+            build_registry(config),
+            store=store,
+            model=model,
+            secrets=config.secrets(),
+            base_urls=config.base_urls,
+            default_provider=config.default_provider,
+        )
+        engine._host = "" if config.file is None else str(config.file.resolve())
+        return engine
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────
 
@@ -201,7 +231,7 @@ class Engine:
 
     def _add_entry(self, run: str, definition: Mapping[str, Any], base: Path, at: str) -> None:
         version = definition.get("version", "1")
-        self.store.save(RunEntry(run, definition["id"], version, "pending", at, str(base)))
+        self.store.save(RunEntry(run, definition["id"], version, "pending", at, str(base), host=self._host))
 
     def _check_ready(self, tape: Tape, base: Path) -> None:
         check_host(tape, base, self.registry, self._models, self._secrets)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,7 +22,8 @@ _COLUMNS = "run, workflow, version, status, started_at, base"
 class RunEntry:
     """A run as a list shows it. `base` is the directory that its definition's relative paths start from.
 
-    `records` is how many records the run had when its status was set: its journal never has fewer.
+    `records` is how many records the run had when its status was set: its journal never has fewer. `host` is the
+    configuration file of the host that began it, empty where there was none.
     """
 
     run: str
@@ -32,6 +33,7 @@ class RunEntry:
     started_at: str
     base: str
     records: int = 0
+    host: str = ""
 
 
 class RunStore(Protocol):
@@ -112,9 +114,9 @@ class SqliteRunStore:
 
     def save(self, entry: RunEntry) -> None:
         with self._database.writing() as db:
-            *columns, records = astuple(entry)
+            *columns, records, host = astuple(entry)
             db.execute(f"REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
-            db.execute("REPLACE INTO run_records (run, records) VALUES (?, ?)", (entry.run, records))
+            db.execute("REPLACE INTO run_hosts (run, records, host) VALUES (?, ?, ?)", (entry.run, records, host))
 
     def entry(self, run: str) -> RunEntry | None:
         entries = self._select("WHERE run = ?", run)
@@ -129,7 +131,7 @@ class SqliteRunStore:
             return journaled
         with self._database.writing() as db:
             db.execute("DELETE FROM workflow_runs WHERE run = ?", (run,))
-            db.execute("DELETE FROM run_records WHERE run = ?", (run,))
+            db.execute("DELETE FROM run_hosts WHERE run = ?", (run,))
         return True
 
     def close(self) -> None:
@@ -140,8 +142,9 @@ class SqliteRunStore:
     def _select(self, clause: str, *values: Any) -> list[RunEntry]:
         found = self._database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
         only = clause if values else ""
-        records = dict(self._database.rows("run_records", f"SELECT run, records FROM run_records {only}", *values))
-        return [replace(RunEntry(*row), records=records.get(row[0], 0)) for row in found]
+        more = self._database.rows("run_hosts", f"SELECT run, records, host FROM run_hosts {only}", *values)
+        by_run = {run: (records, host) for run, records, host in more}
+        return [RunEntry(*(*row, *by_run.get(row[0], (0, "")))) for row in found]
 
 
 def default_store() -> Path:

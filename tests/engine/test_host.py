@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine_shim.cli.host import HostConfig
+from engine_shim.host.config import HostConfig
 from support.command import Cli, Ran, Write
 from support.mcp_servers import FAULTY
 from support.optional import needs

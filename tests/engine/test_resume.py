@@ -15,7 +15,8 @@ import pytest
 from agent_core import Fail, Retry, Skip
 from agent_core.audit.verify import verify
 from engine_shim import Engine, RunResult, SqliteRunStore
-from engine_shim.cli.host import HostConfig, build_registry
+from engine_shim.host.config import HostConfig
+from engine_shim.host.registry import build_registry
 from support.by_hand import action, final
 from support.command import Cli, Write
 from support.crash import victim_tools
@@ -44,7 +45,7 @@ def host(write: Write) -> Any:
 
 
 def go_on(run_id: str, **options: Any) -> RunResult:
-    engine = Engine(build_registry(HostConfig(tools=[f"{TOOLS}:tools"]), Path()), store=SqliteRunStore(Path("runs.db")))
+    engine = Engine(build_registry(HostConfig(tools=[f"{TOOLS}:tools"])), store=SqliteRunStore(Path("runs.db")))
     return asyncio.run(engine.resume(run_id, **options))
 
 

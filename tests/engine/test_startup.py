@@ -30,7 +30,7 @@ ENGINE = {
     "agent_core.models",
     "agent_core.prompts",
     "agent_core.run",
-    "engine_shim.cli.host",
+    "engine_shim.host.registry",
     "engine_shim.definition",
     "engine_shim.flow",
     "engine_shim.runs.drive",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine_shim.cli.host import HostConfig, build_registry
+from engine_shim.host.config import HostConfig
+from engine_shim.host.registry import build_registry
 from support.redis_server import RealServer, real_server
 from utools import DefinitionError, ToolError, ToolRegistry
 from utools.context.manager import context_manager
@@ -190,7 +191,7 @@ async def test_host_with_redis_url_keeps_its_conversations_and_shares_its_calls_
     redis_server: RealServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDIS_URL", redis_server.url)
-    one, other = build_registry(HostConfig(), Path()), build_registry(HostConfig(), Path())
+    one, other = build_registry(HostConfig()), build_registry(HostConfig())
     told = {"op": "persist", "session_id": "s", "turn_id": "t", "user_message": "hi", "final_answer": "hello"}
     assert (await one.execute("context_manager", told)).success
     assert len((await other.execute("context_manager", {"op": "load", "session_id": "s"})).output) == 2
@@ -202,4 +203,4 @@ async def test_host_with_redis_url_keeps_its_conversations_and_shares_its_calls_
 def test_host_whose_redis_url_is_none_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", "localhost:6379")
     with pytest.raises(DefinitionError, match=r"Redis \(REDIS_URL\): its URL cannot be used; write redis://HOST"):
-        build_registry(HostConfig(), Path())
+        build_registry(HostConfig())

@@ -12,13 +12,16 @@ import pytest
 from agent_core.journal.sqlite import SqliteJournal
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin.shell_command import fits, shell_command
+from utools.errors import UnknownTool
+from utools.host_policy import HostPolicy
 
 PYTHON = sys.executable
 
 
 async def called(root: Path, *argv: str, allow: list[str] | None = None, **args: Any) -> ToolResult:
-    registry = ToolRegistry([shell_command(root)])
-    given = {"argv": list(argv), **({"allow": allow} if allow is not None else {}), **args}
+    policy = HostPolicy({"shell_command": {"allow": allow}} if allow is not None else {})
+    registry = ToolRegistry([shell_command(root)], policy=policy)
+    given = {"argv": list(argv), **args}
     return await registry.execute("shell_command", given, ToolContext())
 
 
@@ -199,9 +202,21 @@ async def test_a_word_that_is_no_path_is_no_link(linked: Path, word: str) -> Non
     assert "through a link" not in str((await called(linked, "true", *[word] * 4, allow=["true ..."])).error)
 
 
-async def test_without_an_author_nothing_is_allowed(tmp_path: Path) -> None:
-    assert "allows none, by `allow`" in str((await called(tmp_path, "echo")).error)
-    assert not (await called(tmp_path, "echo", allow=[])).success
+@pytest.mark.parametrize("allow", [None, []])
+async def test_without_commands_of_the_host_there_is_no_tool(tmp_path: Path, allow: list[str] | None) -> None:
+    with pytest.raises(UnknownTool, match="shell_command is off until the host sets allow, in presets of agent-core"):
+        await called(tmp_path, "echo", allow=allow)
+
+
+@pytest.mark.parametrize("wider", [["bash -c *"], ["echo ..."], ["echo *", "id"]])
+async def test_a_definition_may_only_narrow_what_the_host_allows(tmp_path: Path, wider: list[str]) -> None:
+    policy = HostPolicy({"shell_command": {"allow": ["echo *", "echo a b"]}})
+    registry = ToolRegistry([shell_command(tmp_path)], policy=policy)
+    (fault,) = registry.validate("shell_command", {"argv": ["echo", "a"], "allow": wider})
+    assert fault.pointer.startswith("/allow/")
+    call = {"argv": ["echo", "a"], "allow": ["echo a b"]}
+    assert "is not allowed" in str((await registry.execute("shell_command", call)).error)
+    assert (await registry.execute("shell_command", {"argv": ["echo", "a"]})).output["stdout"] == "a\n"
 
 
 @pytest.mark.parametrize(

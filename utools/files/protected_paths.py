@@ -33,6 +33,11 @@ def protect_glob(pattern: str | os.PathLike[str]) -> None:
     _globs.add(_normalize(pattern))
 
 
+def protect_name(name: str) -> None:
+    """The same for every file of this name."""
+    _globs.add(name.casefold())
+
+
 def protect_store(path: str | os.PathLike[str]) -> None:
     """From now on no tool of this process reads or writes this journal or database.
 

@@ -1,0 +1,84 @@
+"""HostConfig: which tools, which root, which secrets and endpoints a host offers, and how far definitions may go."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+
+from agent_core.run.secrets import Secrets
+from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of
+from utools.document import read_document
+from utools.host_policy import HostPolicy
+from utools.sources.mcp.servers import McpServer
+from utools.sources.openapi import OpenApi
+from utools.sources.remote import RemoteHost
+
+
+class HostConfig(BaseModel):
+    """The file's keys. `tools` are `module:name` or `file.py:name`, each a Tool, a list of them, or a factory.
+
+    `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may
+    only narrow; `allow_tools` and `deny_tools` are globs. Paths start from the directory of the configuration.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    tools: list[str] = []
+    manifests: list[str] = []
+    mcp_servers: dict[str, McpServer] = {}
+    openapi: dict[str, OpenApi] = {}
+    remote: dict[str, RemoteHost] = {}
+    root: str = "."
+    presets: dict[str, dict[str, Any]] = {}
+    allow_tools: list[str] | None = None
+    deny_tools: list[str] = []
+    secret_env: list[str] = []
+    base_urls: dict[str, str] = {}
+    default_provider: str = "openai"
+    summary_model: str | None = None
+    _file: Path | None = PrivateAttr(None)
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it was read from."""
+        return self._file
+
+    @property
+    def base(self) -> Path:
+        """The directory that its paths start from."""
+        return Path() if self._file is None else self._file.parent
+
+    def at(self, location: str) -> str:
+        """A place in the file for an error; with the file, if the configuration was read from one."""
+        return f"{self._file or 'host configuration'}: {location}"
+
+    def policy(self) -> HostPolicy:
+        """The host's last word on each tool."""
+        return HostPolicy(self.presets, self.allow_tools, self.deny_tools)
+
+    def secrets(self) -> Secrets:
+        """The secrets that tools of this host may read, and the keys of its endpoints, which only their models get."""
+        return Secrets(self.secret_env).hiding(self.base_urls.values())
+
+
+def read_host_config(file: Path | None) -> HostConfig:
+    """The configuration of a file; the usual one without a file. DefinitionErrors for each fault in it."""
+    if file is None:
+        return HostConfig()
+    data = read_document(file, "the host configuration").data
+    try:
+        config = HostConfig.model_validate({} if data is None else data)
+    except ValidationError as error:
+        problems = problems_of(error, _keys)
+        raise DefinitionErrors(
+            [Problem(f"{file}: {each.where}".removesuffix(": "), each.message) for each in problems]
+        ) from None
+    config._file = file
+    return config
+
+
+def _keys(location: Location) -> Iterable[str]:
+    """The keys that may be given at a place of the file."""
+    within: dict[str, type[BaseModel]] = {"mcp_servers": McpServer, "openapi": OpenApi, "remote": RemoteHost}
+    return within.get(str(location[0]), HostConfig).model_fields if len(location) > 2 else HostConfig.model_fields

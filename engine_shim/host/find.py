@@ -1,0 +1,65 @@
+"""Where the host configuration is found: as it is named, else upwards from the working directory."""
+
+import logging
+import os
+from pathlib import Path
+
+from engine_shim.errors import DefinitionError
+from engine_shim.host.config import HostConfig, read_host_config
+
+VARIABLE = "AGENT_CORE_CONFIG"
+NAME = "agent-core.yaml"
+log = logging.getLogger("engine_shim")
+
+
+def find_host_config(named: Path | None = None, definition: Path | None = None) -> Path | None:
+    """The configuration's file: `named`, AGENT_CORE_CONFIG, or the nearest agent-core.yaml upwards from the working
+    directory; else the one beside `definition`, if it lies beneath the working directory. None where there is none.
+
+    A workflow from elsewhere does not bring its own host: a file beside it that is not used is named in a warning.
+    """
+    given = named or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
+    if given is not None:
+        found: Path | None = given
+    else:
+        found = _find_upwards() or _find_beneath(definition)
+        _warn_of_unused(definition, found)
+    log.info("host configuration: %s", found or f"none; no {NAME} here or above")
+    return found
+
+
+def load_host_config(named: Path | None = None, definition: Path | None = None) -> HostConfig:
+    """The configuration of the file that is found; the usual one where there is none."""
+    return read_host_config(find_host_config(named, definition))
+
+
+def recorded_host_config(recorded: str, run: str) -> Path:
+    """The file with which a run began. DefinitionError when it is gone."""
+    file = Path(recorded)
+    if not file.is_file():
+        message = f"run {run!r} began with this host configuration, which is gone; name one by --config"
+        raise DefinitionError(message, where=recorded)
+    log.info("host configuration: %s, with which run %s began", file, run)
+    return file
+
+
+def _find_upwards() -> Path | None:
+    above = (directory / NAME for directory in Path.cwd().parents)
+    return next((file for file in (Path(NAME), *above) if file.is_file()), None)
+
+
+def _find_beneath(definition: Path | None) -> Path | None:
+    beside = _beside(definition)
+    return beside if beside is not None and beside.resolve().is_relative_to(Path.cwd().resolve()) else None
+
+
+def _beside(definition: Path | None) -> Path | None:
+    """The configuration in the definition's directory, if there is one."""
+    beside = None if definition is None else definition.absolute().parent / NAME
+    return beside if beside is not None and beside.is_file() else None
+
+
+def _warn_of_unused(definition: Path | None, found: Path | None) -> None:
+    beside = _beside(definition)
+    if beside is not None and (found is None or beside.resolve() != found.resolve()):
+        log.warning("%s lies beside the definition and is not used; --config takes it", beside)

@@ -1,0 +1,155 @@
+"""The tools of a host: built in, of installed packages, and from each source that its configuration names."""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from glob import glob
+from pathlib import Path
+
+from agent_core.errors import DefinitionError
+from agent_core.models.providers import Providers
+from agent_core.models.summary import Summarise, summariser
+from engine_shim.definition.errors import Problem, problems_in, refuse
+from engine_shim.host.config import HostConfig
+from engine_shim.host.find import NAME
+from utools.defaults import host_registry
+from utools.errors import UnknownTool
+from utools.files.protected_paths import protect, protect_glob, protect_name
+from utools.registry import ToolRegistry
+from utools.sources.manifest import manifest_tools
+from utools.sources.mcp.servers import McpServers
+from utools.sources.openapi import openapi_tools
+from utools.sources.python_object import load_object
+from utools.sources.remote import RemoteHosts
+from utools.tool import Tool
+
+LOCK = "agent-core.lock.json"
+MANIFESTS = (".yaml", ".yml", ".json")
+Source = tuple[str, Callable[[], list[Tool]]]
+"""A place in the file, and what loads the tools that it names."""
+
+
+def build_registry(config: HostConfig) -> ToolRegistry:
+    """The tools of this host: built in below its root, offered by installed packages, named by the file, the agent.
+
+    DefinitionErrors for every entry of the file that cannot be used.
+    """
+    root = config.base / config.root
+    if not root.is_dir():
+        raise DefinitionError("there is no such directory", where=config.at("root"), value=str(root))
+    _protect_files(config)
+    try:
+        registry = host_registry(str(root), summarise=_summarise(config), policy=config.policy())
+    except DefinitionError as error:
+        raise DefinitionError(error.message, where=config.at(error.where)) from None
+    registry.discover()
+    problems: list[Problem] = []
+    for where, tools in _tool_sources(config, root, problems):
+        try:
+            for tool in tools():
+                _register(tool, registry, where)
+        except DefinitionError as error:
+            problems += problems_in(error)
+    problems += _unknown_presets(config, registry)
+    refuse(problems)
+    return registry
+
+
+def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> Iterator[Source]:
+    """Each entry of the file that brings tools, with its place; patterns that match nothing go to `problems`."""
+    for index, reference in enumerate(config.tools):
+        where = config.at(f"tools/{index}")
+        yield where, partial(_load_tools, reference, config.base, where)
+    for index, pattern in enumerate(config.manifests):
+        try:
+            files = _find_manifests(pattern, config.base, config.at(f"manifests/{index}"))
+        except DefinitionError as error:
+            problems += problems_in(error)
+            continue
+        yield from ((str(file), partial(manifest_tools, file, root=root, trusted=True)) for file in files)
+    for name, document in config.openapi.items():
+        yield config.at(f"openapi/{name}"), partial(openapi_tools, name, document, config.base)
+    for source in pinned_sources(config):
+        yield config.at(source.where), source.tools
+
+
+def _unknown_presets(config: HostConfig, registry: ToolRegistry) -> Iterator[Problem]:
+    """Presets for tools that this host does not have."""
+    known = [tool.code for tool in registry.all()]
+    for code in config.presets:
+        if code not in known and registry.refusal(code) is None:
+            yield Problem(config.at(f"presets/{code}"), str(UnknownTool(code, known)))
+
+
+def _protect_files(config: HostConfig) -> None:
+    """Protect from tools what this host reads at its next start, whether it exists or not."""
+    base = config.base
+    for path in (base / LOCK, *(base / pattern for pattern in config.manifests)):
+        protect(path)
+    protect_name(NAME)
+    if config.file is not None:
+        protect(config.file)
+    for pattern in config.manifests:
+        protect_glob(base / pattern)
+    for server in config.mcp_servers.values():
+        words = (base / (server.cwd or ".") / word for word in server.command or ())
+        for program in filter(os.path.isfile, words):
+            protect(program)
+
+
+def _summarise(config: HostConfig) -> Summarise | None:
+    """What summarises the turns that leave a conversation's window, if the host names a model for it."""
+    if config.summary_model is None:
+        return None
+    model, providers = config.summary_model, Providers(config.base, config.base_urls, config.default_provider)
+    providers.check(model, {})
+    return summariser(lambda: providers(model, {}))
+
+
+def pinned_sources(config: HostConfig) -> list[McpServers | RemoteHosts]:
+    """The sources of this host whose tools are described elsewhere; the lock file lists what is approved of them."""
+    lock, secret = config.base / LOCK, config.secrets()
+    return [
+        *([McpServers(config.mcp_servers, lock=lock, base=config.base, secret=secret)] if config.mcp_servers else ()),
+        *([RemoteHosts(config.remote, lock=lock, secret=secret)] if config.remote else ()),
+    ]
+
+
+def _load_tools(reference: str, base: Path, where: str) -> list[Tool]:
+    """The tools that `module:name` or `file.py:name` names."""
+    found = load_object(reference, base, where)
+    if callable(found) and not isinstance(found, Tool):
+        try:
+            found = found()
+        except DefinitionError:
+            raise
+        except Exception as error:  # the author's own code runs here, and may fail in any way
+            message = f"cannot be loaded: {type(error).__name__}: {error}"
+            raise DefinitionError(message, where=where, value=reference) from error
+    tools = list(found) if isinstance(found, list | tuple) else [found]
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            message = "is not a Tool, a list of Tools, or a function without arguments that returns either"
+            raise DefinitionError(f"{message}; a function becomes a Tool by @tool", where=where, value=reference)
+    return tools
+
+
+def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:
+    try:
+        registry.register(tool)
+    except DefinitionError as error:
+        raise DefinitionError(error.message, where=f"{where}: {error.where}") from None
+
+
+def _find_manifests(pattern: str, base: Path, where: str) -> list[Path]:
+    """The manifest files that a pattern matches; DefinitionError for none."""
+    location = base / pattern
+    if os.path.isfile(location):
+        return [location]
+    found = location.glob("*") if location.is_dir() else map(Path, glob(str(location)))
+    files = sorted(file for file in found if file.suffix in MANIFESTS and file.is_file())
+    if not files:
+        kinds = ", ".join(MANIFESTS)
+        message = f"the directory holds no manifest ({kinds})" if location.is_dir() else "there is no such manifest"
+        raise DefinitionError(message, where=where, value=pattern)
+    return files
