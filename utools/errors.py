@@ -4,6 +4,7 @@ UtoolsError
 ├── DefinitionError    the author of a definition: a bad schema, a bad or doubled code, a bad config
 ├── UnknownTool        the caller: no tool has this code (also a KeyError)
 └── ToolError          the tool: it could not do what it was asked; the message is for the model
+    ├── ResultError    nobody: the call was made, and its result cannot be kept
     ├── SandboxError   the arguments: a path that is not inside the tool's root
     └── NetworkError   the arguments: a URL that cannot be read, or a host that the tool may not reach
 """
@@ -52,6 +53,10 @@ class ToolError(UtoolsError):
     def __init__(self, message: str, *, transient: bool = False) -> None:
         self.transient = transient
         super().__init__(message)
+
+
+class ResultError(ToolError):
+    """Raised by a tool whose call was made, when its result cannot be kept. A read has failed then, a write has not."""
 
 
 class SandboxError(ToolError):

@@ -119,18 +119,14 @@ def _make_execute(
     if inspect.iscoroutinefunction(function):
 
         async def execute(args: Args, context: ToolContext) -> Any:
-            return _to_plain(await function(**arguments(args, context)))
+            return await function(**arguments(args, context))
 
         return execute
 
     def execute_sync(args: Args, context: ToolContext) -> Any:
-        return _to_plain(function(**arguments(args, context)))
+        return function(**arguments(args, context))
 
     return execute_sync
-
-
-def _to_plain(value: Any) -> Any:
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
 def _list_faults(error: ValidationError) -> str:

@@ -2,24 +2,26 @@
 
 import inspect
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from utools.calls.shared import SharedCalls
 from utools.calls.threads import DaemonThreads
-from utools.errors import DefinitionError, ToolError, UnknownTool
+from utools.errors import DefinitionError, ResultError, ToolError, UnknownTool
 from utools.host_policy import HostPolicy
 from utools.schema.config_schema import ConfigSchema, author_keys, visible
 from utools.schema.faults import Fault
 from utools.schema.json_value import NotJson, as_json
-from utools.tool import Args, Tool, ToolContext, ToolResult, is_async
+from utools.tool import Args, Execute, Tool, ToolContext, ToolResult, is_async
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "utools.tools"
 FAULTS_LISTED = 20
+MARKS = ("transient", "cut_off")
+"""What a failure's metadata may tell the host: another try may help; the call was sent and no answer came back."""
 
 
 class ToolRegistry:
@@ -129,8 +131,11 @@ class ToolRegistry:
         tool = self.get(code)
         if not validated and (faults := self.validate(code, args)):
             return _failure(f"Invalid arguments: {_list_faults(faults)}")
+        context = context or ToolContext()
         try:
-            value = await self._call(tool, args, context or ToolContext())
+            value = await self._call(tool, args, context)
+        except ResultError as error:
+            return _lost_result(tool, args, context, error)
         except ToolError as error:
             return _failure(_for_the_model(error), transient=error.transient)
         except DefinitionError as error:  # in what an author set
@@ -143,30 +148,38 @@ class ToolRegistry:
 
             transient = isinstance(error, TimeoutError | ConnectionError)
             if not transient:
-                (context or ToolContext()).log.warning("the tool %s failed: %s", code, failed_at(error))
+                context.log.warning("the tool %s failed: %s", code, failed_at(error))
             cut_off = isinstance(error, EOFError) or (transient and not isinstance(error, ConnectionRefusedError))
             text = scrub(f"{type(error).__name__}: {error}", os.environ)
             return _failure(text, transient=transient, cut_off=cut_off)
-        return self._check_result(tool, value if isinstance(value, ToolResult) else ToolResult(output=value))
+        try:
+            return self._check_result(tool, value)
+        except ResultError as error:
+            return _lost_result(tool, args, context, error)
 
     async def _call(self, tool: Tool, args: Args, context: ToolContext) -> Any:
         if is_async(tool.execute):
             return await tool.execute(args, context)
-        value = await self._threads.run(tool.execute, args, context)
+        value = await self._threads.run(_execute_whole, tool.execute, args, context)
+        if isinstance(value, AsyncIterator):
+            return [each async for each in value]
         return await value if inspect.isawaitable(value) else value
 
-    def _check_result(self, tool: Tool, result: ToolResult) -> ToolResult:
-        """The result as plain JSON, or a failed result that says what is wrong with it."""
-        try:
-            output, metadata = as_json(result.output), as_json(result.metadata)
-        except NotJson as error:
-            return _failure(f"The tool {tool.code} gave something that is not JSON: {error}.")
-        schema = self._outputs.get(tool.code)
-        if result.success and schema and (faults := schema.faults(output)):
-            return _failure(f"The output of the tool {tool.code} breaks its output_schema: {_list_faults(faults)}")
+    def _check_result(self, tool: Tool, value: Any) -> ToolResult:
+        """The result as plain JSON; ResultError for a success that cannot be kept."""
+        result = value if isinstance(value, ToolResult) else ToolResult(output=value)
         error_text = None if result.error is None else _clean(_for_the_model(result.error))
         if not result.success and not error_text:
             error_text = f"The tool {tool.code} failed without saying why."
+        try:
+            output, metadata = _to_json(result.output), _to_json(result.metadata)
+        except NotJson as error:
+            if not result.success:
+                return _failure(str(error_text), **{name: bool(result.metadata.get(name)) for name in MARKS})
+            raise ResultError(f"the tool {tool.code} gave something that is not JSON: {error}.") from None
+        schema = self._outputs.get(tool.code)
+        if result.success and schema and (faults := schema.faults(output)):
+            raise ResultError(f"the output of the tool {tool.code} breaks its output_schema: {_list_faults(faults)}")
         return ToolResult(result.success, output, error_text, metadata)
 
     def discover(self, entry_points: "Iterable[EntryPoint] | None" = None) -> list[str]:
@@ -200,10 +213,37 @@ def _for_the_model(message: object) -> str:
     return scrub_words(str(message), os.environ)
 
 
+def _execute_whole(execute: Execute, args: Args, context: ToolContext) -> Any:
+    """What a sync tool gives; of a generator, which does its work when it is read, all items."""
+    value = execute(args, context)
+    return list(value) if isinstance(value, Iterator) else value
+
+
+def _to_json(value: Any) -> Any:
+    """The value as plain JSON; NotJson if it cannot be converted."""
+    try:
+        return as_json(value)
+    except NotJson:
+        from utools.schema.conversion import convert  # imports pydantic
+
+        return as_json(value, convert=convert)
+
+
+def _lost_result(tool: Tool, args: Args, context: ToolContext, error: ResultError) -> ToolResult:
+    """The result in place of one that cannot be kept.
+
+    For a read, a failure. A write was made: a failure would have a model, or an edge for errors, make it again.
+    """
+    text = _for_the_model(error)
+    if tool.effect_of(args) == "read":
+        return _failure(text)
+    context.log.warning("the tool %s was called, and its result could not be kept; the record says why", tool.code)
+    return ToolResult(output=_clean(f"The call was made, and only its result could not be kept: {text}"))
+
+
 def _failure(error: str, *, transient: bool = False, cut_off: bool = False) -> ToolResult:
-    """`transient`: another try may help; `cut_off`: the call was sent and no answer came back."""
-    marks = {"transient": transient, "cut_off": cut_off}
-    return ToolResult(success=False, error=_clean(error), metadata={name: True for name in marks if marks[name]})
+    marks = dict(zip(MARKS, (transient, cut_off), strict=True))
+    return ToolResult(success=False, error=_clean(error), metadata={name: True for name in MARKS if marks[name]})
 
 
 def _clean(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from utools.command import run_command
-from utools.errors import ToolError
+from utools.errors import ResultError, ToolError
 from utools.files.sandbox import Sandbox
 from utools.sources.placeholder import fill_text, find_names, sole_name, to_text
 from utools.tool import Args, Execute, ToolContext, ToolResult
@@ -74,7 +74,7 @@ class Command(BaseModel):
                 return json.loads(text)
             except ValueError as error:
                 cut = "its output was too long and has been cut" if truncated else f"{error}"
-                raise ToolError(f"the command wrote no JSON: {cut}") from None
+                raise ResultError(f"the command wrote no JSON: {cut}") from None
         return f"{text}\n[cut: the command wrote more]" if truncated else text
 
 

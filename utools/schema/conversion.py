@@ -1,0 +1,37 @@
+"""The JSON of what is no plain JSON: pydantic's conversions, and those of rows, mappings and arrays."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from utools.schema.json_value import NotJson
+
+
+def convert(value: Any, pointer: str) -> Any:
+    """A list, an object, a text or a number that stands for `value`; NotJson if nothing does.
+
+    What it gives may itself hold what is not JSON: too large a number, NaN.
+    """
+    name = type(value).__name__
+    if isinstance(value, Iterator):  # it may never end, or run more of the tool
+        raise NotJson(f"{pointer or 'it'} is of type {name}")
+    try:
+        if isinstance(value, BaseModel):
+            return value.model_dump(mode="json", fallback=_convert_unknown)
+        return to_jsonable_python(value, by_alias=False, fallback=_convert_unknown)
+    except NotJson:
+        raise NotJson(f"{pointer or 'it'} is of type {name}") from None
+    except Exception as error:  # the author's own code runs here, and its text may hold anything
+        why = f"{pointer or 'it'} is of type {name}, and its conversion failed with {type(error).__name__}"
+        raise NotJson(why) from None
+
+
+def _convert_unknown(value: Any) -> Any:
+    """What pydantic does not know: a mapping, such as sqlite3.Row, and an array or number of an array library."""
+    if hasattr(value, "keys") and hasattr(value, "__getitem__"):
+        return {key: value[key] for key in value.keys()}  # noqa: SIM118 - a row iterates over its values
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise NotJson(type(value).__name__)
