@@ -15,6 +15,8 @@ from agent_core.journal.record import Record, Row, Tape, chain_row, genesis, run
 
 SEAL: Final = "seal"
 VARIABLE: Final = "AGENT_CORE_JOURNAL_KEYS"
+SHORTEST: Final = 16
+"""Characters of a key that signs. A shorter one only verifies what was signed with it before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,15 @@ class Keys:
         if any(not kid or not key for kid, _, key in entries):
             raise DefinitionError("must be kid:key, separated by commas", where=VARIABLE)
         return cls({kid: key for kid, _, key in entries}) if entries else None
+
+    def check_signer(self) -> None:
+        """DefinitionError when the key that signs can be guessed."""
+        kid, key = next(iter(self.keys.items()))
+        if len(key) < SHORTEST:
+            length = "1 character" if len(key) == 1 else f"{len(key)} characters"
+            make = 'python -c "import secrets; print(secrets.token_hex(32))"'
+            message = f"the key {kid!r}, which signs, has {length}, and needs at least {SHORTEST}; {make} makes one"
+            raise DefinitionError(message, where=VARIABLE)
 
     def mac(self, kid: str, run: str, head: str, count: int) -> str:
         message = f"{run}\0{head}\0{count}".encode()

@@ -43,8 +43,9 @@ def verify(
     """Whether a run is intact, and finished or at the `head` that a node or a workflow emitted.
 
     `strand` limits it to that strand and those below. With `keys` the whole run must be signed by one of them, as it
-    is. Damage is reported, never raised. Raises `JournalError` when there is no such source or run, or when several
-    runs are there and `run_id` names none.
+    is; that also proves a run that waits or is paused, which is then ok and not complete. Damage is reported, never
+    raised. Raises `JournalError` when there is no such source or run, or when several runs are there and `run_id` names
+    none.
     """
     contents = open_source(source, run_id)
     own, others = split_own_strands(contents.tape)
@@ -54,7 +55,7 @@ def verify(
     ends = _ends(tape, root, finished)[:: 1 if strand is None else -1]
     matching = [end for end in ends if head in (None, end[0]) and count in (None, end[1])]
     first = _first_fault(contents, tape, root, others)
-    why = first.why if first else _shortfall(contents, tape, finished, head, matching)
+    why = first.why if first else _shortfall(contents, tape, finished or head is not None or keys is not None, matching)
     if why is None and keys is not None:
         why = signature_fault(contents.run, contents.tape, keys)
     return Verification(
@@ -78,16 +79,16 @@ def _first_fault(contents: Contents, tape: Tape, root: str, others: Tape) -> Fau
     return min(faults, key=lambda fault: fault.line or 0, default=None)
 
 
-def _shortfall(contents: Contents, tape: Tape, finished: bool, head: str | None, matching: list[End]) -> str | None:
-    """What is missing from a run in which no record is damaged."""
+def _shortfall(contents: Contents, tape: Tape, has_proof: bool, matching: list[End]) -> str | None:
+    """What is missing from a run in which no record is damaged. `has_proof`: its end, a head or a seal says so."""
     if contents.torn:
         return "the last line has no newline: its writer died, and resuming the run drops it"
     if not tape:
         return "there are no records"
     if not matching:
         return "the records are sound, but they do not end at the given head and count"
-    if not finished and head is None:
-        return "the run is not finished: only the head that its node emitted could prove it"
+    if not has_proof:
+        return "the run is not finished: only the head that its node emitted, or a seal, could prove it"
     return None
 
 

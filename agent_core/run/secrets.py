@@ -58,7 +58,15 @@ def _redactor(secrets: tuple[tuple[str, str], ...]) -> Redactor:
 
 
 def signing_keys() -> Keys | None:
-    """The keys that sign journals, from the environment of this process."""
+    """The keys that sign journals, from the environment of this process; DefinitionError where the first is short."""
+    keys = verifying_keys()
+    if keys is not None:
+        keys.check_signer()
+    return keys
+
+
+def verifying_keys() -> Keys | None:
+    """The same keys for a reader of journals: old ones may be shorter than one that signs."""
     return Keys.read(os.environ.get(KEYS_VARIABLE, ""))
 
 

@@ -11,7 +11,7 @@ from agent_core.audit.verify import verify
 from agent_core.audit.whatif import VARIABLE_KEYS
 from agent_core.config import read_config
 from agent_core.errors import DefinitionError
-from agent_core.run.secrets import signing_keys
+from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
 from engine_shim.cli.show import find_source
 from engine_shim.runs.loops import LOOPS
@@ -23,11 +23,12 @@ def verify_run(
 ) -> int:
     """Verify a run's journal, with the keys of this host, and write what was found."""
     source, run_id = find_source(run, store)
-    found = verify(source, run_id=run_id, strand=strand, head=head, count=count, keys=signing_keys())
+    found = verify(source, run_id=run_id, strand=strand, head=head, count=count, keys=verifying_keys())
     if as_json:
         output.document({name: getattr(found, name) for name in found.__slots__})
     elif found.ok:
-        output.line(f"ok: {found.count} records, head {found.head}")
+        end = "" if found.complete else "; the run has not ended"
+        output.line(f"ok: {found.count} records, head {found.head}{end}")
     else:
         bad = found.first_bad
         location = f" at {bad['strand']}:{bad['n']}" + (f", line {bad['line']}" if bad["line"] else "") if bad else ""

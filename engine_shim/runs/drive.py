@@ -52,13 +52,14 @@ class Job:
 
 
 class RunDriver:
-    """Drives the runs of one store, `limiter` of them at a time."""
+    """Drives the runs of one store, `limiter` of them at a time. DefinitionError for keys that cannot sign."""
 
     def __init__(
         self, store: RunStore, registry: ToolRegistry, models: HostModels, secrets: Secrets, limiter: Limiter
     ) -> None:
         self._journal, self._index = store.journal, RunIndex(store)
         self._registry, self._models, self._secrets, self._limiter = registry, models, secrets, limiter
+        self._keys = signing_keys()
 
     async def drive(self, job: Job) -> RunResult:
         """Drive the run to its result, and keep its status in the index up to date.
@@ -104,7 +105,7 @@ class RunDriver:
             executor=executor,
             loops=job.preparer.loops(),
             listener=listener,
-            keys=signing_keys(),
+            keys=self._keys,
             stop=job.stop,
         )
         assert isinstance(ended.outcome, FlowOutcome)

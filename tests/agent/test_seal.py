@@ -20,17 +20,19 @@ from agent_core import (
 from agent_core.audit.signature import SEAL, VARIABLE, Keys
 from agent_core.journal.record import Record, Tape, chain_row, genesis
 from agent_core.models import ScriptedModel
+from agent_core.run.secrets import signing_keys, verifying_keys
 from support.by_hand import Q, action, final
 from utools import Tool, ToolRegistry
 
-KEYS = Keys({"k2": "new", "k1": "old"})
+NEW, OLD = "the-new-key-of-this-host", "the-old-key-of-this-host"
+KEYS = Keys({"k2": NEW, "k1": OLD})
 CONFIG = {"model": "m", "max_steps": 4, "allowed_tools": ["look"], "prompt": "Go."}
 REGISTRY = ToolRegistry([Tool("look", "Looks.", Q, lambda args, context: "seen", effect="read")])
 
 
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "k2:new, k1:old")
+    monkeypatch.setenv(VARIABLE, f"k2:{NEW}, k1:{OLD}")
 
 
 async def _run(journal: Any, **options: Any) -> Any:
@@ -82,10 +84,9 @@ async def test_a_seal_that_is_missing_is_a_failure(monkeypatch: pytest.MonkeyPat
 async def test_any_of_the_keys_verifies_and_a_wrong_one_does_not() -> None:
     journal = MemoryJournal()
     await _run(journal)
-    assert verify(journal, run_id="r", keys=Keys({"k3": "x", "k2": "new"})).ok
+    assert verify(journal, run_id="r", keys=Keys({"k3": "x", "k2": NEW})).ok
     assert (
-        verify(journal, run_id="r", keys=Keys({"k1": "old"})).why
-        == "it is sealed with the key 'k2', which is not given"
+        verify(journal, run_id="r", keys=Keys({"k1": OLD})).why == "it is sealed with the key 'k2', which is not given"
     )
     assert verify(journal, run_id="r", keys=Keys({"k2": "guess"})).why == "its seal was not made with the key 'k2'"
 
@@ -170,6 +171,50 @@ async def test_a_waiting_run_is_sealed_and_sealed_again_when_it_ends() -> None:
     assert verify(journal, run_id="r", keys=KEYS).ok
 
 
+async def test_a_seal_proves_a_run_that_waits() -> None:
+    journal = MemoryJournal()
+    await _run(journal, config={"approval": "always"})
+    found = verify(journal, run_id="r", keys=KEYS)
+    assert (found.ok, found.complete, found.why) == (True, False, None)
+    tape = journal.load("r")
+    rows = [row for strand in tape.values() for row in strand]
+    assert verify(rows, run_id="r", keys=KEYS, strand="agent").ok
+    assert not verify(rows, run_id="r").ok
+    assert verify(rows, run_id="r", keys=Keys({"k2": "guess"})).why == "its seal was not made with the key 'k2'"
+    assert verify(rows, run_id="r", keys=KEYS, head="0" * 64).why is not None
+
+
+async def test_no_seal_proves_a_run_that_has_gone_on_or_lost_its_end() -> None:
+    journal = MemoryJournal()
+    await _run(journal, config={"approval": "always"})
+    tape = journal.load("r")
+    (seal,) = tape.pop(SEAL)
+    shorter = {path: rows[:-1] for path, rows in tape.items()}
+    assert _verified(shorter, seal.record()).why == "it goes on, or ends, elsewhere than where it was sealed"
+    last = tape["agent"][-1]
+    tape["agent"].append(chain_row("agent", last.n + 1, last.hash, {"kind": "resolved", "decision": "approve"}))
+    assert _verified(tape, seal.record()).why == "it goes on, or ends, elsewhere than where it was sealed"
+    assert _verified(shorter).why == "it is not sealed, though a key is given"
+
+
+async def test_a_short_key_signs_nothing_and_still_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape, seal = await _sealed()
+    short = Keys({"k0": "tinykey"})
+    old = seal | {"kid": "k0", "mac": short.mac("k0", "r", seal["head"], seal["count"])}
+    rows = [row for strand in tape.values() for row in strand]
+    rows.append(chain_row(SEAL, 0, genesis("r", SEAL), old))
+    monkeypatch.setenv(VARIABLE, f"k2:{NEW},k0:tinykey")
+    assert verify(rows, run_id="r", keys=verifying_keys()).ok
+    assert signing_keys() == Keys({"k2": NEW, "k0": "tinykey"})
+    monkeypatch.setenv(VARIABLE, f"k0:tinykey,k2:{NEW}")
+    assert verify(rows, run_id="r", keys=verifying_keys()).ok
+    journal = MemoryJournal()
+    with pytest.raises(DefinitionError, match=r"the key 'k0', which signs, has 7 characters.*at least 16") as refused:
+        await _run(journal)
+    assert "tinykey" not in str(refused.value)
+    assert not journal.load("r")
+
+
 async def test_a_damaged_seal_is_named() -> None:
     journal = MemoryJournal()
     await _run(journal)
@@ -189,4 +234,4 @@ def test_keys_that_cannot_be_read_are_refused(text: str) -> None:
 
 def test_no_keys_are_none_and_never_shown() -> None:
     assert Keys.read(" , ") is None
-    assert "new" not in repr(KEYS)
+    assert NEW not in repr(KEYS)

@@ -136,7 +136,7 @@ def test_an_unfinished_run_without_a_head_is_not_ok(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "run.jsonl", finished(last=False))
     found = verify(path)
     assert (found.ok, found.complete, found.first_bad) == (False, False, None)
-    assert found.why == "the run is not finished: only the head that its node emitted could prove it"
+    assert found.why == "the run is not finished: only the head that its node emitted, or a seal, could prove it"
     assert not verify(path, count=17).ok
 
 

@@ -429,10 +429,29 @@ def test_a_run_is_judged_under_another_policy(cli: Cli, write: Write) -> None:
 
 def test_a_host_with_a_key_seals_its_runs_and_asks_for_the_seal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     before = cli("run", PARALLEL, "--json").json["run_id"]
-    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:secret")
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
     sealed = cli("run", PARALLEL, "--json").json["run_id"]
     assert (cli("verify", sealed).code, cli("replay", sealed).code) == (0, 0)
     assert (cli("verify", before).code, "not sealed" in cli("verify", before).out) == (5, True)
+
+
+def test_a_waiting_run_is_proven_by_its_seal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
+    waits = cli("run", APPROVAL, "--json").json["run_id"]
+    verified = cli("verify", waits)
+    assert (verified.code, verified.out.endswith("; the run has not ended\n")) == (0, True)
+    found = cli("verify", waits, "--json").json
+    assert (found["ok"], found["complete"]) == (True, False)
+
+
+def test_a_short_key_is_refused_before_anything_is_written(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:s")
+    ran = cli("run", PARALLEL, "--store", "made/runs.db")
+    assert (ran.code, ran.out) == (3, "")
+    assert "AGENT_CORE_JOURNAL_KEYS: the key 'k1', which signs, has 1 character, and needs at least 16" in ran.err
+    assert not (home / "made").exists()
 
 
 def test_waiting_run_is_proven_by_the_head_that_it_gave(cli: Cli) -> None:

@@ -154,14 +154,14 @@ def test_run_whose_place_is_still_to_come_is_cancelled_when_it_comes() -> None:
 
 
 def test_stopping_is_sealed_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:secret")
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
 
     async def play() -> None:
         host = Host([action("pay", amount=5)])
         await host.start([agent()])
         await host.engine.pause("r", by="ann")
         await host.engine.cancel("r", by="bob")
-        keys = Keys.read("k1:secret")
+        keys = Keys.read("k1:the-key-of-this-host")
         assert verify(host.store.journal, run_id="r", keys=keys).ok
         tape = host.store.journal.load("r")
         rows = [row for path, each in tape.items() for row in (each[:-1] if path == CONTROL else each)]
