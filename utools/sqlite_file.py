@@ -8,7 +8,7 @@ by the file's `user_version`, where older files have the version of a journal.
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -47,6 +47,8 @@ class Layout:
 
 class SqliteFile:
     """One connection to a file, opened at its first use and shared by threads. It must not be carried across a fork.
+
+    A new file is the owner's alone (0600); the mode of one that exists is left as its owner set it.
 
     Any number of processes may use the file. Raises sqlite3.Error, of which LayoutError is one, and OSError.
     """
@@ -102,13 +104,14 @@ class SqliteFile:
 
     def _connect(self) -> sqlite3.Connection:
         new = not self.path.exists()
+        if new:
+            with suppress(OSError):  # SQLite says why
+                self.path.touch(0o600)  # before SQLite makes it; what it puts beside the file gets the file's mode
         where = address(self.path, new)
         timeout = self._busy_seconds
         db = sqlite3.connect(where, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
         try:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
-            if new:
-                self.path.chmod(0o600)
             version_of(db, self.path, self.layout)
         except BaseException:
             db.close()

@@ -59,6 +59,43 @@ def test_new_file_is_the_owners_alone_and_says_what_it_is(old: Path) -> None:
     assert versions(old) == {"box": 1}
 
 
+WATCHED = """
+import asyncio, os, stat, sys
+from pathlib import Path
+from utools.context.store_sqlite import SqliteContextStore
+
+def watch(event, args):
+    if event == "sqlite3.connect/handle":  # SQLite has opened the file, and nothing of ours has run since
+        for file in Path(sys.argv[1]).iterdir():
+            print(oct(stat.S_IMODE(file.stat().st_mode)))
+
+os.umask(0)
+sys.addaudithook(watch)
+store = SqliteContextStore(Path(sys.argv[1], "context.db"))
+asyncio.run(store.append("s", "1", [{"role": "user", "content": "x"}]))
+"""
+
+
+def test_new_file_is_never_anybody_elses(tmp_path: Path) -> None:
+    """A process may die, or another one read, just after SQLite has made the file."""
+    done = subprocess.run([sys.executable, "-c", WATCHED, tmp_path], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {"0o600"}
+
+
+def test_what_sqlite_puts_beside_the_file_is_the_owners_alone(tmp_path: Path) -> None:
+    with opened(tmp_path / "box.db") as file, file.writing() as db:
+        db.execute("INSERT INTO things VALUES ('cup')")
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(("box.db", "box.db-wal", "box.db-shm"), 0o600)
+
+
+def test_file_that_its_owner_shares_stays_shared(old: Path) -> None:
+    old.chmod(0o660)
+    with opened(old) as file, file.writing() as db:
+        db.execute("INSERT INTO things VALUES ('pot')")
+    assert stat.S_IMODE(old.stat().st_mode) == 0o660
+
+
 @pytest.mark.parametrize("reads", [True, False])
 def test_older_file_is_migrated_by_its_first_use(old: Path, reads: bool) -> None:
     with opened(old, TWO) as file:
