@@ -206,13 +206,14 @@ def diff(
 
 
 def retention(
-    older_than: Annotated[str, typer.Option(help="How long ago a run began, at the least: 30d, 12h, 30m.")],
+    older_than: Annotated[str, typer.Option(help="How long ago a run ended, at the least: 30d, 12h, 30m.")],
     status: Annotated[str, typer.Option(help="Which runs, separated by commas.")] = FINISHED,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
     store: Store = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete old runs from the store, journal and all. Unfinished runs go only where --status names them."""
+    """Delete old runs from the store, journal and all. Unfinished runs go only where --status names them, by when they
+    last went on."""
     from engine_shim.cli.retention import delete_runs
 
     return delete_runs(older_than, status, store, dry_run=dry_run, as_json=as_json)

@@ -70,3 +70,15 @@ def user() -> str:
 def count(number: int, noun: str) -> str:
     """A number of things, in words."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size(number: int) -> str:
+    """A number of bytes, in a unit that a person reads."""
+    if number < 1024:
+        return count(number, "byte")
+    amount, unit = number / 1024, "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:,.1f} {unit}"

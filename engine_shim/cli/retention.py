@@ -1,38 +1,73 @@
 """The command retention: deletes old runs for good."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import typer
 
+from agent_core.journal.record import Row, Tape
 from engine_shim.cli import output
 from engine_shim.cli.runs import entry_as_data, entry_as_line
 from engine_shim.cli.timespec import parse_recorded_time, read_age
-from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
+from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
 
 STATUSES: Final = ("completed", "failed", "cancelled", "waiting", "paused", "running")
 
 
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A run that is old enough, and the bytes of its records."""
+
+    entry: RunEntry
+    size: int
+
+
 def delete_runs(older_than: str, status: str, path: Path | None, *, dry_run: bool, as_json: bool) -> int:
-    """Delete the runs of these statuses that began longer ago than that, and list them."""
+    """Delete the runs of these statuses that ended longer ago than that, and list them with their sizes."""
     age, statuses = read_age("--older-than", older_than), _read_statuses(status)
     store = SqliteRunStore(path or default_store())
-    old = find_expired(store.entries(), age, statuses, datetime.now(UTC))
-    driven = [entry for entry in old if store.leases.holder(entry.run)]
-    gone = [entry for entry in old if entry not in driven and (dry_run or store.forget(entry.run))]
+    old = find_expired(store, age, statuses, datetime.now(UTC))
+    driven = [each for each in old if store.leases.holder(each.entry.run)]
+    gone = [each for each in old if each not in driven and (dry_run or store.forget(each.entry.run))]
     store.close()
     _write_lists(gone, driven, dry_run, as_json)
     return output.OK
 
 
-def find_expired(
-    entries: Sequence[RunEntry], older_than: timedelta, statuses: Collection[str], now: datetime
-) -> list[RunEntry]:
-    """The entries of these statuses that began longer ago than that; one without a known beginning stays."""
-    found = [(entry, parse_recorded_time(entry.started_at)) for entry in entries if entry.status in statuses]
-    return [entry for entry, began in found if began is not None and now - began > older_than]
+def find_expired(store: RunStore, older_than: timedelta, statuses: Collection[str], now: datetime) -> list[Expired]:
+    """The runs of these statuses that ended, or last went on, longer ago than that.
+
+    A run whose journal says no time counts from its beginning, and stays if nobody knows that.
+    """
+    expired = []
+    for entry in store.entries():
+        began = parse_recorded_time(entry.started_at)
+        if entry.status not in statuses or (began is not None and now - began <= older_than):
+            continue
+        tape = store.journal.load(entry.run)
+        last = max(filter(None, map(_last_time, tape.values())), default=began)
+        if last is not None and now - last > older_than:
+            expired.append(Expired(entry, _size(tape)))
+    return expired
+
+
+def _last_time(rows: list[Row]) -> datetime | None:
+    """The time of a strand's last record that has one."""
+    for row in reversed(rows):
+        try:
+            at = row.record().get("at")
+        except ValueError:  # damaged
+            continue
+        if isinstance(at, str):
+            return parse_recorded_time(at)
+    return None
+
+
+def _size(tape: Tape) -> int:
+    return sum(len(row.data) for rows in tape.values() for row in rows)
 
 
 def _read_statuses(text: str) -> list[str]:
@@ -42,13 +77,19 @@ def _read_statuses(text: str) -> list[str]:
     raise typer.BadParameter(f"--status {text!r}: name any of {', '.join(STATUSES)}, separated by commas")
 
 
-def _write_lists(gone: list[RunEntry], driven: list[RunEntry], dry_run: bool, as_json: bool) -> None:
+def _write_lists(gone: list[Expired], driven: list[Expired], dry_run: bool, as_json: bool) -> None:
+    total = sum(each.size for each in gone)
     if as_json:
-        deleted, spared = ([entry_as_data(entry) for entry in some] for some in (gone, driven))
-        output.document({"deleted": deleted, "kept": spared, "dry_run": dry_run})
+        deleted, spared = ([_as_data(each) for each in some] for some in (gone, driven))
+        output.document({"deleted": deleted, "kept": spared, "bytes": total, "dry_run": dry_run})
         return
-    for entry in gone:
-        output.line(entry_as_line(entry))
-    for entry in driven:
-        output.line(f"{entry_as_line(entry)}  (kept: a driver is at work on it)")
-    output.line(f"{'would delete' if dry_run else 'deleted'} {output.count(len(gone), 'run')}")
+    for each in gone:
+        output.line(f"{entry_as_line(each.entry)}  {output.size(each.size)}")
+    for each in driven:
+        output.line(f"{entry_as_line(each.entry)}  (kept: a driver is at work on it)")
+    sizes = f", {output.size(total)}" if gone else ""
+    output.line(f"{'would delete' if dry_run else 'deleted'} {output.count(len(gone), 'run')}{sizes}")
+
+
+def _as_data(expired: Expired) -> dict[str, Any]:
+    return {**entry_as_data(expired.entry), "bytes": expired.size}

@@ -15,7 +15,8 @@ from agent_core import JsonlJournal, SqliteJournal, run_agent_sync
 from agent_core.journal.record import FORMAT, Record, chain_row, genesis
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.models import ScriptedModel
-from engine_shim import SqliteRunStore
+from engine_shim import MemoryRunStore, SqliteRunStore
+from engine_shim.cli import output
 from engine_shim.cli.retention import STATUSES, find_expired
 from engine_shim.runs.leases import new_driver
 from engine_shim.runs.store import RunEntry
@@ -305,21 +306,44 @@ def held(cli: Cli) -> list[str]:
     return [entry["run"] for entry in cli("runs", "--json").json]
 
 
+def ended(store: Path, run: str, at: str) -> None:
+    """Makes all times of a run's journal this one."""
+    with closing(SqliteJournal(store)) as journal:
+        tape = journal.load(run)
+        journal.delete(run)
+        for path, rows in tape.items():
+            previous = genesis(run, path)
+            for row in rows:
+                record = row.record()
+                new = chain_row(path, row.n, previous, record | {"at": at} if "at" in record else record)
+                journal.append(run, [new])
+                previous = new.hash
+
+
 @pytest.fixture
 def store_of_runs(cli: Cli, asked: Any, store: Path, aged: Callable[[str, str], None]) -> dict[str, str]:
-    """Runs that began 40 days ago, by status, and two of this hour."""
+    """Runs that began 60 days ago and ended, or last went on, 40 days ago, by status; one that ended now; a new one."""
     runs = {status: asked(final()) for status in STATUSES}
     for status, run in runs.items():
         edit(store, "UPDATE workflow_runs SET status = ? WHERE run = ?", status, run)
-        aged(run, ago(days=40))
-    return {**runs, "new": asked(final()), "young": asked(final())}
+        aged(run, ago(days=60))
+        ended(store, run, ago(days=40))
+    long = asked(final())
+    aged(long, ago(days=60))
+    return {**runs, "long": long, "new": asked(final())}
+
+
+def size(store: Path, run: str) -> int:
+    with closing(SqliteJournal(store)) as journal:
+        return sum(len(row.data) for rows in journal.load(run).values() for row in rows)
 
 
 def test_old_finished_runs_are_deleted_and_no_others(cli: Cli, store_of_runs: dict[str, str], store: Path) -> None:
     runs = store_of_runs
     gone = {runs[status] for status in ("completed", "failed", "cancelled")}
+    total = sum(size(store, run) for run in gone)
     ran = cli("retention", "--older-than", "30d")
-    assert (ran.code, ran.err, ran.out.splitlines()[-1]) == (0, "", "deleted 3 runs")
+    assert (ran.code, ran.err, ran.out.splitlines()[-1]) == (0, "", f"deleted 3 runs, {total / 1024:.1f} KiB")
     assert {line.split()[0] for line in ran.out.splitlines()[:-1]} == gone
     assert set(held(cli)) == set(runs.values()) - gone
     with closing(SqliteJournal(store)) as journal:
@@ -328,12 +352,17 @@ def test_old_finished_runs_are_deleted_and_no_others(cli: Cli, store_of_runs: di
     assert cli("retention", "--older-than", "30d").out == "deleted 0 runs\n"
 
 
-def test_a_dry_run_deletes_nothing(cli: Cli, store_of_runs: dict[str, str]) -> None:
+def test_a_dry_run_deletes_nothing(cli: Cli, store_of_runs: dict[str, str], store: Path) -> None:
     ran = cli("retention", "--older-than", "30d", "--dry-run")
-    assert ran.out.splitlines()[-1] == "would delete 3 runs"
+    sizes = {run: size(store, run) for run in store_of_runs.values()}
+    total = sum(sizes[store_of_runs[status]] for status in ("completed", "failed", "cancelled"))
+    assert ran.out.splitlines()[-1] == f"would delete 3 runs, {total / 1024:.1f} KiB"
+    assert all(f"{sizes[line.split()[0]] / 1024:.1f} KiB" in line for line in ran.out.splitlines()[:-1])
     told = cli("retention", "--older-than", "30d", "--dry-run", "--json").json
     statuses = sorted(entry["status"] for entry in told["deleted"])
     assert (told["dry_run"], told["kept"], statuses) == (True, [], ["cancelled", "completed", "failed"])
+    assert {entry["run"]: entry["bytes"] for entry in told["deleted"]}.items() <= sizes.items()
+    assert told["bytes"] == total
     assert set(held(cli)) == set(store_of_runs.values())
 
 
@@ -384,23 +413,63 @@ def test_an_empty_store_has_nothing_to_delete_and_is_not_made(cli: Cli, store: P
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
+ENDS = {
+    "just in time": ("2026-01-29T23:59:59.999Z", True),
+    "just too late": ("2026-01-30T00:00:00.000Z", False),
+    "lately": ("2026-02-28T00:00:00.000Z", False),
+    "in the future": ("2027-01-01T00:00:00.000Z", False),
+    "in another zone": ("2026-01-30T00:30:00.000+01:00", True),
+    "no zone": ("2026-01-01T00:00:00", True),
+}
+LONG_AGO = "2025-01-01T00:00:00.000Z"
+
+
+def store_of(began: str, *records: Record) -> MemoryRunStore:
+    store, previous = MemoryRunStore(), genesis("r", "flow")
+    store.save(RunEntry("r", "w", "1", "completed", began, ""))
+    for n, record in enumerate(records):
+        row = chain_row("flow", n, previous, record)
+        store.journal.append("r", [row])
+        previous = row.hash
+    return store
+
+
+def expires(store: MemoryRunStore, status: str = "completed") -> bool:
+    return len(find_expired(store, timedelta(days=30), [status], NOW)) == 1
+
+
+@pytest.mark.parametrize(("end", "goes"), ENDS.values(), ids=ENDS)
+def test_a_run_expires_by_when_it_ended(end: str, goes: bool) -> None:
+    store = store_of(LONG_AGO, {"kind": "run_started", "at": LONG_AGO}, {"kind": "run_finished", "at": end})
+    assert expires(store) == goes
+    assert not expires(store, "failed")
+
+
+@pytest.mark.parametrize(("last", "goes"), ENDS.values(), ids=ENDS)
+def test_a_run_that_has_not_ended_expires_by_when_it_last_went_on(last: str, goes: bool) -> None:
+    started, answered = {"kind": "run_started", "at": LONG_AGO}, {"kind": "answered", "at": last}
+    assert expires(store_of(LONG_AGO, started, answered, {"kind": "waiting"})) == goes
+
+
+@pytest.mark.parametrize(("began", "goes"), [*ENDS.values(), ("", False), ("long ago", False)])
+def test_a_run_whose_journal_says_no_time_expires_by_when_it_began(began: str, goes: bool) -> None:
+    assert expires(store_of(began)) == goes
+    assert expires(store_of(began, {"kind": "run_finished", "at": "someday"})) == goes
+
+
 @pytest.mark.parametrize(
-    ("began", "goes"),
+    ("number", "text"),
     [
-        ("2026-01-29T23:59:59.999Z", True),
-        ("2026-01-30T00:00:00.000Z", False),
-        ("2026-02-28T00:00:00.000Z", False),
-        ("2027-01-01T00:00:00.000Z", False),
-        ("2026-01-30T00:30:00.000+01:00", True),
-        ("2026-01-01T00:00:00", True),
-        ("", False),
-        ("long ago", False),
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (1023, "1,023 bytes"),
+        (1024, "1.0 KiB"),
+        (5 * 2**20, "5.0 MiB"),
+        (2**50, "1,024.0 TiB"),
     ],
 )
-def test_a_run_expires_by_when_it_began(began: str, goes: bool) -> None:
-    entry = RunEntry("r", "w", "1", "completed", began, "")
-    assert find_expired([entry], timedelta(days=30), ["completed"], NOW) == [entry] * goes
-    assert find_expired([entry], timedelta(days=30), ["failed"], NOW) == []
+def test_a_size_is_written_in_a_unit_that_a_person_reads(number: int, text: str) -> None:
+    assert output.size(number) == text
 
 
 # ── stores that cannot be used ───────────────────────────────────────────────────────────────────
