@@ -59,7 +59,7 @@ class Append:
 @dataclass(frozen=True, slots=True)
 class Act:
     """`slot` is where the answer goes. `key` is the same for every attempt at this act; `once_only` when it must not
-    happen twice."""
+    happen twice: such an act has to be ready to begin before its last row, the `asked`, is appended."""
 
     rows: tuple[Row, ...]
     effect: CallModel | ToolCall

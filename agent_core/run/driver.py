@@ -16,6 +16,7 @@ from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
 from agent_core.records import encode_answer
+from agent_core.run.admission import Admission, call_to_admit
 from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, append_signed, sign_run
 from agent_core.run.executor import Executor
@@ -147,21 +148,40 @@ class LiveDriver:
         if isinstance(stop_reply, Suspended):
             self._append(act.rows[:-1])
             return stop_reply
-        is_claimed = self._append(act.rows)
+        rows, admission = act.rows, None
+        if call_to_admit(act) and not self.is_cancelled:
+            self._append(rows[:-1])
+            rows, admission = rows[-1:], await self._admit(act)
+            if isinstance(stop_reply := self._stop_reply(act.slot.path), Suspended):
+                return stop_reply
+        is_claimed = self._append(rows)
         if act.rows and not is_claimed:  # another driver wrote this very `asked`: it acts, and may have answered by now
             raise Lost(act.slot.path, act.slot.n - 1)
         if self.is_cancelled:
             return Cancelled(now())
-        reply = await self._execute(act)
+        reply = await self._execute(act, admission)
         if act.once_only and not isinstance(reply, InDoubt | Cancelled):
             self._append_answer(act, reply)
         return reply
 
-    async def _execute(self, act: Act) -> Any:
+    async def _admit(self, act: Act) -> Admission | None:
+        """Wait until the act may be asked; None when the run is stopped meanwhile."""
+        task = _current_task()
+        self._sleeping.add(task)
+        try:
+            return await self._executor.admit(act)
+        except asyncio.CancelledError:
+            if self._stop.requested is None:
+                self._interrupt()
+            return None
+        finally:
+            self._sleeping.discard(task)
+
+    async def _execute(self, act: Act, admission: Admission | None) -> Any:
         task = _current_task()
         self._acting.add(task)
         try:
-            return await self._executor.act(act)
+            return await self._executor.act(act, admission)
         except asyncio.CancelledError:
             if self._stop.requested != "cancel":
                 self._interrupt()

@@ -2,12 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
@@ -17,13 +17,13 @@ from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.path import nesting_depth
 from agent_core.models.client import ClientOf, Completion, ModelClient, ModelError, Question
 from agent_core.protocol.tokens import estimate
+from agent_core.run.admission import Admission, admit, call_to_admit, wait_for_rate_limit
 from agent_core.run.answer_stream import AnswerStream
 from agent_core.run.clock import now
+from agent_core.run.deadline import CancelledItself, TooLate, run_within
 from agent_core.run.events import EventSource
 from agent_core.run.prepare import Prepare
 from agent_core.run.secrets import Secrets, fill_secrets
-from utools.calls.rate_limit import RateLimit
-from utools.calls.rate_limiter import acquire
 from utools.errors import ToolError, UnknownTool
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
@@ -32,24 +32,13 @@ from utools.tool import ToolContext, ToolResult
 
 TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
-WAIT_SHARE = 0.9
-"""The share of a call's time that may pass while it waits for its tool's rate limit: it must still end in time."""
 MIN_WAIT = 0.05
 """Seconds of waiting before a call from which its deadline is corrected."""
 MAX_TOKENS = 2**40
 MAX_NESTING = 8
 """How many runs may be nested in one another."""
 
-T = TypeVar("T")
 ActReply = ModelReply | ToolReply | Failed | Cancelled | InDoubt
-
-
-class TooLate(Exception):
-    """The work did not end in its time."""
-
-
-class CancelledItself(Exception):
-    """The work raised a cancellation that nobody had asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +67,16 @@ class Executor:
     def classify(self, op: Classify) -> str:
         return self.registry.get(op.tool).effect_of(op.args)
 
-    async def act(self, op: Act) -> ActReply:
+    async def admit(self, op: Act) -> Admission | None:
+        """Wait until an act may be asked, where `call_to_admit` says so."""
+        call = call_to_admit(op)
+        return await admit(self.registry.calls.store, call) if call else None
+
+    async def act(self, op: Act, admission: Admission | None = None) -> ActReply:
         """Act once, within its time, and say how it went. Only cancellation is raised."""
         if isinstance(op.effect, CallModel):
             return await self._ask_model(op.effect, op.slot)
-        return await self._call_tool(op.effect, op)
+        return await self._call_tool(op.effect, op, admission or await self.admit(op) or Admission(perf_counter()))
 
     # ── models ────────────────────────────────────────────────────────────────────────────────────
 
@@ -94,7 +88,7 @@ class Executor:
         try:
             client = self.models(effect.model, effect.options)
             work = client.complete(question) if self.events is None else self._stream_reply(client, question, slot)
-            return self._model_reply(effect, await _run_within(work, effect.within), start)
+            return self._model_reply(effect, await run_within(work, effect.within), start)
         except TooLate:
             message = f"the model gave no reply within {effect.within:g} seconds"
             seconds = max(perf_counter() - start, effect.within or 0.0)
@@ -151,10 +145,13 @@ class Executor:
 
     # ── tools: within its time → from the cache → within the rate limit, with retries ─────────────
 
-    async def _call_tool(self, call: ToolCall, op: Act) -> ToolReply | Failed | InDoubt:
-        start = perf_counter()
+    async def _call_tool(self, call: ToolCall, op: Act, admission: Admission) -> ToolReply | Failed | InDoubt:
+        start = admission.began
+        if admission.refusal is not None:
+            return ToolReply(False, None, self.redactor.cut_text(admission.refusal), now(), perf_counter() - start)
+        left = None if call.within is None else max(0.0, call.within - (perf_counter() - start))
         try:
-            result = await _run_within(self._call_or_get_cached(call, op), call.within)
+            result = await run_within(self._call_or_get_cached(call, op, start), left)
         except TooLate:
             message = f"{call.tool} gave no result within {call.within:g} seconds"
             seconds = max(perf_counter() - start, call.within or 0.0)
@@ -170,23 +167,23 @@ class Executor:
         cached = bool(result.metadata.get("cached"))
         return ToolReply(result.success, self.redactor.cut_value(result.output), error_text, now(), seconds, cached)
 
-    async def _call_or_get_cached(self, call: ToolCall, op: Act) -> ToolResult:
+    async def _call_or_get_cached(self, call: ToolCall, op: Act, start: float) -> ToolResult:
         """The cached answer to the same call of a reading tool, or the call itself."""
         context, tool = self._context(call, op), self.registry.get(call.tool)
         if tool.cache is None or call.effect != "read":
-            return await self._call_with_retries(call, op, context)
+            return await self._call_with_retries(call, op, start, context)
         key = [call.config, *call.fills] if call.fills else call.config
-        make = partial(self._call_with_retries, call, op)
+        make = partial(self._call_with_retries, call, op, start)
         return await self.registry.calls.answers.answer(tool, key, context, make, self.redactor.cut_value)
 
-    async def _call_with_retries(self, call: ToolCall, op: Act, context: ToolContext) -> ToolResult:
+    async def _call_with_retries(self, call: ToolCall, op: Act, start: float, context: ToolContext) -> ToolResult:
         """The call, repeated after a transient failure where it may happen twice.
 
         Judge has validated the arguments, but not the secrets in them.
         """
-        start, validated = perf_counter(), not call.fills
+        validated, store = not call.fills, self.registry.calls.store
         config = fill_secrets(call.config, call.fills, context.secret)
-        if refusal := await self._wait_for_rate_limit(call, start):
+        if call_to_admit(op) is None and (refusal := await wait_for_rate_limit(store, call, start)):
             return ToolResult(False, error=refusal)
         execute = partial(self.registry.execute, call.tool, config, validated=validated)
         result = await execute(_with_time_left(context, start))
@@ -194,17 +191,10 @@ class Executor:
             if op.once_only or not result.metadata.get("transient"):
                 break
             await asyncio.sleep(BACKOFF * 2**attempt)
-            if await self._wait_for_rate_limit(call, start):
+            if await wait_for_rate_limit(store, call, start):
                 break
             result = await execute(_with_time_left(context, start))
         return result
-
-    async def _wait_for_rate_limit(self, call: ToolCall, start: float) -> str | None:
-        """Wait for the tool's rate limit; the reason for a refusal where that leaves too little of the call's time."""
-        if call.rate_limit is None:
-            return None
-        within = None if call.within is None else call.within * WAIT_SHARE - (perf_counter() - start)
-        return await acquire(self.registry.calls.store, call.tool, RateLimit.of(call.rate_limit), within=within)
 
     def _context(self, call: ToolCall, op: Act) -> ToolContext:
         context = ToolContext(
@@ -262,29 +252,3 @@ def _with_time_left(context: ToolContext, start: float) -> ToolContext:
     if context.deadline_s is None or waited < MIN_WAIT:
         return context
     return replace(context, deadline_s=max(0.0, context.deadline_s - waited))
-
-
-async def _run_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
-    """What `work` gives within `seconds`. Work that ignores its cancellation is abandoned, not waited for."""
-    task = asyncio.create_task(work)
-    try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
-    except asyncio.CancelledError:
-        _abandon(task)
-        raise
-    if not done:
-        _abandon(task)
-        raise TooLate
-    if task.cancelled():
-        raise CancelledItself
-    return task.result()
-
-
-def _abandon(task: "asyncio.Future[Any]") -> None:
-    task.add_done_callback(_retrieve_exception)
-    task.cancel()
-
-
-def _retrieve_exception(done: "asyncio.Future[Any]") -> None:
-    if not done.cancelled():
-        done.exception()

@@ -51,7 +51,7 @@ async def test_the_same_run_at_another_time_under_another_id_is_equal(
     ids: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await run(ids[0], [action(), final("I see a sea.")])
-    monkeypatch.setenv(VARIABLE, "k1:secret")
+    monkeypatch.setenv(VARIABLE, "k1:the-key-of-this-host")
     second = await run(ids[1], [action(), final("I see a sea.")])
     assert SEAL in second[1]
     assert first[1]["agent"][0].data != second[1]["agent"][0].data

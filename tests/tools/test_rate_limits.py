@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.errors import DefinitionError
+from agent_core.journal.operations import Spec
 from agent_core.models import ScriptedModel
+from agent_core.run.control import StopSignal
+from agent_core.run.driver import drive
+from agent_core.run.executor import Executor
+from agent_core.run.node import AGENT_LOOPS, CODE, agent_preparer
 from support.call_stores import Backend, Clock, in_fake_redis, in_memory, in_redis
+from support.gated import until
 from support.redis_server import RealServer, real_server
 from utools import Tool, ToolContext, ToolError, ToolRegistry, ToolResult
 from utools.calls.rate_limit import RateLimit
@@ -25,6 +31,7 @@ from utools.calls.store import Reservation
 from utools.calls.store_memory import MemoryCallStore
 from utools.calls.store_redis import RedisCallStore
 from utools.redis_server import RedisServer
+from utools.secrets.redaction import Redactor
 
 ASK = '{"type": "action", "thought": "", "tool": "look", "args": {"q": "x"}}'
 DONE = '{"type": "final", "thought": "", "answer": "done"}'
@@ -110,6 +117,7 @@ TAKER = """
 import asyncio, sys
 from utools.calls.store_redis import RedisCallStore
 from utools.redis_server import RedisServer
+from utools.secrets.redaction import Redactor
 async def main():
     store = RedisCallStore(RedisServer(sys.argv[1]))
     taken = await asyncio.gather(*(store.reserve("k", 5, 3600, 1) for _ in range(25)))
@@ -197,15 +205,17 @@ async def test_call_beyond_the_limit_is_a_tool_error_that_says_when_and_replays(
     assert len(look) == 1
 
 
-async def test_call_waits_within_its_time_and_counts_once() -> None:
-    look = Look(SharedCalls(Scripted(0.05)))
+@pytest.mark.parametrize("effect", ["read", "write"])
+async def test_call_waits_within_its_time_and_counts_once(effect: str) -> None:
+    look = Look(SharedCalls(Scripted(0.05)), effect=effect)
     output = await run(look, config("1/s"), ASK, ASK, DONE)
     assert (len(look), output.usage["tool_calls"], output.used_tools["look"]["count"]) == (2, 2, 2)
     assert all(step["elapsed_ms"] >= 50 for step in output.trace[:2])
 
 
-async def test_call_that_has_waited_knows_how_much_time_is_left() -> None:
-    look = Look(SharedCalls(Scripted(0.5)))
+@pytest.mark.parametrize("effect", ["read", "write"])
+async def test_call_that_has_waited_knows_how_much_time_is_left(effect: str) -> None:
+    look = Look(SharedCalls(Scripted(0.5)), effect=effect)
     await run(look, config("1/s", single_call_timeout=10), ASK, DONE)
     assert 0 < (look[0].deadline_s or 0) <= 9.5
 
@@ -232,9 +242,85 @@ async def test_each_attempt_counts_as_the_vendor_counts_it() -> None:
     assert output.trace[0]["error"] == "429"
 
 
-async def test_run_that_is_cancelled_while_its_call_waits_frees_the_place() -> None:
+class Announced(Scripted):
+    """A scripted store that says when somebody waits for a slot."""
+
+    def __init__(self, wait: float) -> None:
+        super().__init__(wait)
+        self.reserved = asyncio.Event()
+
+    async def reserve(self, key: str, count: int, seconds: float, longest: float | None) -> Reservation:
+        self.reserved.set()
+        return await super().reserve(key, count, seconds, longest)
+
+
+async def drive_until_it_waits(store: Announced, look: Look, stop: StopSignal) -> tuple["asyncio.Task[Any]", Any]:
+    """A run whose only call waits for its slot, driven by hand so that it can be stopped."""
+    journal, model = MemoryJournal(), ScriptedModel([ASK, DONE])
+    settings = config("1/min", single_call_timeout=60)
+    prepare = {CODE: agent_preparer(look.registry, Redactor({}))}
+    executor = Executor("r", look.registry, lambda *_: model, prepare)
+    spec = Spec(CODE, settings)
+    driving = drive("r", "agent", spec, journal=journal, executor=executor, loops=AGENT_LOOPS, stop=stop)
+    under_way = asyncio.create_task(driving)
+    await store.reserved.wait()
+    return under_way, journal
+
+
+def kinds(journal: Any) -> list[str]:
+    return [row.record()["kind"] for row in journal.load("r")["agent"]]
+
+
+async def test_write_that_waits_is_not_asked_yet_and_all_before_it_is_recorded() -> None:
+    store, stop = Announced(20), StopSignal()
+    look = Look(SharedCalls(store), effect="write")
+    under_way, journal = await drive_until_it_waits(store, look, stop)
+    assert kinds(journal) == ["run_started", "asked", "answered", "decided"]
+    stop.request("pause")
+    ended = await under_way
+    await until(lambda: store.given_back)
+    assert (ended.outcome.finish_reason, look) == ("paused", [])
+    assert kinds(journal) == ["run_started", "asked", "answered", "decided"]
+    store.wait = 0
+    settings = config("1/min", single_call_timeout=60)
+    output = await run(look, settings, ASK, DONE, journal=journal, run_id="r")
+    assert (output.finish_reason, len(look)) == ("final", 1)
+    assert replay(journal, run_id="r").identical
+
+
+async def test_write_that_is_cancelled_while_it_waits_is_not_in_doubt() -> None:
+    store, stop = Announced(20), StopSignal()
+    look = Look(SharedCalls(store), effect="write")
+    under_way, journal = await drive_until_it_waits(store, look, stop)
+    stop.request("cancel")
+    ended = await under_way
+    await until(lambda: store.given_back)
+    assert (ended.outcome.finish_reason, look) == ("cancelled", [])
+    assert kinds(journal)[-3:] == ["asked", "cancelled", "run_finished"]
+    assert verify(journal, run_id="r").ok
+
+
+class Silent(MemoryCallStore):
+    """A store that never answers."""
+
+    async def reserve(self, key: str, count: int, seconds: float, longest: float | None) -> Reservation:
+        return await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+async def test_wait_for_a_store_that_never_answers_ends_with_the_calls_time(effect: str) -> None:
+    look, journal = Look(SharedCalls(Silent()), effect=effect), MemoryJournal()
+    settings = config("1/min", single_call_timeout=0.2)
+    output = await run(look, settings, ASK, DONE, journal=journal, run_id="r")
+    assert (look, output.final_answer) == ([], "done")
+    assert "0.2 seconds" in output.trace[0]["error"]
+    assert "waiting" not in kinds(journal)
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+async def test_run_that_is_cancelled_while_its_call_waits_frees_the_place(effect: str) -> None:
     store = Scripted(20)
-    look = Look(SharedCalls(store))
+    look = Look(SharedCalls(store), effect=effect)
     under_way = asyncio.create_task(run(look, config("1/min", single_call_timeout=60), ASK, DONE))
     await asyncio.sleep(0.1)
     under_way.cancel()
