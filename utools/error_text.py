@@ -1,4 +1,4 @@
-"""What an error says: the operating system's words for it, and where a tool's own code went wrong."""
+"""What an error says: its own words, the operating system's words for it, and where a tool's own code went wrong."""
 
 import os
 import sysconfig
@@ -8,6 +8,14 @@ OURS = os.path.dirname(__file__)
 PATHS = sysconfig.get_paths()
 LIBRARIES = tuple(os.path.join(PATHS[name], "") for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 FRAMES = 5
+
+
+def describe(error: BaseException) -> str:
+    """The error's type and its words; of code that ends the program, or its thread, the call."""
+    end = error if isinstance(error, SystemExit) else error.__cause__
+    if isinstance(end, SystemExit):
+        return f"it called sys.exit({'' if end.code is None else repr(end.code)})"
+    return f"{type(error).__name__}: {error}"
 
 
 def os_reason(error: BaseException) -> str | None:

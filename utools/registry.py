@@ -143,14 +143,14 @@ class ToolRegistry:
         except (CancelledError, KeyboardInterrupt):  # the host wants the call to end, the operator the process
             raise
         except BaseException as error:  # the edge to foreign code: no mistake in a tool may end the run
-            from utools.error_text import failed_at
+            from utools.error_text import describe, failed_at
             from utools.secrets.scrub import scrub
 
             transient = isinstance(error, TimeoutError | ConnectionError)
             if not transient:
                 context.log.warning("the tool %s failed: %s", code, failed_at(error))
             cut_off = isinstance(error, EOFError) or (transient and not isinstance(error, ConnectionRefusedError))
-            text = scrub(f"{type(error).__name__}: {error}", os.environ)
+            text = scrub(describe(error), os.environ)
             return _failure(text, transient=transient, cut_off=cut_off)
         try:
             return self._check_result(tool, value)

@@ -125,7 +125,10 @@ class Tool:
         if not isinstance(effect, str):
             try:
                 effect = effect(args)
-            except Exception:  # the tool author's code; a mistake in it must not make a write look like a read
+            except (
+                Exception,
+                SystemExit,
+            ):  # the tool author's code; a mistake in it must not make a write look like a read
                 return "write"
         return next((each for each in EFFECTS if each == effect), "write")
 

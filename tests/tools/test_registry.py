@@ -149,7 +149,7 @@ async def test_json_value_is_the_output(value: Any, output: Any) -> None:
         pytest.param(ConnectionRefusedError("no"), "ConnectionRefusedError: no", "transient", id="never connected"),
         pytest.param(EOFError("half"), "EOFError: half", "cut_off", id="half an answer"),
         pytest.param(ValueError("no"), "ValueError: no", "", id="any other"),
-        pytest.param(SystemExit(3), "SystemExit: 3", "", id="exit"),
+        pytest.param(SystemExit(3), "it called sys.exit(3)", "", id="exit"),
         pytest.param(GeneratorExit("x"), "GeneratorExit: x", "", id="generator exit"),
         pytest.param(Unusual("x"), "Unusual: x", "", id="an exception of its own making"),
         pytest.param(

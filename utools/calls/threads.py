@@ -45,6 +45,7 @@ class DaemonThreads:
             error = raised
         except BaseException as raised:
             error = RuntimeError(f"the tool ended its thread with {type(raised).__name__}")
+            error.__cause__ = raised
         finally:
             self._limiter.release(slot)
         settle(answer, result, error)
