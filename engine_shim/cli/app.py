@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from engine_shim.cli.terminal import with_own_streams
+
 QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
 FINISHED = "completed,failed,cancelled"
 
@@ -295,4 +297,4 @@ NAMES = {evaluate: "eval"}
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 for command in COMMANDS:
-    app.command(NAMES.get(command))(command)
+    app.command(NAMES.get(command))(with_own_streams(command))

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,10 +10,12 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from agent_core.config import read_config
 from agent_core.models.providers import Providers
-from engine_shim.cli import output
+from engine_shim.cli import output, terminal
+from engine_shim.cli.terminal import visible
 from engine_shim.evals.cases import CaseFile
 from engine_shim.evals.load import choose_cases, load_cases
 from engine_shim.evals.measure import measure
@@ -89,10 +90,11 @@ class _Progress:
 
     def show(self, scored: Scored) -> None:
         self._done += 1
-        if sys.stderr.isatty():
+        stderr = terminal.err()
+        if stderr.isatty():
             end = "\r\033[K" if self._done == self._total else ""
-            sys.stderr.write(f"\r{self._done}/{self._total} {scored.case.id:<40}{end}")
-            sys.stderr.flush()
+            stderr.write(f"\r{self._done}/{self._total} {visible(scored.case.id):<40}{end}")
+            stderr.flush()
 
 
 def read_settings(pairs: Sequence[str]) -> dict[str, Any]:
@@ -145,7 +147,7 @@ def _write_report(model: str, found: Sequence[Scored]) -> None:
     for column in table.columns[2:]:
         column.justify = "right"
     for category, language, scores in _groups(found):
-        table.add_row(category, language, *_cells(scores))
+        table.add_row(Text(visible(category)), Text(visible(language)), *_cells(scores))
     table.add_section()
     table.add_row("total", "", *_cells(total(each.scores for each in found)))
     wrong = [each for each in found if each.has_reply and each.scores.right.right == 0]
@@ -154,7 +156,7 @@ def _write_report(model: str, found: Sequence[Scored]) -> None:
     if silent := [each for each in found if not each.has_reply]:
         output.line(f"{len(silent)} of {output.count(len(found), 'run')} had no answer: {silent[0].error}")
     output.line()
-    Console(width=max(100, Console().width), highlight=False).print(table)
+    Console(file=terminal.out(), width=max(100, Console().width), highlight=False).print(table)
     for each in wrong:
         answer = output.as_text(each.answer if each.finish_reason == "final" else each.error or "")
         output.line(f"{each.case.id:<{width}}  {each.run}  {each.finish_reason}: {' '.join(answer.split())[:100]}")

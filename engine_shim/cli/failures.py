@@ -1,11 +1,12 @@
 """Failures of a command: the exit code, the kind, the place and the message of each error."""
 
+import sys
 import traceback
 
 import typer
 
 from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, Divergence, JournalError
-from engine_shim.cli import output
+from engine_shim.cli import output, terminal
 from engine_shim.definition.errors import message_of
 from engine_shim.errors import EngineError, RunBusy, RunNotFound, WritesRepeated
 from utools.errors import UnknownTool
@@ -15,7 +16,7 @@ def report(error: Exception, *, as_json: bool) -> int:
     """Write what went wrong; returns the exit code."""
     code, kind, where, message = _describe(error)
     if kind == "internal":
-        traceback.print_exception(error)
+        sys.stderr.write(terminal.visible("".join(traceback.format_exception(error))))
     if message:
         output.error(message, kind=kind, where=where, as_json=as_json)
     return code

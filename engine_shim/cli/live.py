@@ -3,14 +3,13 @@
 import asyncio
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from agent_core.run.events import Event
-from engine_shim.cli import output
+from engine_shim.cli import output, terminal
 from engine_shim.cli.output import Options
 from engine_shim.cli.view import View
 from engine_shim.definition.load import Workflow
@@ -50,8 +49,7 @@ def _interruptible(view: View, on_interrupt: Callable[[], None]) -> Iterator[Non
     def leave(*_: object) -> None:
         view.close()
         on_interrupt()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        terminal.flush()
         os._exit(output.INTERRUPTED)
 
     is_main = threading.current_thread() is threading.main_thread()

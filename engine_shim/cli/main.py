@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 
+from engine_shim.cli import terminal
 from engine_shim.cli.app import app
 
 NO_COMMAND = 2
@@ -11,8 +12,12 @@ NO_COMMAND = 2
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    words = list(sys.argv[1:] if args is None else args)
-    sys.exit(_run(words))
+    code = _run(list(sys.argv[1:] if args is None else args))
+    if args is None:
+        terminal.flush()
+    else:
+        terminal.release()  # the caller goes on
+    sys.exit(code)
 
 
 def _run(words: list[str]) -> int:

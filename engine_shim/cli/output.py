@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine_shim.cli import terminal
+
 OK, FAILED, USAGE, DEFINITION, LIMIT, AUDIT, WAITING = range(7)
 INTERRUPTED = 130
 
@@ -30,14 +32,18 @@ class Options:
 
 def document(value: Any) -> None:
     """Write one JSON document to stdout."""
-    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    sys.stdout.write(json.dumps(value, ensure_ascii=not unicode, indent=2) + "\n")
+    stdout = terminal.out()
+    unicode = (stdout.encoding or "").lower().startswith("utf")
+    text = json.dumps(value, ensure_ascii=not unicode, indent=2)
+    stdout.write((terminal.visible_json(text) if stdout.isatty() else text) + "\n")
 
 
 def line(text: str = "") -> None:
-    """Write one line of plain text to stdout."""
-    encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+    """Write one line of plain text to stdout; a terminal is shown what would steer it as text."""
+    stdout = terminal.out()
+    encoding = stdout.encoding or "utf-8"
+    text = terminal.visible(text) if stdout.isatty() else text
+    stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
 
 def error(message: str, *, kind: str, where: str, as_json: bool) -> None:
@@ -45,12 +51,18 @@ def error(message: str, *, kind: str, where: str, as_json: bool) -> None:
     if as_json:
         document({"error": {"kind": kind, "message": message, "where": where}})
     else:
-        sys.stderr.write(f"agent-core: {where}: {message}\n" if where else f"agent-core: {message}\n")
+        text = f"agent-core: {where}: {message}\n" if where else f"agent-core: {message}\n"
+        sys.stderr.write(terminal.visible(text))
 
 
 def as_text(value: Any) -> str:
     """A text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def in_line(text: str) -> str:
+    """The text in one line, whole: a line break in it is shown as text."""
+    return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
 def flatten(text: str, longest: int) -> str:

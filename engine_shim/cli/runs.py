@@ -31,4 +31,4 @@ def entry_as_data(entry: RunEntry) -> dict[str, str]:
 def entry_as_line(entry: RunEntry) -> str:
     """A run of the store in a list."""
     at = entry.started_at[:19].replace("T", " ")
-    return f"{entry.run}  {entry.status:<9}  {at}  {entry.workflow} {entry.version}"
+    return output.in_line(f"{entry.run}  {entry.status:<9}  {at}  {entry.workflow} {entry.version}")

@@ -12,6 +12,7 @@ from engine_shim.cli.output import (
     as_text,
     count,
     document,
+    in_line,
     line,
 )
 from engine_shim.definition.load import Workflow
@@ -61,7 +62,7 @@ def write_summary(result: RunResult, workflow: Workflow, options: Options) -> No
         rows.append(("go on", options.command("resume", result.run_id)))
     width = max(len(label) for label, _ in rows)
     for label, text in rows:
-        line(f"{label:<{width}}  {text}".rstrip())
+        line(f"{label:<{width}}  {in_line(text)}".rstrip())
 
 
 def _outputs(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,9 @@ A node that is a plain tool has one line, when it is done. The lines of an agent
 """
 
 import json
-from typing import Any
+import sys
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from typing import Any, cast
 
 from rich.console import Console
 from rich.status import Status
@@ -12,6 +14,8 @@ from rich.text import Text
 
 from agent_core.journal.path import is_within, name_of, parse_segment, segments
 from agent_core.run.events import Event
+from engine_shim.cli import terminal
+from engine_shim.cli.terminal import VisibleStream, visible
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
 
@@ -29,7 +33,8 @@ class View:
         self._agent_nodes = {name for name, node in nodes.items() if node.tool == AGENT}
         self._agent_strands: set[str] = set()
         self._column = min(max(len(name) for name in nodes), 24)
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = Console(file=terminal.err(), highlight=False, soft_wrap=True)
+        self._streams = ExitStack()
         self._width = self._console.width if self._console.is_terminal else WIDTH
         self._status: Status | None = None
         self._last_agent: list[str] = []
@@ -40,6 +45,9 @@ class View:
         if self._console.is_terminal:
             self._status = self._console.status("starting")
             self._status.start()
+            # rich shows above the spinner what others write, and would let escapes pass
+            self._streams.enter_context(redirect_stdout(VisibleStream(sys.stdout)))
+            self._streams.enter_context(redirect_stderr(VisibleStream(sys.stderr)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -51,14 +59,15 @@ class View:
 
     def close(self) -> None:
         """End the spinner."""
+        self._streams.close()
         if self._status is not None:
             self._status.stop()
             self._status = None
 
     def show(self, event: Event) -> None:
         """Print one event."""
-        strand = event["strand"]
-        names = _names(strand)
+        strand, names = event["strand"], [visible(name) for name in _names(event["strand"])]
+        event = cast(Event, {key: visible(each) if isinstance(each, str) else each for key, each in event.items()})
         if event["event"] == "step_started":
             self._agent_strands.add(strand)
         if names and (names[0] in self._agent_nodes or any(is_within(strand, agent) for agent in self._agent_strands)):
@@ -123,7 +132,7 @@ class View:
 
     def _show_end(self, names: list[str], reason: str, error: Any) -> None:
         mark, style = ("✓ ", "green") if reason == "final" else ("✗ ", "red")
-        text = f"{reason}: {error['message']}" if error else reason
+        text = visible(f"{reason}: {error['message']}") if error else reason
         self._print_under(names, Text.assemble((mark, style), text), rows=ROWS if error else 1)
 
     def _print_under(self, names: list[str], line: Text, tail: str = "", rows: int = 1) -> None:
@@ -153,4 +162,4 @@ def _names(strand: str) -> list[str]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return visible(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,146 @@
+"""The streams of a command: what it writes, apart from what its tools print, and nothing that steers a terminal."""
+
+import io
+import os
+import re
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Final, ParamSpec, TextIO, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_STEERING: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the direction of text
+    "\u200b\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # what nobody sees; joiners belong to scripts
+    "\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with an escape in place of each character that steers a terminal, or hides: `\\x1b`, `\\u202e`."""
+    return _STEERING.sub(_escape, text)
+
+
+def visible_json(text: str) -> str:
+    """A JSON document whose strings have JSON's escapes for the same characters: it stays the same value."""
+    return _STEERING.sub(_escape_json, text)
+
+
+def _escape(found: "re.Match[str]") -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _escape_json(found: "re.Match[str]") -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+@dataclass(frozen=True, slots=True)
+class _Streams:
+    """A command's own streams, and those that it replaced."""
+
+    out: TextIO
+    err: TextIO
+    replaced: tuple[TextIO, TextIO]
+
+
+_STREAMS: ContextVar[_Streams | None] = ContextVar("_STREAMS", default=None)
+
+
+def out() -> TextIO:
+    """Where a command writes its results."""
+    streams = _STREAMS.get()
+    return streams.out if streams else sys.stdout
+
+
+def err() -> TextIO:
+    """stderr as it is, for a writer that escapes what it shows."""
+    streams = _STREAMS.get()
+    return streams.err if streams else sys.stderr
+
+
+def with_own_streams(command: Callable[P, T]) -> Callable[P, T]:
+    """The same command; while it runs, and after, whatever else is written to stdout goes to stderr.
+
+    `release` ends this.
+    """
+
+    @wraps(command)
+    def run(*args: P.args, **options: P.kwargs) -> T:
+        _reserve()
+        return command(*args, **options)
+
+    return run
+
+
+def release() -> None:
+    """Give the process its streams back."""
+    streams = _STREAMS.get()
+    if streams is None:
+        return
+    flush()
+    sys.stdout, sys.stderr = streams.replaced
+    if streams.out is not sys.stdout:
+        os.dup2(streams.out.fileno(), 1)
+        streams.out.close()
+    _STREAMS.set(None)
+
+
+def flush() -> None:
+    """Write out what is buffered. A reader that has gone away is no fault."""
+    try:
+        out().flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out().fileno())
+    err().flush()
+
+
+def _reserve() -> None:
+    if _STREAMS.get() is not None:
+        return
+    replaced = sys.stdout, sys.stderr
+    stdout, stderr = (stream or open(os.devnull, "w") for stream in replaced)  # noqa: SIM115 - one may be closed
+    _STREAMS.set(_Streams(_take_over(stdout), stderr, replaced))
+    sys.stdout = sys.stderr = VisibleStream(stderr)
+
+
+def _take_over(stdout: TextIO) -> TextIO:
+    """The process's stdout under another descriptor: what C code and children write to theirs goes to stderr."""
+    try:
+        if stdout.fileno() != 1:
+            return stdout
+        stdout.flush()
+        own = os.dup(1)
+        os.dup2(2, 1)
+    except (OSError, ValueError):  # no file, or stderr is closed
+        return stdout
+    return open(own, "w", encoding=stdout.encoding, errors=stdout.errors)
+
+
+class VisibleStream(io.TextIOBase):
+    """A stream that shows as text what would steer a terminal."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def write(self, text: str) -> int:
+        self._inner.write(visible(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._inner.flush()
+
+    def isatty(self) -> bool:
+        return bool(self._inner.isatty())
+
+    def fileno(self) -> int:
+        return int(self._inner.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
