@@ -89,7 +89,7 @@ class RunDriver:
         """A run that is cancelled ends, even if something waits, a pause delays it, or a call is in doubt."""
         result = await self._run_once(job)
         while job.stop.requested == "cancel" and result.status not in ENDED:
-            cancel_pending(self._journal, job.run, signing_keys())
+            cancel_pending(self._journal, job.run, self._keys)
             result = await self._run_once(job)
         return result
 
