@@ -1,14 +1,13 @@
 """The streams of a command: what it writes, apart from what its tools print, and nothing that steers a terminal."""
 
-import io
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Final, ParamSpec, TextIO, TypeVar
+from typing import Any, Final, ParamSpec, TextIO, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -107,7 +106,7 @@ def _reserve() -> None:
     replaced = sys.stdout, sys.stderr
     stdout, stderr = (stream or open(os.devnull, "w") for stream in replaced)  # noqa: SIM115 - one may be closed
     _STREAMS.set(_Streams(_take_over(stdout), stderr, replaced))
-    sys.stdout = sys.stderr = VisibleStream(stderr)
+    sys.stdout = sys.stderr = cast(TextIO, VisibleStream(stderr))
 
 
 def _take_over(stdout: TextIO) -> TextIO:
@@ -123,8 +122,8 @@ def _take_over(stdout: TextIO) -> TextIO:
     return open(own, "w", encoding=stdout.encoding, errors=stdout.errors)
 
 
-class VisibleStream(io.TextIOBase):
-    """A stream that shows as text what would steer a terminal."""
+class VisibleStream:
+    """A text stream that shows as text what would steer a terminal; in all else it is the stream that it wraps."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -133,14 +132,9 @@ class VisibleStream(io.TextIOBase):
         self._inner.write(visible(text))
         return len(text)
 
-    def flush(self) -> None:
-        self._inner.flush()
-
-    def isatty(self) -> bool:
-        return bool(self._inner.isatty())
-
-    def fileno(self) -> int:
-        return int(self._inner.fileno())
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

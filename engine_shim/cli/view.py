@@ -6,7 +6,7 @@ A node that is a plain tool has one line, when it is done. The lines of an agent
 import json
 import sys
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 from rich.console import Console
 from rich.status import Status
@@ -46,8 +46,8 @@ class View:
             self._status = self._console.status("starting")
             self._status.start()
             # rich shows above the spinner what others write, and would let escapes pass
-            self._streams.enter_context(redirect_stdout(VisibleStream(sys.stdout)))
-            self._streams.enter_context(redirect_stderr(VisibleStream(sys.stderr)))
+            self._streams.enter_context(redirect_stdout(cast(TextIO, VisibleStream(sys.stdout))))
+            self._streams.enter_context(redirect_stderr(cast(TextIO, VisibleStream(sys.stderr))))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -178,7 +178,8 @@ os.write(1, b"written at import\\n")
 @tool(effect="read")
 def noisy() -> str:
     "Prints."
-    print("printed in a call")
+    assert sys.stdout.encoding and sys.stderr.writable()
+    sys.stdout.writelines(["printed in a call\\n"])
     sys.stdout.write("written in a call\\n")
     os.write(1, b"written to the descriptor\\n")
     subprocess.run([sys.executable, "-c", "print('printed by a child')"], check=True)
