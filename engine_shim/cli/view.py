@@ -67,7 +67,8 @@ class View:
     def show(self, event: Event) -> None:
         """Print one event."""
         strand, names = event["strand"], [visible(name) for name in _names(event["strand"])]
-        event = cast(Event, {key: visible(each) if isinstance(each, str) else each for key, each in event.items()})
+        if event["event"] != "observation":  # whose length counts
+            event = cast(Event, {key: visible(each) if isinstance(each, str) else each for key, each in event.items()})
         if event["event"] == "step_started":
             self._agent_strands.add(strand)
         if names and (names[0] in self._agent_nodes or any(is_within(strand, agent) for agent in self._agent_strands)):
@@ -86,7 +87,7 @@ class View:
 
     def _print_node(self, mark: str, style: str, name: str, text: str) -> None:
         self._last_agent = []
-        flat = " ".join(text[: 4 * self._width].split())
+        flat = " ".join(visible(text[: 4 * self._width]).split())
         rows = ROWS if style == "red" else 1
         self._print_line(Text.assemble((mark, style), " ", name.ljust(self._column), "  ", (flat, "dim")), rows=rows)
 
@@ -126,7 +127,7 @@ class View:
     def _show_observation(self, names: list[str], event: Event) -> None:
         shown, whole = len(event["text"]), event["characters"]
         self._cut = self._cut or whole > shown
-        line = Text(f"  {event['text']}", "dim" if event["success"] else "red")
+        line = Text(f"  {visible(event['text'])}", "dim" if event["success"] else "red")
         tail = f" (cut from {whole} to {shown} characters)" if whole > shown else ""
         self._print_under(names, line, tail, rows=1 if event["success"] else ROWS)
 

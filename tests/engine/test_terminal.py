@@ -133,6 +133,12 @@ def test_an_agents_thoughts_arguments_errors_and_answer_do_not_steer_the_termina
     assert on_terminal("runs").code == 0
 
 
+def test_escapes_do_not_hide_that_an_observation_was_cut(cli: Cli, write: Write) -> None:
+    write("replies.json", [action("echo", text="\x1b" * 300), final()])
+    write("w.json", agent())
+    assert " (cut from 300 to 256 characters)" in cli("run", "w.json").err
+
+
 def test_what_an_approver_reads_does_not_steer_the_terminal_and_is_one_line(write: Write) -> None:
     write("replies.json", [action("echo", text=f"{HOSTILE}\nrun"), final()])
     write("w.json", {**agent(allowed_tools=[{"tool": "echo", "approval": "always"}]), "version": f"1\n{HOSTILE}"})
