@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from utools.errors import ToolError
+from utools.errors import DefinitionError, ToolError
 
 LARGEST = 65_536
 """Bytes of each output that are stored, by default."""
@@ -28,6 +29,21 @@ class CommandResult:
     stdout: str
     stderr: str
     truncated: bool
+
+
+def find_program(name: str, base: Path) -> str | None:
+    """The path of a program: one with a slash is relative to `base`, any other is found by PATH. None without one.
+
+    A link is not followed: `venv/bin/python` is one, and finds its packages by the name it is called by.
+    """
+    return shutil.which(os.path.abspath(base / name) if os.sep in name else name)
+
+
+def check_program(name: str, base: Path, owner: str) -> None:
+    """DefinitionError for a program that its owner cannot start on this host."""
+    if find_program(name, base) is None:
+        why = "there is no such file that may be run" if os.sep in name else "it is not installed on this host"
+        raise DefinitionError(f"{owner} starts the program {name!r}: {why}")
 
 
 async def run_command(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from utools.error_text import describe
+from utools.error_text import describe, raised_at
 from utools.errors import DefinitionError
 from utools.tool import Tool
 
@@ -27,7 +27,7 @@ def tools_of(entry: EntryPoint) -> list[Tool]:
         if not isinstance(offered, Tool | list | tuple) and callable(offered):
             offered = offered()
     except (Exception, SystemExit) as error:  # another package's code: the error must name that package
-        raise DefinitionError(f"cannot be loaded: {describe(error)}", where=where) from error
+        raise DefinitionError(f"cannot be loaded: {describe(error)}{raised_at(error)}", where=where) from error
     tools = [offered] if isinstance(offered, Tool) else offered
     if not isinstance(tools, Iterable) or isinstance(tools, str):
         raise DefinitionError("must be a Tool, a list of Tools or a function returning them", where=where, value=tools)

@@ -24,6 +24,8 @@ MOST_VALUES = 100_000
 """Values that a document may stand for, its aliases written out; or as many as it has characters."""
 EXACT = 2**17
 """Characters up to which a YAML document is read by the loader with the clearest errors."""
+UNQUOTED = re.compile(r"(?:^|[:\-\[,])\s*(\{\{[^{}]*\}\})")
+"""A placeholder where YAML and JSON read an object."""
 WITH_LINES = 2**20
 """Characters up to which a JSON document is read a second time, for its lines."""
 
@@ -38,9 +40,29 @@ class Document:
 
     def where(self, position: Position = ()) -> str:
         """`file:line: a/b`, by the nearest line that is known."""
-        near = next((position[:end] for end in range(len(position), -1, -1) if position[:end] in self.lines), None)
-        file = str(self.path) if near is None else f"{self.path}:{self.lines[near]}"
+        line = self.line(position)
+        file = str(self.path) if line is None else f"{self.path}:{line}"
         return f"{file}: {'/'.join(map(str, position))}" if position else file
+
+    def line(self, position: Position) -> int | None:
+        """The line of the value at a position, or of the nearest one above it whose line is known."""
+        parents = (position[:end] for end in range(len(position), -1, -1))
+        return next((self.lines[each] for each in parents if each in self.lines), None)
+
+    def position(self, where: str) -> Position:
+        """The position that `a/0/b` names, as far as there are values."""
+        position: list[str | int] = []
+        value = self.data
+        for part in where.split("/"):
+            if isinstance(value, dict) and part in value:
+                position.append(part)
+                value = value[part]
+            elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+                position.append(int(part))
+                value = value[int(part)]
+            else:
+                break
+        return tuple(position)
 
     def error(self, message: str, position: Position = (), **value: Any) -> DefinitionError:
         """What is wrong at a position in this file."""
@@ -79,7 +101,8 @@ def _read_json(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
         data = json.loads(text, object_pairs_hook=_refuse_doubled_keys)
     except json.JSONDecodeError as error:
         where = f"{path}:{error.lineno}:{error.colno}"
-        raise DefinitionError(f"not valid JSON: {error.msg}", where=where, value=_line_of(text, error.lineno)) from None
+        fault = f"not valid JSON: {error.msg}{_quoting_hint(text, error.lineno)}"
+        raise DefinitionError(fault, where=where, value=_line_of(text, error.lineno)) from None
     except ValueError as error:
         raise DefinitionError(f"not valid JSON: {error}", where=str(path)) from None
     if len(text) > WITH_LINES:
@@ -112,7 +135,7 @@ def _read_yaml(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
         mark = error.problem_mark
         line = mark.line + 1 if mark else 1
         where = f"{path}:{line}:{mark.column + 1}" if mark else str(path)
-        fault = f"not valid YAML: {error.problem or error.context}"
+        fault = f"not valid YAML: {error.problem or error.context}{_quoting_hint(text, line)}"
         raise DefinitionError(fault, where=where, value=_line_of(text, line)) from None
     except yaml.YAMLError as error:
         raise DefinitionError(f"not valid YAML: {str(error).splitlines()[0]}", where=str(path)) from None
@@ -120,6 +143,12 @@ def _read_yaml(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
 
 def _line_of(text: str, number: int) -> str:
     return text.split("\n")[number - 1].strip() if number <= text.count("\n") + 1 else ""
+
+
+def _quoting_hint(text: str, number: int) -> str:
+    """What to do about a line in which a placeholder may be taken for an object."""
+    found = UNQUOTED.search(_line_of(text, number))
+    return f'; a value that starts with {{{{ must be in quotes: "{found[1]}"' if found else ""
 
 
 def _find_lines(node: yaml.Node | None, position: Position) -> Iterator[tuple[Position, int]]:

@@ -37,11 +37,22 @@ def failed_at(error: BaseException) -> str:
     The error's text is left out: it may hold secrets. So are the frames of this package, and of libraries below the
     tool's own code.
     """
-    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(OURS)]
+    lines = [_line(frame) for frame in reversed(_own_frames(error)[-FRAMES:])]
+    return f"{type(error).__name__} at {', called at '.join(lines)}" if lines else type(error).__name__
+
+
+def raised_at(error: BaseException) -> str:
+    """`, at FILE:LINE`: the line of an author's own code that led to an error; nothing where no such line is known."""
+    frames = [] if isinstance(error, SyntaxError) else _own_frames(error)  # whose text has file and line
+    return f", at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+
+
+def _own_frames(error: BaseException) -> list[FrameSummary]:
+    """The lines that led to an error, down to the last one of an author's own code."""
+    frames = [each for each in extract_tb(error.__traceback__) if not each.filename.startswith((OURS, "<frozen"))]
     while len(frames) > 1 and frames[-1].filename.startswith(LIBRARIES):
         frames.pop()
-    lines = [_line(frame) for frame in reversed(frames[-FRAMES:])]
-    return f"{type(error).__name__} at {', called at '.join(lines)}" if lines else type(error).__name__
+    return frames
 
 
 def _reason(error: BaseException) -> str | None:

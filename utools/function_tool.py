@@ -3,9 +3,10 @@
 import inspect
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
 from utools.errors import DefinitionError, ToolError
@@ -15,6 +16,10 @@ from utools.tool import Args, Tool, ToolContext
 
 ARGS_SECTION = re.compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
 PARAMETER = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+WITH_JSON = (
+    "a str, int, float, bool, list, dict, TypedDict, dataclass or pydantic model, or give the value "
+    "to a function that makes the tool"
+)
 UNNAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -26,11 +31,15 @@ def from_function(
     where = f"tools.{code}"
     text, about = read_docstring(inspect.getdoc(function) or "")
     parameters, context_names = _read_parameters(function, where)
-    model = _make_model(parameters, about, where)
+    try:
+        model = _make_model(parameters, about)
+        schema = _make_schema(model)
+    except (PydanticUserError, TypeError) as error:
+        raise _explain_type(parameters, where, error) from None
     return Tool(
         code=code,
         description=description or text or code.replace("_", " "),
-        config_schema=_make_schema(model, where),
+        config_schema=schema,
         execute=_make_execute(function, model, list(parameters), context_names),
         **options,
     )
@@ -56,51 +65,81 @@ def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
 
 def _read_parameters(function: Callable[..., Any], where: str) -> tuple[dict[str, tuple[Any, Any]], list[str]]:
     """Annotation and default of each argument, and the names of the parameters that take the context."""
-    try:
-        hints = get_type_hints(function, include_extras=True)
-    except NameError as error:
-        raise DefinitionError(f"an annotation cannot be read: {error}", where=where) from None
+    hints = _read_hints(function, where)
     parameters: dict[str, tuple[Any, Any]] = {}
     context_names: list[str] = []
     for name, each in inspect.signature(function).parameters.items():
         if each.kind in UNNAMED:
-            raise DefinitionError("every parameter of a tool needs a name", where=where, value=str(each))
+            raise DefinitionError(f"the parameter {_explain_unnamed(each)}", where=f"{where}.{name}")
         if _is_context(hints.get(name)):
             context_names.append(name)
         elif name not in hints:
-            raise DefinitionError("every parameter of a tool needs a type", where=f"{where}.{name}")
+            message = f"the parameter {name!r} needs a type, such as {name}: str"
+            raise DefinitionError(message, where=f"{where}.{name}")
         else:
             default = ... if each.default is inspect.Parameter.empty else each.default
             parameters[name] = (hints[name], default)
     return parameters, context_names
 
 
+def _read_hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
+    """The types of the parameters. DefinitionError names the first that cannot be read."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, AttributeError, TypeError, SyntaxError) as error:
+        for name, annotation in inspect.get_annotations(function).items():
+            try:
+                get_type_hints(SimpleNamespace(__annotations__={name: annotation}), vars(inspect.getmodule(function)))
+            except (NameError, AttributeError, TypeError, SyntaxError) as fault:
+                of = "result" if name == "return" else f"parameter {name!r}"
+                message = f"the type of the {of} cannot be read: {fault}; import it, or correct it"
+                raise DefinitionError(message, where=f"{where}.{name}") from None
+        raise DefinitionError(f"an annotation cannot be read: {error}", where=where) from None
+
+
+def _explain_unnamed(parameter: inspect.Parameter) -> str:
+    """What a parameter is that no name reaches, and what to write in its place."""
+    name, given = parameter.name, parameter.annotation
+    kind = "str" if given is inspect.Parameter.empty else inspect.formatannotation(given)
+    match parameter.kind:
+        case inspect.Parameter.VAR_POSITIONAL:
+            return f"'*{name}' stands for any number of arguments; write {name}: list[{kind}]"
+        case inspect.Parameter.VAR_KEYWORD:
+            return f"'**{name}' stands for any number of arguments; write {name}: dict[str, {kind}]"
+    return f"{name!r} must have a name that a call can give; leave out the / behind it"
+
+
 def _is_context(hint: Any) -> bool:
     return hint is ToolContext or (get_origin(hint) is not None and ToolContext in get_args(hint))
 
 
-def _make_model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str], where: str) -> type[BaseModel]:
+def _make_model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str]) -> type[BaseModel]:
     """A model that has the names as aliases: as fields they could collide with pydantic's own (`json`, `copy`)."""
     fields: dict[str, Any] = {}
     for index, (name, (hint, default)) in enumerate(parameters.items()):
         description = Field(description=about[name]) if name in about else Field()
         fields[f"p{index}"] = (Annotated[hint, description], Field(default, alias=name))
-    config = ConfigDict(extra="forbid", protected_namespaces=())
-    try:
-        return create_model("Args", __config__=config, **fields)
-    except (PydanticUserError, TypeError) as error:
-        raise DefinitionError(f"the signature cannot be described: {error}", where=where) from None
+    return create_model("Args", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
 
 
-def _make_schema(model: type[BaseModel], where: str) -> dict[str, Any]:
-    try:
-        schema = model.model_json_schema(by_alias=True)
-    except PydanticUserError as error:
-        raise DefinitionError(f"the signature has no JSON Schema: {error}", where=where) from None
+def _make_schema(model: type[BaseModel]) -> dict[str, Any]:
+    schema = model.model_json_schema(by_alias=True)
     for _, each in walk(schema):
         each.pop("title", None)
     schema.setdefault("properties", {})
     return schema
+
+
+def _explain_type(parameters: dict[str, tuple[Any, Any]], where: str, error: Exception) -> DefinitionError:
+    """Which parameter has a type that JSON cannot hold, and what it may be."""
+    for name, (hint, _) in parameters.items():
+        try:
+            TypeAdapter(hint).json_schema()
+        except (PydanticUserError, TypeError):
+            kind = inspect.formatannotation(hint)
+            message = f"the parameter {name!r} has a type without a JSON form, {kind}; take {WITH_JSON}"
+            return DefinitionError(message, where=f"{where}.{name}")
+    return DefinitionError(f"the signature cannot be described: {error}", where=where)
 
 
 def _make_execute(

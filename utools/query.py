@@ -1,9 +1,11 @@
 """JMESPath in bounded work and time: each step is charged with the size of its result. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from typing import Any
 
 from jmespath.exceptions import JMESPathError
+from jmespath.functions import Functions
 from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 
@@ -32,13 +34,44 @@ def query(expression: str, data: Any, *, clock: Callable[[], float]) -> Any:
 
 
 def check_query(expression: str) -> None:
-    """QueryError for an expression that cannot be read."""
+    """QueryError for an expression that cannot be read, or calls a function that there is not, or not so."""
+    for fault in find_function_faults(parse(expression)):
+        raise QueryError(fault)
+
+
+def parse(expression: str) -> Any:
+    """The tree of an expression; QueryError for one that cannot be read."""
     try:
-        _parse(expression)
+        return _parse(expression)
     except JMESPathError as error:
         raise QueryError(f"{type(error).__name__}: {error}") from None
     except RecursionError:
         raise QueryError("the expression is nested too deeply") from None
+
+
+def find_function_faults(tree: Any) -> Iterator[str]:
+    """The functions in a tree that there are not, or that take another number of arguments."""
+    left = [tree]
+    while left:
+        each = left.pop()
+        children = [child for child in each["children"] if isinstance(child, dict)]
+        if each["type"] == "function_expression":
+            yield from _function_faults(each["value"], len(children))
+        left += reversed(children)
+
+
+def _function_faults(name: str, given: int) -> Iterator[str]:
+    known = Functions.FUNCTION_TABLE
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+        yield f"there is no function {name!r}; {advice}"
+        return
+    signature = known[name]["signature"]
+    takes, variadic = len(signature), bool(signature and signature[-1].get("variadic"))
+    if given < takes or (given > takes and not variadic):
+        count = f"{'at least ' if variadic else ''}{takes} argument{'' if takes == 1 else 's'}"
+        yield f"{name} takes {count}, not {given}"
 
 
 def holds(found: Any) -> bool:

@@ -71,7 +71,9 @@ class ToolRegistry:
         )
         if tool.output_schema is not None:
             # foreign: an output may have more properties than its schema names
-            output = ConfigSchema(tool.output_schema, foreign=True, where=f"{where}.output_schema")
+            output = ConfigSchema(
+                tool.output_schema, foreign=True, where=f"{where}.output_schema", known_good=known_good
+            )
             self._outputs[tool.code] = output
         self._tools[tool.code] = tool
         self._schemas[tool.code] = schema

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Effect = Literal["read", "write", "nested"]
 Args = dict[str, Any]
 Execute = Callable[[Args, "ToolContext"], Any]
+Check = Callable[[Args], None]
 
 CODE = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 EFFECTS: tuple[Effect, ...] = ("read", "write", "nested")
@@ -86,7 +87,8 @@ class Tool:
     sync one runs in a thread. `effect` is "read", "write" or "nested", a pure function of the args that returns one
     of these, or that function as data: `{"argument": "op", "read": ["load"]}` reads when `op` is one of those and
     writes otherwise. `cache` (`{"ttl": seconds}`) lets the host cache the answers of reads. `fingerprint` tells
-    versions of a definition apart that was written elsewhere.
+    versions of a definition apart that was written elsewhere. `check(args)` raises DefinitionError, whose `where` is
+    the argument, for what is certain to fail; before a run it gets those arguments that are known, maybe none.
     """
 
     code: str
@@ -99,6 +101,7 @@ class Tool:
     foreign: bool = False
     cache: Mapping[str, Any] | None = None
     fingerprint: str | None = None
+    check: Check | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         where = f"tools.{self.code}"

@@ -10,7 +10,15 @@ from agent_core.errors import DefinitionError
 from agent_core.models.client import ModelClient, ModelInfo
 from agent_core.models.gguf import read_context_length
 from agent_core.models.openai.prices import cost
-from agent_core.models.openai.vendors import VENDORS, Vendor, is_vendor_url, model_info, normalize_url, vendor_url
+from agent_core.models.openai.vendors import (
+    VENDORS,
+    Vendor,
+    is_near,
+    is_vendor_url,
+    model_info,
+    normalize_url,
+    vendor_url,
+)
 from agent_core.models.scripted import ScriptedModel
 
 if TYPE_CHECKING:
@@ -59,6 +67,19 @@ class Providers:
             url, _ = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
             OpenAICompatible(name, base_url=url, api_key=None)
 
+    def explain_keyless(self, model: str, options: Mapping[str, Any]) -> str | None:
+        """Why an endpoint that may want a key gets none; None for one that gets a key, or is in one's own network.
+
+        A vendor's own endpoint is not among them: without its key, no client is made for it.
+        """
+        provider, _ = self._split(model)
+        if provider in OFFLINE:
+            return None
+        url, names = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
+        if any(map(os.environ.get, names)) or is_near(url) or normalize_url(url) in VENDORS[provider].urls:
+            return None
+        return f"no key is sent to {url}: {_explain_missing(names)}"
+
     def info(self, model: str, options: Mapping[str, Any]) -> ModelInfo:
         """What is known of a model without asking it, and without a key: nothing behind an endpoint of one's own."""
         provider, name = self._split(model)
@@ -101,7 +122,9 @@ class Providers:
         vendor = VENDORS[provider]
         if key is None and vendor.needs_key and normalize_url(url) in vendor.urls:
             raise DefinitionError(f"the model needs a key: set {' or '.join(names)}", where="model")
-        return OpenAICompatible(name, base_url=url, api_key=key, vendor=_vendor_at(provider, url))
+        return OpenAICompatible(
+            name, base_url=url, api_key=key, vendor=_vendor_at(provider, url), keyless=_explain_missing(names)
+        )
 
     def _offline(self, provider: str, name: str) -> ModelClient:
         path = self.base / name
@@ -160,6 +183,13 @@ def _vendor_at(provider: str, url: str) -> Vendor | None:
     """The vendor of an endpoint. `openai` is also the name for any other endpoint of that protocol."""
     vendor = VENDORS[provider]
     return None if provider == "openai" and normalize_url(url) not in vendor.urls else vendor
+
+
+def _explain_missing(names: Sequence[str]) -> str:
+    """Why no key is sent, where these variables could have held one."""
+    if not names:
+        return "base_urls of the host's configuration pairs it with none"
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not set"
 
 
 def _explain_unknown(provider: str) -> str:

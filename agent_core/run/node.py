@@ -60,6 +60,36 @@ class AgentOutput(BaseModel):
     error: dict[str, Any] | None
 
 
+def _closed(**types: Any) -> Json:
+    """The schema of an object with these properties and no others, each with its type or its schema."""
+    properties = {name: each if isinstance(each, dict) else {"type": each} for name, each in types.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+_LIST = {"type": "array", "items": {"type": "object"}}
+_USAGE = _closed(
+    **dict.fromkeys(("input_tokens", "output_tokens", "total_tokens", "requests", "tool_calls"), "integer"),
+    cost=["number", "null"],
+    estimated="boolean",
+)
+OUTPUT: Json = _closed(
+    final_answer={},
+    trace=_LIST,
+    used_tools="object",
+    finish_reason="string",
+    usage=_USAGE,
+    messages_json=_LIST,
+    run_id="string",
+    journal=_closed(strand="string", head="string", count="integer"),
+    waiting=_LIST,
+    total_ms="number",
+    started_at="string",
+    ended_at="string",
+    error={**_closed(kind="string", message="string"), "type": ["object", "null"]},
+)
+"""The schema of the node's outputs."""
+
+
 async def run_agent(
     config: Mapping[str, Any] | AgentConfig,
     *,
@@ -136,6 +166,7 @@ def agent_tool(registry: ToolRegistry, model: ModelClient | None = None) -> Tool
         code=CODE,
         description="Let an agent work on a task of its own with the tools it is allowed, and give its answer.",
         config_schema=_node_schema(),
+        output_schema=OUTPUT,
         execute=execute,
         effect="nested",
         foreign=True,

@@ -14,11 +14,12 @@ from engine_shim.definition.errors import Problem, problems_in
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.model import AGENT, Definition
 from engine_shim.definition.model_refs import known_config
-from engine_shim.definition.validate import validate as find_problems
+from engine_shim.definition.validate import examine
 from engine_shim.definition.warnings import find_warnings
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import load_host_config
 from engine_shim.host.registry import build_registry, pinned_sources
+from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import with_runs
 from utools.registry import ToolRegistry
@@ -113,8 +114,8 @@ def validate_definition(file: Path, config: Path | None, *, as_json: bool) -> in
     """Write what is wrong with a definition, and what its author may not mean."""
     problems, doubts = _find_problems(file, load_host_config(config, file))
     if as_json:
-        document = {"ok": not problems, "problems": _as_data(problems)}
-        output.document({**document, "warnings": _as_data(doubts)} if doubts else document)
+        document = {"ok": not problems, "problems": [each.as_json() for each in problems]}
+        output.document({**document, "warnings": [each.as_json() for each in doubts]} if doubts else document)
         return output.DEFINITION if problems else output.OK
     for problem in problems:
         output.line(str(problem))
@@ -124,19 +125,14 @@ def validate_definition(file: Path, config: Path | None, *, as_json: bool) -> in
     return output.DEFINITION if problems else output.OK
 
 
-def _as_data(problems: Sequence[Problem]) -> list[dict[str, str]]:
-    return [{"where": problem.where, "message": problem.message} for problem in problems]
-
-
 def _find_problems(file: Path, host: HostConfig) -> tuple[Sequence[Problem], Sequence[Problem]]:
     """What is wrong, and what the author may not mean."""
     models = HostModels(base_urls=host.base_urls, default_provider=host.default_provider)
     try:
-        workflow = load_workflow(file)
-        found = [
-            *find_problems(workflow, _tools_of(host)),
-            *models.problems(workflow.definition, workflow.base),
-        ]
-        return found, list(find_warnings(workflow.definition, models.is_priced(workflow.base)))
+        workflow, registry = load_workflow(file), _tools_of(host)
+        found, check = examine(workflow, registry), HostCheck(registry, host.secrets(), models)
+        doubts = map(workflow.locate, find_warnings(workflow.definition, models.is_priced(workflow.base)))
+        problems = [*found.problems, *check.problems(workflow, found.invoked)]
+        return problems, [*doubts, *check.warnings(workflow, found.invoked)]
     except DefinitionError as error:
         return problems_in(error), ()

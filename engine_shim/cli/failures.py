@@ -7,7 +7,7 @@ import typer
 
 from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, Divergence, JournalError
 from engine_shim.cli import output, terminal
-from engine_shim.definition.errors import message_of
+from engine_shim.definition.errors import DefinitionErrors, message_of
 from engine_shim.errors import EngineError, RunBusy, RunNotFound, WritesRepeated
 from utools.errors import UnknownTool
 
@@ -17,7 +17,9 @@ def report(error: Exception, *, as_json: bool) -> int:
     code, kind, where, message = _describe(error)
     if kind == "internal":
         sys.stderr.write(terminal.visible("".join(traceback.format_exception(error))))
-    if message:
+    if message and as_json and isinstance(error, DefinitionErrors):
+        output.error_document({"kind": kind, **error.problems[0].as_json(), "message": message})
+    elif message:
         output.error(message, kind=kind, where=where, as_json=as_json)
     return code
 

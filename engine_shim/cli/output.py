@@ -49,10 +49,15 @@ def line(text: str = "") -> None:
 def error(message: str, *, kind: str, where: str, as_json: bool) -> None:
     """Write what went wrong: a JSON document to stdout, or a sentence to stderr."""
     if as_json:
-        document({"error": {"kind": kind, "message": message, "where": where}})
+        error_document({"kind": kind, "message": message, "where": where})
     else:
         text = f"agent-core: {where}: {message}\n" if where else f"agent-core: {message}\n"
         sys.stderr.write(terminal.visible(text))
+
+
+def error_document(fields: dict[str, Any]) -> None:
+    """Write what went wrong as a JSON document."""
+    document({"error": fields})
 
 
 def as_text(value: Any) -> str:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def with_model(workflow: Workflow, model: str) -> Workflow:
             node["config"] = {**config, "model": model}
     if "model" in data:
         data["model"] = model
-    return load_workflow(data, base=workflow.base)
+    return replace(load_workflow(data, base=workflow.base), document=workflow.document)
 
 
 def read_decision(word: str, message: str, args: str | None) -> Decision:

@@ -19,6 +19,7 @@ from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
 from engine_shim.runs.drive import RunResult
 
+ANSWER = "final_answer"
 LONGEST = 500
 """How many characters are shown of an output that nobody chose to show."""
 _BY_KIND = {
@@ -66,13 +67,14 @@ def write_summary(result: RunResult, workflow: Workflow, options: Options) -> No
 
 
 def _outputs(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]:
-    """The declared outputs; without any, the agents' answers, or the output of the last node."""
+    """The declared outputs; without any, the agents' primary outputs, or the output of the last node."""
     if result.status != "completed":
         return
     declared, outputs = list(workflow.definition.outputs), result.outputs
-    agents = [name for name in _agent_nodes(result, workflow) if outputs[name]["final_answer"] is not None]
+    primary = {name: _primary_output(result, workflow, name) for name in _agent_nodes(result, workflow)}
+    agents = [name for name in primary if outputs[name][primary[name]] is not None]
     for name in declared or agents or result.path[-1:]:
-        text = as_text(outputs[name]["final_answer"] if not declared and agents else outputs[name])
+        text = as_text(outputs[name][primary[name]] if not declared and agents else outputs[name])
         whole = bool(declared or agents) or len(text) <= LONGEST
         yield name, text if whole else f"{text[:LONGEST]}… ({len(text):,} characters, --json gives all)"
 
@@ -80,6 +82,12 @@ def _outputs(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]
 def _agent_nodes(result: RunResult, workflow: Workflow) -> list[str]:
     nodes = workflow.nodes
     return [name for name in result.path if nodes[name].tool == AGENT and "trace" in result.outputs.get(name, ())]
+
+
+def _primary_output(result: RunResult, workflow: Workflow, name: str) -> str:
+    """The output of an agent that its author wants to see; the answer where a placeholder has chosen it."""
+    chosen = workflow.nodes[name].config.get("primary_output", ANSWER)
+    return chosen if chosen in result.outputs[name] else ANSWER
 
 
 def _agent_rows(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]:

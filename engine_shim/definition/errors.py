@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,13 +16,31 @@ _MESSAGES = {"string_pattern_mismatch": "must be letters, digits, _ and -, not s
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault: its place, and what to do about it."""
+    """One fault: its place, and what to do about it. Of a definition from a file, also the file, line and node."""
 
     where: str
     message: str
+    file: str = ""
+    line: int | None = None
+    node: str = ""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}" if self.where else self.message
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+    @property
+    def place(self) -> str:
+        """`file:line: nodes/0 (id)/config/key`, as far as it is known."""
+        where = self.where
+        if self.node:
+            nodes, index, *keys = where.split("/")
+            where = "/".join([nodes, f"{index} ({self.node})", *keys])
+        file = f"{self.file}:{self.line}" if self.line else self.file
+        return ": ".join(part for part in (file, where) if part)
+
+    def as_json(self) -> dict[str, Any]:
+        """What is known of it, as a document shows it."""
+        more = {"file": self.file, "line": self.line, "node": self.node}
+        return {"where": self.where, "message": self.message, **{key: value for key, value in more.items() if value}}
 
 
 class DefinitionErrors(DefinitionError):
@@ -29,7 +48,7 @@ class DefinitionErrors(DefinitionError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         first, *others = problems
-        super().__init__("\n".join([first.message, *map(str, others)]), where=first.where)
+        super().__init__("\n".join([first.message, *map(str, others)]), where=first.place)
         self.problems = tuple(problems)
 
 

@@ -1,11 +1,15 @@
-"""The inputs of a run: checked against `inputs`, with its defaults, and enough for every placeholder. Pure."""
+"""The inputs of a run: checked against `inputs`, with its defaults, and enough for every placeholder. Pure.
 
-from collections.abc import Mapping, Set
+Where a definition gives them to a workflow that it invokes, all but what placeholders give is checked before a run.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
-from engine_shim.definition.errors import problem_of, refuse
+from engine_shim.definition.errors import Problem, problem_of, refuse
 from engine_shim.definition.model import Definition
 from engine_shim.definition.template import look_up, placeholders
+from engine_shim.definition.uses import ToolUse
 from engine_shim.errors import DefinitionError
 from utools.schema.compiled import compile_schema
 from utools.schema.config_schema import ConfigSchema
@@ -22,14 +26,23 @@ def external_of(definition: Definition, inputs: Mapping[str, Any], always_run: S
         external = as_json(dict(inputs))
     except NotJson as error:
         raise DefinitionError(f"an input is not JSON: {error}", where="external") from None
-    declared = (definition.inputs or {}).get("properties", {})
-    defaults = {
-        name: each["default"] for name, each in declared.items() if isinstance(each, dict) and "default" in each
-    }
-    external = {**as_json(defaults), **external}
-    _check_schema(definition, external, sorted(declared))
-    _check_references(definition, external, always_run)
+    external = {**as_json(_defaults(definition)), **external}
+    _check_schema(definition, external)
+    for start, value in _values_read(definition, always_run):
+        for where, each in placeholders(value, start):
+            if each.path[0] == "external":
+                look_up(each, {"external": external}, where)
     return external
+
+
+def _defaults(definition: Definition) -> dict[str, Any]:
+    declared = _declared(definition).items()
+    return {name: each["default"] for name, each in declared if isinstance(each, dict) and "default" in each}
+
+
+def _declared(definition: Definition) -> Mapping[str, Any]:
+    declared: Any = (definition.inputs or {}).get("properties")
+    return declared if isinstance(declared, dict) else {}
 
 
 def input_schema(definition: Definition) -> ConfigSchema | None:
@@ -37,19 +50,67 @@ def input_schema(definition: Definition) -> ConfigSchema | None:
     return None if definition.inputs is None else compile_schema(definition.inputs, where="inputs")
 
 
-def _check_schema(definition: Definition, external: Mapping[str, Any], declared: list[str]) -> None:
+def _check_schema(definition: Definition, external: Mapping[str, Any]) -> None:
     schema = input_schema(definition)
-    if schema is None:
+    if schema is not None:
+        refuse(problem_of(fault, "external", _known_inputs(definition)) for fault in schema.faults(external))
+
+
+def _known_inputs(definition: Definition) -> str:
+    declared = sorted(_declared(definition))
+    return f"; the inputs are {', '.join(declared)}" if declared else ""
+
+
+def _values_read(definition: Definition, always_run: Set[str]) -> Iterator[tuple[str, Any]]:
+    """The values whose placeholders are certainly filled: no run starts that would fail later for want of an input."""
+    for index, node in enumerate(definition.nodes):
+        if node.id in always_run:
+            yield f"nodes/{index}/config", node.config
+    yield "outputs", definition.outputs
+
+
+# ── given by another definition ──────────────────────────────────────────────────────────────────
+
+
+def invoked_input_faults(use: ToolUse, below: Definition, always_run: Set[str]) -> Iterator[Problem]:
+    """What is wrong with the inputs that a use of `invoke_workflow` gives, as far as they are known."""
+    inputs, where = use.config.get("inputs", {}), f"{use.where}/inputs"
+    if not isinstance(inputs, dict):  # filled in as a whole, or reported as another type
         return
-    known = f"; the inputs are {', '.join(declared)}" if declared else ""
-    refuse(problem_of(fault, "external", known) for fault in schema.faults(external))
+    external = {**_defaults(below), **inputs}
+    try:
+        schema = input_schema(below)
+        reads = [each for _, value in _values_read(below, always_run) for _, each in placeholders(value)]
+    except DefinitionError:  # reported as a fault of that workflow
+        return
+    if schema is not None:
+        yield from faults_beside_placeholders(schema, external, where, lambda name: _known_inputs(below))
+    required = schema.schema.get("required", ()) if schema is not None else ()
+    for each in dict.fromkeys(reads):
+        if each.path[0] == "external" and not each.optional and each.path[1] not in {*external, *required}:
+            message = f"{use.config['workflow']} reads {each}, which is not among them"
+            yield Problem(where, f"{message}{_known_inputs(below)}")
 
 
-def _check_references(definition: Definition, external: Mapping[str, Any], always_run: Set[str]) -> None:
-    """No run starts that would certainly fail later for want of an input."""
-    nodes = enumerate(definition.nodes)
-    configs = [(f"nodes/{index}/config", node.config) for index, node in nodes if node.id in always_run]
-    for start, value in (*configs, ("outputs", definition.outputs)):
-        for where, each in placeholders(value, start):
-            if each.path[0] == "external":
-                look_up(each, {"external": external}, where)
+def faults_beside_placeholders(
+    schema: ConfigSchema, value: Mapping[str, Any], where: str, describe: Callable[[str], str]
+) -> Iterator[Problem]:
+    """What a schema refuses, except for values that placeholders give only when the node runs.
+
+    `describe` says what to add to the fault of a key.
+    """
+    later = {location for location, _ in placeholders(value, where)}
+    own = schema.schema
+    closed = own.get("properties", {}).keys() if own.get("additionalProperties") is False else None
+    for fault in schema.faults(value):
+        name, location = fault.pointer[1:].partition("/")[0], f"{where}{fault.pointer}"
+        unknown = bool(name) and closed is not None and name not in closed
+        if unknown or not _overlaps(location, later):
+            yield problem_of(fault, where, "" if unknown else describe(name))
+
+
+def _overlaps(location: str, later: Set[str]) -> bool:
+    """Whether a place holds, or is inside, a value that a placeholder gives only when the node runs."""
+    return any(
+        location == other or other.startswith(f"{location}/") or location.startswith(f"{other}/") for other in later
+    )

@@ -23,6 +23,19 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["workflow"],
 }
+OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "run_id": {"type": "string"},
+        "status": {"type": "string"},
+        "outputs": {"type": "object"},
+        "path": {"type": "array", "items": {"type": "string"}},
+        "waiting": {"type": "array", "items": {"type": "object"}},
+        "error": {"type": ["object", "null"]},
+        "journal": {"type": "object"},
+    },
+    "additionalProperties": False,
+}
 
 
 async def _execute(args: Args, context: ToolContext) -> Any:
@@ -33,7 +46,13 @@ def invoke_tool() -> Tool:
     """The tool, for a registry. A model that calls it gives the inputs; the author chooses the workflow."""
     description = "Run another workflow to its end, and give its outputs."
     return Tool(
-        code=INVOKE, description=description, config_schema=SCHEMA, execute=_execute, effect="nested", foreign=True
+        code=INVOKE,
+        description=description,
+        config_schema=SCHEMA,
+        output_schema=OUTPUT,
+        execute=_execute,
+        effect="nested",
+        foreign=True,
     )
 
 
@@ -41,7 +60,7 @@ def load_invoked(config: Mapping[str, Any], base: Path) -> Workflow:
     """The workflow that a config names, its path relative to `base`. DefinitionError when it cannot be read."""
     file = config["workflow"]
     try:
-        return load_workflow(base / file)
+        return load_workflow(base / file, shown=file)
     except DefinitionErrors:
         raise
     except DefinitionError as error:  # the reader need not know where the host keeps its files

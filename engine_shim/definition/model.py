@@ -5,11 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of, refuse
+from engine_shim.definition.errors import DefinitionErrors, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
-from utools.query import QueryError, check_query
+from utools.query import QueryError, parse
 from utools.schema.faults import hint
 from utools.schema.json_value import NotJson, as_json
+from utools.schema.model_faults import keys_of
 
 AGENT, INVOKE = "agent_core", "invoke_workflow"
 """The codes of the tools that are runs of their own: agents, and other workflows."""
@@ -110,16 +111,9 @@ def read_definition(data: Mapping[str, Any], where: str = "") -> Definition:
     except NotJson as error:
         raise DefinitionError(f"a value is not JSON: {error}", where=where) from None
     except ValidationError as error:
-        raise DefinitionErrors(problems_of(error, _keys)) from None
+        raise DefinitionErrors(problems_of(error, keys_of(Definition))) from None
     refuse([*_name_problems(definition), *_reference_problems(definition), *_condition_problems(definition)])
     return definition
-
-
-def _keys(location: Location) -> list[str]:
-    """The keys of the object that `location` is a key of."""
-    kinds: Mapping[Any, type[BaseModel]] = {"nodes": Node, "edges": Edge, "env": EnvName}
-    kind = kinds.get(location[0], Definition) if len(location) > 1 else Definition
-    return [field.alias or name for name, field in kind.model_fields.items()]
 
 
 def _name_problems(definition: Definition) -> Iterator[Problem]:
@@ -149,7 +143,7 @@ def _condition_problems(definition: Definition) -> Iterator[Problem]:
         if edge.ask is not None and definition.model is None:
             yield Problem("model", f"name the model that judges what edges/{index} asks")
         try:
-            check_query(edge.when or "@")
+            parse(edge.when or "@")
         except QueryError as error:
             yield Problem(f"edges/{index}/when", f"not a JMESPath: {error}")
 

@@ -125,6 +125,12 @@ def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder
                     yield from placeholders(item, f"{where}/{key}")
 
 
+def read_whole(text: str) -> Placeholder | None:
+    """The placeholder that a text is as a whole, and whose value keeps its type; None for any other text."""
+    found = _PLACEHOLDER.fullmatch(text)
+    return None if found is None else _read_placeholder(found[1], "")
+
+
 def is_foreign(key: str, value: Any) -> bool:
     """Whether a value is a template of another language, in which nothing is filled."""
     return key == TEMPLATE and isinstance(value, str) and not _own_placeholders(value)

@@ -13,7 +13,7 @@ from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME
 from utools.defaults import host_registry
-from utools.error_text import describe
+from utools.error_text import describe, raised_at
 from utools.errors import UnknownTool
 from utools.files.protected_paths import protect, protect_glob, protect_name
 from utools.registry import ToolRegistry
@@ -125,7 +125,7 @@ def _load_tools(reference: str, base: Path, where: str) -> list[Tool]:
         except DefinitionError:
             raise
         except (Exception, SystemExit) as error:  # the author's own code runs here, and may fail in any way
-            message = f"cannot be loaded: {describe(error)}"
+            message = f"cannot be loaded: {describe(error)}{raised_at(error)}"
             raise DefinitionError(message, where=where, value=reference) from error
     tools = list(found) if isinstance(found, list | tuple) else [found]
     for tool in tools:

@@ -18,6 +18,7 @@ from agent_core.run.control import StopSignal, append_control, append_decisions
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
+from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.errors import DefinitionError, RunBusy, WritesRepeated
@@ -26,6 +27,7 @@ from engine_shim.host.find import load_host_config
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.drive import Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.failures import find_failures
+from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.leases import Signal
 from engine_shim.runs.loops import LOOPS
@@ -68,6 +70,7 @@ class Engine:
         self._models = HostModels(
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
         )
+        self._host_check = HostCheck(self.registry, self._secrets, self._models)
         self._index = RunIndex(self.store)
         self._host = ""
         self._leases = LeaseKeeper(self.store.leases)
@@ -114,11 +117,13 @@ class Engine:
         The `default`s that the definition's `inputs` declare replace what `external` lacks. A `run_id` that the store
         holds already is resumed, or, when the run is finished, gives its result again; RunBusy while it is driven.
         """
-        checked = check(workflow, self.registry)
-        self._models.check(checked.definition, checked.base)
+        begun = run_id is not None and self._index.has_started(check_run_id(run_id))
+        checked = check(workflow, self.registry, begun=begun)
+        if not begun:
+            refuse(self._host_check.run_problems(checked.workflow, checked.invoked))
         inputs = checked.external_of(external or {})
         run = new_run_id() if run_id is None else check_run_id(run_id)
-        preparer = self._preparer(checked.base, checked)
+        preparer = self._preparer(checked.base, checked, begun=begun)
         body = preparer.start(run, checked, inputs, {})
         with self._leases.driving(run) as stop:
             is_known = self._index.has_begun(run, body)
@@ -227,7 +232,7 @@ class Engine:
         tape, base = self._index.load(run)
         started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
-        return await self._driver.drive(Job(run, spec, self._preparer(base), stop, on_event))
+        return await self._driver.drive(Job(run, spec, self._preparer(base, begun=True), stop, on_event))
 
     def _add_entry(self, run: str, definition: Mapping[str, Any], base: Path, at: str) -> None:
         version = definition.get("version", "1")
@@ -236,8 +241,8 @@ class Engine:
     def _check_ready(self, tape: Tape, base: Path) -> None:
         check_host(tape, base, self.registry, self._models, self._secrets)
 
-    def _preparer(self, base: Path, checked: CheckedWorkflow | None = None) -> Preparer:
-        return Preparer(self.registry, self._secrets, base, self._models.info(base), checked)
+    def _preparer(self, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
+        return Preparer(self.registry, self._secrets, base, self._models.info(base), checked, begun=begun)
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────
 

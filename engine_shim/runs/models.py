@@ -1,6 +1,7 @@
 """HostModels: the models of one host, what is known of them, and whether those of a workflow can be asked."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,22 +39,21 @@ class HostModels:
         model = self._model
         return self._at(base).info if model is None else lambda *_: model.info()
 
-    def check(self, definition: Definition, base: Path) -> None:
-        """DefinitionError for the first model that cannot be asked, for want of a key too."""
+    def unaskable(self, definition: Definition, base: Path) -> Iterator[Problem]:
+        """The models that cannot be asked here, for want of a key too."""
         models = self.at(base)
-        for where, name, options in model_refs(definition):
-            try:
-                models(name, options)
-            except DefinitionError as error:
-                raise DefinitionError(message_of(error), where=where) from None
+        yield from _refusals(definition, lambda name, options: models(name, options))
 
     def problems(self, definition: Definition, base: Path) -> Iterator[Problem]:
         """What is wrong with the models that a definition names, on a host that may lack their keys."""
+        yield from _refusals(definition, self._at(base).check)
+
+    def keyless(self, definition: Definition, base: Path) -> Iterator[Problem]:
+        """The models whose endpoint gets no key from this host, and may want one."""
         for where, name, options in model_refs(definition):
-            try:
-                self._at(base).check(name, options)
-            except DefinitionError as error:
-                yield Problem(where, message_of(error))
+            with suppress(DefinitionError):  # that the model cannot be asked is reported as a problem
+                if reason := self._at(base).explain_keyless(name, options):
+                    yield Problem(where, reason)
 
     def is_priced(self, base: Path) -> Callable[[str, Mapping[str, Any]], bool]:
         """Whether the price list has a model, by its name and the options it is reached by."""
@@ -68,3 +68,11 @@ class HostModels:
         if base not in self._providers:
             self._providers[base] = Providers(base, self._base_urls, self._default, tape_of=self._tape_of)
         return self._providers[base]
+
+
+def _refusals(definition: Definition, ask: Callable[[str, dict[str, Any]], object]) -> Iterator[Problem]:
+    for where, name, options in model_refs(definition):
+        try:
+            ask(name, options)
+        except DefinitionError as error:
+            yield Problem(where, message_of(error))

@@ -36,7 +36,8 @@ SINGLE_CALL_TIMEOUT = 30.0
 class Preparer:
     """Prepares the runs of one host. `base` is the directory that a workflow's relative paths start from.
 
-    `checked` is the workflow that is about to run: its definition is not read again, nor its graph built again.
+    `checked` is the workflow that is about to run: its definition is not read again, nor its graph built again. `begun`
+    says that the run goes on: what it invokes is refused only if it cannot run at all.
     """
 
     def __init__(
@@ -46,9 +47,11 @@ class Preparer:
         base: Path,
         info: ModelInfoOf | None = None,
         checked: CheckedWorkflow | None = None,
+        *,
+        begun: bool = False,
     ) -> None:
         self.base = base
-        self._registry, self._secrets, self._info = registry, secrets, info
+        self._registry, self._secrets, self._info, self._begun = registry, secrets, info, begun
         self._redactor = secrets.redactor()
         self._plans: dict[str, Plan] = {}
         if checked is not None:
@@ -75,7 +78,7 @@ class Preparer:
         return self._make_body(run, definition, config["definition"], config["external"], inherited)
 
     def _prepare_invoked(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
-        checked = check(load_invoked(config, self.base / inherited.get("base", "")), self._registry)
+        checked = check(load_invoked(config, self.base / inherited.get("base", "")), self._registry, begun=self._begun)
         self._add_plan(checked)
         below = os.path.relpath(checked.base, self.base)
         handed: Inherited = {**inherited, "base": below} if below != "." else inherited

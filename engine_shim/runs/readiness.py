@@ -7,7 +7,7 @@ from agent_core.effects import Json
 from agent_core.journal.chain import is_finished
 from agent_core.journal.record import Tape
 from agent_core.run.secrets import Secrets
-from engine_shim.definition.errors import message_of
+from engine_shim.definition.errors import message_of, refuse
 from engine_shim.definition.model import read_definition
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.models import HostModels
@@ -23,7 +23,7 @@ def check_host(tape: Tape, base: Path, registry: ToolRegistry, models: HostModel
     runs = [record for rows in tape.values() if (record := rows[0].record())["kind"] == "run_started"]
     _check_tools(runs, registry)
     definition = read_definition(tape[ROOT][0].record()["definition"])
-    models.check(definition, base)
+    refuse(models.unaskable(definition, base))
     client_of = models.at(base)
     for path, config in _unfinished_agents(tape):
         try:

@@ -46,6 +46,11 @@ class RunIndex:
             raise Damaged(ROOT, end, f"the run had {entry.records} records when it stopped, and {count} are left")
         return tape
 
+    def has_started(self, run: str) -> bool:
+        """Whether the store holds the beginning of this run."""
+        self.store.entry(run)  # first: its error says what to do about a store that cannot be used
+        return ROOT in self.store.journal.load(run)
+
     def has_begun(self, run: str, body: Json) -> bool:
         """Whether the store holds this run already. DefinitionError when it began with something else."""
         tape = check_chains(run, self.store.journal.load(run))

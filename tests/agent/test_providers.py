@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from agent_core.errors import DefinitionError
-from agent_core.models import ModelClient, ModelInfo, Question, ScriptedModel, create_model
+from agent_core.models import ModelClient, ModelError, ModelInfo, Question, ScriptedModel, create_model
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.openai.vendors import VENDORS, vendor_url
 from agent_core.models.providers import Providers
-from support.loopback import Loopback, chat, serving
+from support.loopback import Loopback, chat, http, serving
 
 KEYLESS = [name for name, vendor in VENDORS.items() if not vendor.needs_key]
 KEYED = [name for name, vendor in VENDORS.items() if vendor.needs_key]
@@ -51,6 +51,32 @@ async def test_own_key_does_not_go_to_another_base_url(monkeypatch: pytest.Monke
     async with serving(chat("ok")) as server:
         assert await ask(Providers()("openai:qwen3:8b", {"base_url": server.url}), server) == ("qwen3:8b", None)
         assert await ask(create_model("openai:m", base_url=server.url), server) == ("m", None)
+
+
+KEYLESS_ENDPOINT = {
+    "unpaired": ("", "base_urls of the host's configuration pairs it with none"),
+    "unset": ("OTHER_KEY", "OTHER_KEY is not set"),
+}
+
+
+@pytest.mark.parametrize(("paired", "reason"), KEYLESS_ENDPOINT.values(), ids=KEYLESS_ENDPOINT)
+async def test_an_endpoint_that_wants_a_key_is_told_why_it_got_none(paired: str, reason: str) -> None:
+    refusal = http(401, {"error": {"message": "who are you?"}})
+    async with serving(refusal) as server:
+        pairs = {server.url: paired} if paired else {}
+        client = Providers(base_urls=pairs)("m", {"base_url": server.url})
+        with pytest.raises(ModelError) as refused:
+            await ask(client, server)
+    assert str(refused.value).endswith(f"answered 401: who are you?; no key was sent, since {reason}")
+
+
+async def test_a_refused_key_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_KEY", "other-key")
+    async with serving(http(401, {"error": {"message": "no such key"}})) as server:
+        client = Providers(base_urls={server.url: "OTHER_KEY"})("m", {"base_url": server.url})
+        with pytest.raises(ModelError) as refused:
+            await ask(client, server)
+    assert str(refused.value).endswith("answered 401: no such key")
 
 
 async def test_a_paired_key_goes_to_its_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,9 +213,9 @@ def test_definition_that_cannot_run_says_what_and_where_and_writes_nothing(
     write("w.yaml", definition)
     ran = cli("run", "w.yaml", "--store", "made/runs.db")
     assert (ran.code, ran.out) == (3, "")
-    assert told in ran.err
-    assert not (home / "made").exists()
     where, _, message = told.partition(": ")
+    assert message in ran.err
+    assert not (home / "made").exists()
     error = cli("run", "w.yaml", "--json").json["error"]
     assert (error["kind"], error["where"]) == ("definition", where)
     assert error["message"].startswith(message)
@@ -596,8 +596,17 @@ HOSTS = {
     "no tool": ({"tools": ["own.py:plain"]}, "a function becomes a Tool by @tool (got 'own.py:plain')"),
     "module that raises": (
         {"tools": ["raises.py:x"]},
-        "tools/0: cannot be loaded: ZeroDivisionError: division by zero",
+        "/raises.py:1 (got 'raises.py:x')",
     ),
+    "factory that raises": (
+        {"tools": ["own.py:failing"]},
+        "/own.py:13 (got 'own.py:failing')",
+    ),
+    "function that is no tool": (
+        {"tools": ["untyped.py:f"]},
+        "/untyped.py:2",
+    ),
+    "module that cannot be read": ({"tools": ["broken.py:f"]}, "cannot be loaded: SyntaxError: "),
     "tool with a bad schema": ({"tools": ["own.py:bad"]}, "tools/0: tools.bad.config_schema/type: not a valid JSON"),
     "tool twice": ({"tools": ["own.py:mine"] * 2}, "tools/1: tools.mine: another tool already has this code"),
 }
@@ -612,6 +621,9 @@ def mine(n: int) -> int:
 def several():
     return [Tool(code, "d", {}, lambda args, context: code) for code in ("one", "two")]
 
+def failing():
+    return {}["x"]
+
 plain = 5
 bad = Tool("bad", "d", {"type": "objekt"}, lambda args, context: None)
 """
@@ -621,6 +633,8 @@ bad = Tool("bad", "d", {"type": "objekt"}, lambda args, context: None)
 def test_host_configuration_that_cannot_be_used_says_where(cli: Cli, write: Write, config: Any, told: str) -> None:
     write("own.py", OWN)
     write("raises.py", "1 / 0")
+    write("untyped.py", "from utools import tool\n@tool\ndef f(n): pass\n")
+    write("broken.py", "def f(:")
     write("agent-core.yaml", config)
     ran = cli("tools")
     assert (ran.code, ran.out) == (3, "")

@@ -365,12 +365,12 @@ def test_what_is_wrong_with_a_workflow_that_is_run_is_told_before_anything_start
     async def play() -> None:
         (base / "below" / "bad.json").write_text(json.dumps({"id": "bad", "nodes": [{"tool": "wrk"}]}))
         host = Host()
-        with pytest.raises(DefinitionError, match="nodes/0/config/workflow: nodes/0/tool: no tool is called 'wrk'"):
+        with pytest.raises(DefinitionError, match=r"0/config/workflow: below/bad.json:1: nodes/0 \(wrk\)/tool: no"):
             await host.engine.run(load_workflow({"id": "w", "nodes": [invoke(workflow="below/bad.json")]}, base=base))
         with pytest.raises(DefinitionError, match=r"nodes/0/config/workflow: .*cannot be read"):
             await host.engine.run(load_workflow({"id": "w", "nodes": [invoke(workflow="none.json")]}, base=base))
         called = agent(allowed_tools=[{"tool": "invoke_workflow", "preset": {"workflow": "below/bad.json"}}])
-        with pytest.raises(DefinitionError, match="config/allowed_tools/0/preset/workflow: nodes/0/tool: no tool is"):
+        with pytest.raises(DefinitionError, match=r"allowed_tools/0/preset/workflow: below/bad.json:1: nodes/0 "):
             await host.engine.run(load_workflow({"id": "w", "nodes": [called]}, base=base))
 
     played(play)

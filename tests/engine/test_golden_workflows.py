@@ -7,8 +7,11 @@ import orjson
 import pytest
 
 from agent_core import replay, verify
+from agent_core.run.node import OUTPUT
+from engine_shim.definition.invoke import OUTPUT as INVOKED
 from engine_shim.runs.loops import LOOPS
 from support.record_workflows import CASES, TRANSCRIPTS, told
+from utools.schema.config_schema import ConfigSchema
 
 FILES = sorted(TRANSCRIPTS.glob("*.jsonl"))
 
@@ -34,3 +37,13 @@ def test_a_transcript_is_small_and_tells_nothing_of_the_machine_and_no_secret(pa
     assert len(data) < 96_000
     places = (b"/tmp", b"/home", b"/root", b"/Users", b"/work", b"a-secret-of-this-host")
     assert not [place for place in places if place in data]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_what_a_recorded_run_and_its_agents_gave_fits_their_output_schemas(path: Path) -> None:
+    ended = replay(path, loops=LOOPS).outputs["flow"]
+    workflow, agent = (ConfigSchema(each, foreign=True) for each in (INVOKED, OUTPUT))
+    journal = {"strand": "flow", "head": "0" * 64, "count": 1}
+    assert workflow.faults({**ended.output, "journal": journal}) == []
+    given = [each for each in ended.output["outputs"].values() if isinstance(each, dict) and "trace" in each]
+    assert [fault for each in given for fault in agent.faults(each)] == []

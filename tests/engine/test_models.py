@@ -183,7 +183,7 @@ def test_a_plain_request_whose_host_comes_from_outside_is_warned_of(
 def test_a_network_that_is_none_is_found_by_validate(cli: Cli, write: Write) -> None:
     config = {"method": "GET", "url": "http://10.0.0.1", "allow_cidrs": ["127.0.0/8"]}
     plain = cli("validate", str(write("flow.json", {"id": "w", "nodes": [{"tool": "http_request", "config": config}]})))
-    assert (plain.code, "nodes/0/config/allow_cidrs/0: must be" in plain.out) == (3, True)
+    assert (plain.code, "nodes/0 (http_request)/config/allow_cidrs/0: must be" in plain.out) == (3, True)
     bound = {"tool": "http_request", "preset": {"allow_cidrs": ["127.0.0/8"]}}
     ran = cli("validate", str(write("flow.json", agent(allowed_tools=[bound]))))
     assert (ran.code, "127.0.0/8" in ran.out) == (3, True)

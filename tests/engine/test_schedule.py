@@ -331,20 +331,17 @@ EARLY: dict[str, tuple[dict[str, str], Edges, list[str]]] = {
         ["nodes/1/config/text: {{nodes.a?}}: no path of edges leads from 'a' to 'b'; add an edge"],
     ),
     "a branch that may not be taken": (
-        {"a": "x", "b": "y", "c": "z", "d": "{{nodes.b.text}}"},
+        {"a": "x", "b": "y", "c": "z", "d": "{{nodes.b}}"},
         CHOICE,
-        [
-            "nodes/3/config/text: {{nodes.b.text}}: 'b' may not have run when 'd' starts; "
-            "write {{nodes.b.text?}} to get null then"
-        ],
+        ["nodes/3/config/text: {{nodes.b}}: 'b' may not have run when 'd' starts; write {{nodes.b?}} to get null then"],
     ),
-    "the same, optional": ({"a": "x", "b": "y", "c": "z", "d": "{{nodes.b.text?}}"}, CHOICE, []),
+    "the same, optional": ({"a": "x", "b": "y", "c": "z", "d": "{{nodes.b?}}"}, CHOICE, []),
     "the round before": (
-        {"start": "x", "draft": "{{nodes.check.text?}}", "check": "{{nodes.draft.text}}", "done": "z"},
+        {"start": "x", "draft": "{{nodes.check?}}", "check": "{{nodes.draft}}", "done": "z"},
         LOOP,
         [],
     ),
-    "its own round before": ({"start": "x", "draft": "{{nodes.draft.text?}}", "check": "y", "done": "z"}, LOOP, []),
+    "its own round before": ({"start": "x", "draft": "{{nodes.draft?}}", "check": "y", "done": "z"}, LOOP, []),
     "its own output": (
         {"a": "{{nodes.a}}"},
         [],

@@ -321,3 +321,8 @@ def test_discovery_without_packages_finds_nothing_new() -> None:
 def test_the_schemas_of_the_built_in_tools_are_good() -> None:
     """`default_registry` takes them without a check."""
     assert ToolRegistry(builtin_tools()).all()
+
+
+def test_every_built_in_tool_says_what_it_gives_but_the_one_that_may_give_anything() -> None:
+    silent = [tool.code for tool in builtin_tools() if tool.output_schema is None]
+    assert silent == ["json_transform"]

@@ -184,8 +184,36 @@ def opaque(a: Callable[[], None]) -> None:
     """Has a type that no JSON can hold."""
 
 
-@pytest.mark.parametrize("function", [untyped, unlisted, unreadable, opaque])
-def test_signature_that_cannot_be_described_is_refused(function: Callable[..., Any]) -> None:
+def named(**a: int) -> None:
+    """Has parameters of any name."""
+
+
+def by_position(a: int, /) -> None:
+    """Has a parameter that no name reaches."""
+
+
+class Database:
+    """Has no JSON form."""
+
+
+def connected(query: str, a: Database) -> None:
+    """Has a parameter that no model can give."""
+
+
+WAYS_OUT: dict[Callable[..., Any], str] = {
+    untyped: "the parameter 'a' needs a type, such as a: str",
+    unlisted: "the parameter '*a' stands for any number of arguments; write a: list[int]",
+    named: "the parameter '**a' stands for any number of arguments; write a: dict[str, int]",
+    by_position: "the parameter 'a' must have a name that a call can give; leave out the / behind it",
+    unreadable: "the type of the parameter 'a' cannot be read: name 'Missing' is not defined; import it, or correct it",
+    opaque: "the parameter 'a' has a type without a JSON form, collections.abc.Callable[[], None]; take a str, int",
+    connected: f"the parameter 'a' has a type without a JSON form, {__name__}.Database; take a str, int, float, bool",
+}
+
+
+@pytest.mark.parametrize(("function", "told"), WAYS_OUT.items(), ids=[each.__name__ for each in WAYS_OUT])
+def test_signature_that_cannot_be_described_names_its_parameter(function: Callable[..., Any], told: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         tool(function)
-    assert refused.value.where.startswith(f"tools.{function.__name__}")
+    assert refused.value.where == f"tools.{function.__name__}.a"
+    assert refused.value.message.startswith(told)

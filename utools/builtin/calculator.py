@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from utools.errors import ToolError
+from utools.errors import DefinitionError, ToolError
 from utools.schema.json_value import LARGEST, SMALLEST
 from utools.tool import Args, Tool, ToolContext
 
@@ -55,7 +55,9 @@ def calculator() -> Tool:
                 "numbers": {"type": "array", "items": {"type": "number"}, "maxItems": 10_000},
             },
         },
+        output_schema={"type": "number"},
         execute=execute,
+        check=_check,
         effect="read",
     )
 
@@ -67,6 +69,14 @@ def calculate(args: Args) -> Number:
     if "operation" in args and "numbers" in args:
         return as_number(OPERATIONS[args["operation"]]([exact(each) for each in args["numbers"]]))
     raise ToolError("give an 'expression', or else both 'operation' and 'numbers'")
+
+
+def _check(args: Args) -> None:
+    try:
+        if "expression" in args:
+            evaluate(args["expression"])
+    except ToolError as error:
+        raise DefinitionError(str(error), where="expression", value=args["expression"]) from None
 
 
 def exact(number: Number) -> Fraction:

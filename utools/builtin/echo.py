@@ -17,6 +17,7 @@ def echo() -> Tool:
             "properties": {"text": {"type": "string", "description": "The text to return."}},
             "required": ["text"],
         },
+        output_schema={"type": "string"},
         execute=execute,
         effect="read",
     )

@@ -50,6 +50,7 @@ def email(root: str | os.PathLike[str] = ".") -> Tool:
         code="email",
         description="Send an e-mail to allowed recipients, with files attached if need be.",
         config_schema=SCHEMA,
+        output_schema=OUTPUT,
         execute=execute,
     )
 
@@ -83,6 +84,14 @@ SCHEMA: dict[str, Any] = {
         "password_env": _author("The environment variable of the password."),
     },
     "required": ["to", "subject", "text"],
+}
+OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "sent_to": {"type": "array", "items": {"type": "string"}},
+        "refused": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+    "additionalProperties": False,
 }
 
 

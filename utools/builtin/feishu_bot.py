@@ -27,6 +27,7 @@ def feishu_bot() -> Tool:
         code="feishu_bot",
         description="Send a message to a Feishu group: a text, a rich post, or an interactive card.",
         config_schema=SCHEMA,
+        output_schema=OUTPUT,
         execute=_execute,
     )
 
@@ -69,6 +70,7 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["webhook_env"],
 }
+OUTPUT = {"type": "object", "properties": {"sent": {"const": True}}, "additionalProperties": False}
 
 
 def signature(secret: str, timestamp: int) -> str:

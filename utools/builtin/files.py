@@ -33,6 +33,29 @@ ROOT = {
     "description": "A directory inside the host's root that bounds the tool.",
 }
 
+HIT = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "line": {"type": "integer"}, "snippet": {"type": "string"}},
+    "additionalProperties": False,
+}
+PART = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string"},
+        "text": {"type": "string"},
+        "offset": {"type": "integer"},
+        "total_chars": {"type": "integer"},
+        "truncated": {"type": "boolean"},
+        "replaced": {"type": "boolean"},
+    },
+    "additionalProperties": False,
+}
+WRITTEN = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "bytes": {"type": "integer"}},
+    "additionalProperties": False,
+}
+
 
 def file_search(root: str | os.PathLike[str] = ".") -> Tool:
     """The tool `file_search`, which sees nothing outside `root`."""
@@ -61,6 +84,7 @@ def file_search(root: str | os.PathLike[str] = ".") -> Tool:
             },
             "required": ["query"],
         },
+        output_schema={"type": "array", "items": HIT},
         execute=execute,
         effect="read",
     )
@@ -86,6 +110,7 @@ def read_file(root: str | os.PathLike[str] = ".") -> Tool:
             },
             "required": ["path"],
         },
+        output_schema=PART,
         execute=execute,
         effect="read",
     )
@@ -115,6 +140,7 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
             },
             "required": ["path", "text", "root"],
         },
+        output_schema=WRITTEN,
         execute=execute,
     )
 

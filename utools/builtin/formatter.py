@@ -8,11 +8,12 @@ import json
 import os
 import sys
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from utools.errors import ToolError
+from utools.errors import DefinitionError, ToolError
 from utools.tool import Args, Tool, ToolContext
 
 MAX_TEMPLATE = 65_536
@@ -33,8 +34,10 @@ def formatter() -> Tool:
         code="formatter",
         description="Format a number, a date or a table, or render a Jinja template with data. Returns a text.",
         config_schema=SCHEMA,
+        output_schema={"type": "string"},
         execute=_execute,
         effect="read",
+        check=_check,
     )
 
 
@@ -69,6 +72,20 @@ SCHEMA: dict[str, Any] = {
         "data": {"type": "object", "description": "What the template may use, by name."},
     },
 }
+
+
+def _check(args: Args) -> None:
+    """Read a template without running it, where jinja2 is installed."""
+    if "template" not in args or find_spec("jinja2") is None:
+        return
+    from jinja2 import Environment, TemplateSyntaxError
+
+    try:
+        Environment(autoescape=False).parse(args["template"])
+    except TemplateSyntaxError as error:
+        raise DefinitionError(f"line {error.lineno}: {error.message}", where="template") from None
+    except RecursionError:
+        raise DefinitionError("the template is nested too deeply", where="template") from None
 
 
 async def _execute(args: Args, context: ToolContext) -> str:

@@ -43,6 +43,21 @@ SCHEMA: dict[str, Any] = {
         "allowed_ports": {"type": "array", "items": {"type": "integer"}, "x-author": True, "x-narrow": "subset"},
     },
 }
+_REPORT = {
+    "type": "object",
+    "properties": {
+        "target": {"type": "string"},
+        "healthy": {"type": "boolean"},
+        "ms": {"type": "number"},
+        "detail": {"type": "string"},
+    },
+    "additionalProperties": False,
+}
+OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"healthy": {"type": "boolean"}, "targets": {"type": "array", "items": _REPORT}},
+    "additionalProperties": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,7 @@ def health(root: str | os.PathLike[str] = ".") -> Tool:
         code="health",
         description="Check whether URLs, TCP ports, Redis servers and databases answer.",
         config_schema=SCHEMA,
+        output_schema=OUTPUT,
         execute=execute,
         effect="read",
     )

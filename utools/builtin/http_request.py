@@ -45,6 +45,7 @@ def http_request() -> Tool:
         code="http_request",
         description="Make an HTTP request. Returns the status, the headers and the body, JSON already parsed.",
         config_schema=SCHEMA,
+        output_schema=OUTPUT,
         execute=_execute,
         effect={"argument": "method", "read": READS},
     )
@@ -80,6 +81,11 @@ SCHEMA: dict[str, Any] = {
         },
     },
     "required": ["method", "url"],
+}
+OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"status": {"type": "integer"}, "headers": TEXTS, "body": {}, "truncated": {"type": "string"}},
+    "additionalProperties": False,
 }
 
 

@@ -4,7 +4,7 @@ import json
 from time import monotonic
 from typing import Any
 
-from utools.errors import ToolError
+from utools.errors import DefinitionError, ToolError
 from utools.tool import Args, Tool, ToolContext
 
 MAX_EXPRESSION = 2000
@@ -31,7 +31,18 @@ def json_transform() -> Tool:
         },
         execute=execute,
         effect="read",
+        check=_check,
     )
+
+
+def _check(args: Args) -> None:
+    from utools.query import QueryError, check_query
+
+    try:
+        if "expression" in args:
+            check_query(args["expression"])
+    except QueryError as error:
+        raise DefinitionError(f"JMESPath: {error}", where="expression", value=args["expression"]) from None
 
 
 def transform(data: Any, expression: str) -> Any:

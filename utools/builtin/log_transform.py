@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from utools.calls.deadline import Check, deadline_check
-from utools.errors import ToolError
+from utools.errors import DefinitionError, ToolError
 from utools.files.sandbox import Sandbox
 from utools.schema.json_value import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext
@@ -51,8 +51,10 @@ def log_transform(root: str | os.PathLike[str] = ".") -> Tool:
         code="log_transform",
         description="Parse log lines (plain, JSON, key=value, web server), filter them, and count them by a field.",
         config_schema=SCHEMA,
+        output_schema=OUTPUT,
         execute=execute,
         effect="read",
+        check=_check,
     )
 
 
@@ -79,6 +81,16 @@ SCHEMA: dict[str, Any] = {
         "count_by": {"type": "string", "minLength": 1, "description": "Count the lines by this field."},
         "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 50},
     },
+}
+OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "total": {"type": "integer"},
+        "matched": {"type": "integer"},
+        "lines": {"type": "array", "items": {"type": "object"}},
+        "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+    },
+    "additionalProperties": False,
 }
 
 
@@ -189,6 +201,15 @@ def _time(value: Any) -> datetime | None:
     except ValueError:
         return None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _check(args: Args) -> None:
+    for name in ("since", "until"):
+        try:
+            if name in args:
+                _required_time(args[name], name)
+        except ToolError as error:
+            raise DefinitionError(str(error), where=name) from None
 
 
 def _required_time(value: str, name: str) -> datetime:

@@ -75,6 +75,21 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["op", "prefix"],
 }
+OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "key": {"type": "string"},
+        "found": {"type": "boolean"},
+        "value": {},
+        "ttl": {"type": ["number", "null"]},
+        "stored": {"const": True},
+        "items": {"type": "integer"},
+        "deleted": {"type": "boolean"},
+        "keys": {"type": "array", "items": {"type": "string"}},
+        "truncated": {"type": "string"},
+    },
+    "additionalProperties": False,
+}
 
 
 def redis_context() -> Tool:
@@ -98,6 +113,7 @@ def redis_context() -> Tool:
         code="redis_context",
         description="Keep values in Redis: get, set or delete a key, append to a list, list the keys.",
         config_schema=SCHEMA,
+        output_schema=OUTPUT,
         execute=execute,
         effect={"argument": "op", "read": ["get", "list"]},
     )

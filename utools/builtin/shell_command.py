@@ -56,6 +56,16 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["argv"],
 }
+OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "exit_code": {"type": "integer"},
+        "stdout": {"type": "string"},
+        "stderr": {"type": "string"},
+        "truncated": {"const": True},
+    },
+    "additionalProperties": False,
+}
 
 
 def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
@@ -83,6 +93,7 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
         code="shell_command",
         description="Run one of the allowed commands; returns its exit code and what it wrote.",
         config_schema=SCHEMA,
+        output_schema=OUTPUT,
         execute=execute,
     )
 

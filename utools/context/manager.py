@@ -53,6 +53,27 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["op", "session_id"],
 }
+_MESSAGES = {"type": "array", "items": {"type": "object"}}
+OUTPUT: dict[str, Any] = {
+    "anyOf": [
+        _MESSAGES,
+        {
+            "type": "object",
+            "properties": {
+                "session_id": {"type": "string"},
+                "messages_json": _MESSAGES,
+                "history_messages": {"type": "integer"},
+                "dropped_messages": {"type": "integer"},
+                **{name: {} for name in sorted(FORMATS)},
+                "turn_id": {"type": "string"},
+                "stored": {"type": "boolean"},
+                "messages": {"type": "integer"},
+                "cleared": {"type": "boolean"},
+            },
+            "additionalProperties": False,
+        },
+    ]
+}
 
 
 def context_manager(store: ContextStore, *, summarise: Summarise | None = None) -> Tool:
@@ -78,6 +99,7 @@ def context_manager(store: ContextStore, *, summarise: Summarise | None = None) 
         code="context_manager",
         description="Keep conversations: prepare the messages for a model, persist a turn, load or clear a session.",
         config_schema=SCHEMA,
+        output_schema=OUTPUT,
         execute=execute,
         effect={"argument": "op", "read": ["prepare", "load"]},
         idempotent=True,

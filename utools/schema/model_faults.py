@@ -1,9 +1,9 @@
 """What pydantic finds wrong with a value, in words for its author. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from utools.errors import DefinitionError
 from utools.schema.faults import hint
@@ -32,6 +32,27 @@ class ModelFault(NamedTuple):
     position: Position
     value: Any
     text: str
+
+
+def keys_of(model: type[BaseModel]) -> KnownKeys:
+    """The keys that a model and those within it take, by position."""
+
+    def known_keys(position: Position) -> Iterable[str]:
+        models = [model]
+        for part in position[:-1]:
+            fields = [each for one in models for name, each in one.model_fields.items() if part in (name, each.alias)]
+            models = [inner for each in fields for inner in _models_in(each.annotation)] or models
+        return [each.alias or name for one in models for name, each in one.model_fields.items()]
+
+    return known_keys
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a value of this type is, or holds."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
 
 
 def find_model_faults(

@@ -13,17 +13,18 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from utools.builtin.http_request import READS
+from utools.command import check_program
 from utools.document import Document, read_document
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
 from utools.function_tool import from_function
 from utools.schema.config_schema import ConfigSchema
-from utools.schema.model_faults import Position
+from utools.schema.model_faults import Position, keys_of
 from utools.sources.manifest_command import Command
 from utools.sources.manifest_http import HttpCall
 from utools.sources.placeholder import find_names
 from utools.sources.python_object import load_object
-from utools.tool import Args, Execute, Tool, ToolContext
+from utools.tool import Args, Check, Execute, Tool, ToolContext
 
 KINDS = ("http", "python", "command")
 LONGEST_DESCRIPTION = 2000
@@ -105,20 +106,13 @@ def _read_entry(document: Document, data: Any, position: Position, *, trusted: b
     try:
         entry = _Entry(Manifest.model_validate(data), document, position)
     except ValidationError as error:
-        raise document.explain(error, position, _known_keys) from None
+        raise document.explain(error, position, keys_of(Manifest)) from None
     if not trusted and entry.manifest.kind != "http":
         refusal = "only a manifest of the host's own configuration may name Python or a command"
         raise entry.error(refusal, entry.manifest.kind)
     if not trusted and entry.manifest.docs is not None:
         raise entry.error("only a manifest of the host's own configuration may name a file", "docs")
     return entry
-
-
-def _known_keys(position: Position) -> list[str]:
-    """The keys that a manifest may have at a position."""
-    within: dict[str | int, type[BaseModel]] = {"http": HttpCall, "command": Command}
-    model = within.get(position[0], Manifest) if len(position) > 1 else Manifest
-    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _make_tool(entry: _Entry, root: Path) -> Tool:
@@ -141,7 +135,8 @@ def _make_tool(entry: _Entry, root: Path) -> Tool:
     try:
         if function is not None:
             return replace(function, **options)
-        return Tool(execute=_fill_defaults(schema, _make_execute(entry, root)), **options)
+        execute = _fill_defaults(schema, _make_execute(entry, root))
+        return Tool(execute=execute, check=_make_check(entry), **options)
     except DefinitionError as error:
         field = error.where.removeprefix(f"tools.{manifest.code}.")
         raise entry.error(error.message, field, value=error.value) from None
@@ -231,6 +226,13 @@ def _make_execute(entry: _Entry, root: Path) -> Execute:
     assert manifest.http is not None  # a manifest that names Python has a function
     reads = manifest.effect == "read" or manifest.reads
     return manifest.http.make_execute(reads=reads, checked=manifest.output_schema is not None)
+
+
+def _make_check(entry: _Entry) -> Check | None:
+    command, owner = entry.manifest.command, f"the tool {entry.manifest.code}"
+    if command is None:
+        return None
+    return lambda args: check_program(command.argv[0], entry.base, owner)
 
 
 def _fill_defaults(schema: Mapping[str, Any], execute: Execute) -> Execute:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from utools.error_text import describe
+from utools.error_text import describe, raised_at
 from utools.errors import DefinitionError
 
 
@@ -23,9 +23,9 @@ def load_object(reference: str, base: Path, where: str) -> Any:
     try:
         module = _load_module(module_name, base)
     except DefinitionError as error:
-        raise DefinitionError(f"cannot be loaded: {error}", where=where) from error
+        raise DefinitionError(f"cannot be loaded: {error}{raised_at(error)}", where=where) from error
     except (Exception, SystemExit) as error:  # the author's own code runs here, and may fail in any way
-        text = f"cannot be loaded: {describe(error)}"
+        text = f"cannot be loaded: {describe(error)}{raised_at(error)}"
         raise DefinitionError(text, where=where, value=reference) from error
     if not hasattr(module, name):
         raise DefinitionError(f"there is no {name!r} in {module_name}", where=where)

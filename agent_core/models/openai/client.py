@@ -41,6 +41,7 @@ MAX_MESSAGE = 500
 MIN_SECRET = 8
 MIN_TAIL = 4
 DRAIN_SECONDS = 0.1
+UNAUTHORIZED = (401, 403)
 
 
 @dataclass(slots=True)
@@ -86,7 +87,8 @@ class OpenAICompatible:
 
     A transient failure (408, 409, 429, 5xx, a lost connection) is tried 3 times; the first wait is about `backoff`
     seconds unless the endpoint names another. Without a `transport` it is aiohttp where that is installed, else
-    httpx2. Raises DefinitionError for a `base_url` or `api_key` that cannot be one.
+    httpx2. `keyless` says why there is no key, for an endpoint that wants one. Raises DefinitionError for a `base_url`
+    or `api_key` that cannot be one.
     """
 
     def __init__(
@@ -98,10 +100,12 @@ class OpenAICompatible:
         backoff: float = 0.5,
         transport: "Transport | None" = None,
         vendor: Vendor | None = None,
+        keyless: str = "",
     ) -> None:
         self._model, self._base_url, self._backoff = model, base_url, backoff
         self._host = _host_of(base_url)
         self._key = _check_header_value(api_key.strip()) if api_key else None
+        self._keyless = "" if api_key else keyless
         self._transport = transport
         self._vendor = vendor
         self._capabilities = vendor.capabilities if vendor else EndpointCapabilities()
@@ -225,6 +229,8 @@ class OpenAICompatible:
             text = _mask(self._key, _mask(b64encode(self._key.encode()).decode(), text))
         if len(text) > MAX_MESSAGE:
             text = text[:MAX_MESSAGE] + " …"
+        if refusal.status in UNAUTHORIZED and self._keyless:
+            text += f"; no key was sent, since {self._keyless}"
         if refusal.wait and not waited:
             text += f" (it asks to wait {refusal.wait:g} seconds, longer than we do)"
         kind = "content_filter" if refusal.code == "content_filter" else "model_error"

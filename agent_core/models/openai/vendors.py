@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from agent_core.models.client import ModelInfo
 from agent_core.models.openai.capabilities import EndpointCapabilities
@@ -126,6 +128,15 @@ def normalize_url(url: str) -> str:
 def is_vendor_url(vendor: Vendor, url: str, environment: Mapping[str, str]) -> bool:
     """Whether a base URL is the vendor's, by the table or by the operator's setting."""
     return normalize_url(url) in vendor.urls or normalize_url(url) == normalize_url(vendor_url(vendor, environment))
+
+
+def is_near(url: str) -> bool:
+    """Whether a base URL is of this machine, or of one's own network, by its address or a name without a dot."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".internal"))
 
 
 def _add_port(host: str, port: int | None) -> str:

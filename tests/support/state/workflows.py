@@ -69,7 +69,7 @@ WORKFLOWS: dict[str, dict[str, Any]] = {
         "nodes": [
             {"id": "below", "tool": "invoke_workflow", "config": {"workflow": "inner.json"}},
             _node("beside", "pay"),
-            _node("after", "look", "below.get"),
+            _node("after", "look", "below.outputs.get"),
         ]
     },
 }

@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import re
-import shutil
 import signal
 from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from utools.command import find_program
 from utools.errors import ToolError
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, is_crowded
@@ -223,13 +223,9 @@ async def _cancel(*tasks: "asyncio.Task[Any]") -> None:
 
 
 def _find_program(name: str, cwd: Path) -> str:
-    """The path of a program: one with a slash is relative to the host's configuration, any other is found by PATH.
-
-    A link is not followed: `venv/bin/python` is one, and finds its packages by the name it is called by.
-    """
     if not cwd.is_dir():
         raise ToolError(f"there is no directory {str(cwd)!r} to start it in")
-    found = shutil.which(os.path.abspath(cwd / name) if os.sep in name else name)
+    found = find_program(name, cwd)
     if found is None:
         raise ToolError(f"there is no program {name!r}; is it installed?")
     return found

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
+from utools.command import check_program
 from utools.errors import DefinitionError, ToolError
 from utools.sources.loop_thread import LoopThread
 from utools.sources.mcp.config import McpServer
@@ -18,7 +19,7 @@ from utools.sources.mcp.secrets import redactor_of
 from utools.sources.mcp.session import CLOSING
 from utools.sources.pinned_source import PinnedSource
 from utools.sources.tool_lock_file import Change, Definition
-from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
+from utools.tool import Args, Check, Execute, Tool, ToolContext, ToolResult
 
 __all__ = ["Change", "McpServer", "McpServers"]
 
@@ -108,7 +109,15 @@ class McpServers(PinnedSource):
             idempotent=trusted and approved.idempotent,
             foreign=True,
             fingerprint=approved.fingerprint,
+            check=self._make_check(name, server),
         )
+
+    def _make_check(self, name: str, server: McpServer) -> Check | None:
+        """Whether the server's program is there; nothing is known of a server that somebody else runs."""
+        if server.command is None:
+            return None
+        program, directory = server.command[0], self._base / (server.cwd or ".")
+        return lambda args: check_program(program, directory, f"the MCP server {name!r}")
 
     def _make_execute(self, name: str, server: McpServer, approved: Definition) -> Execute:
         async def execute(args: Args, context: ToolContext) -> ToolResult:

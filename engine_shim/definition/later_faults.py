@@ -1,0 +1,90 @@
+"""Faults that a run would meet only when it came to them, told before it begins. Pure.
+
+A run that began under an older version is not refused for them: it may never come there.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engine_shim.definition.conditions import absent_names
+from engine_shim.definition.errors import Problem
+from engine_shim.definition.model import AGENT, Definition, Edge
+from engine_shim.definition.outputs import NodeOutputs
+from engine_shim.definition.template import Placeholder, placeholders
+from engine_shim.definition.uses import ToolUse, uses_of
+from engine_shim.errors import DefinitionError
+from utools.query import QueryError, find_function_faults, parse
+from utools.schema.faults import hint
+from utools.schema.value_shape import ANYTHING, Shape, record
+
+PRIMARY = "primary_output"
+
+
+def later_faults(definition: Definition, outputs: NodeOutputs) -> Iterator[Problem]:
+    """Names that no output can have, and conditions that cannot be evaluated."""
+    for index, node in enumerate(definition.nodes):
+        yield from _absent_outputs(node.config, f"nodes/{index}/config", outputs, definition)
+    yield from _absent_outputs(definition.outputs, "outputs", outputs, definition)
+    for index, edge in enumerate(definition.edges or ()):
+        if edge.when is not None:
+            yield from _condition_faults(edge, edge.when, f"edges/{index}/when", outputs, definition)
+    for use in uses_of(definition, (AGENT,)):
+        yield from _primary_faults(use, outputs)
+
+
+def _absent_outputs(value: Any, where: str, outputs: NodeOutputs, definition: Definition) -> Iterator[Problem]:
+    """Placeholders that lead to what a node cannot have, optional ones too: they would be null for ever."""
+    nodes = {node.id for node in definition.nodes}
+    for location, each in _readable_placeholders(value, where):
+        if each.path[0] == "nodes" and each.path[1] in nodes and (fault := _absent_part(each, outputs)):
+            yield Problem(location, f"{each}: {fault}")
+
+
+def _absent_part(each: Placeholder, outputs: NodeOutputs) -> str | None:
+    shape = outputs.read(each.path[1])
+    for depth, part in enumerate(each.path[2:], start=2):
+        inner = shape.at(part)
+        if inner.is_empty:
+            return f"there is no {part!r} in {'.'.join(each.path[:depth])}{shape.describe()}"
+        shape = inner
+    return None
+
+
+def _readable_placeholders(value: Any, where: str) -> Sequence[tuple[str, Placeholder]]:
+    try:
+        return list(placeholders(value, where))
+    except DefinitionError:  # reported where all placeholders are checked
+        return ()
+
+
+def _condition_faults(
+    edge: Edge, when: str, where: str, outputs: NodeOutputs, definition: Definition
+) -> Iterator[Problem]:
+    try:
+        tree = parse(when)
+    except QueryError:  # reported where the definition is read
+        return
+    failed = outputs.failed(edge.source) if edge.on == "error" else None
+    data = record(
+        {
+            "output": failed or outputs.read(edge.source),
+            "nodes": outputs.all(),
+            "external": _external_shape(definition),
+        }
+    )
+    for message in (*find_function_faults(tree), *absent_names(tree, data)):
+        yield Problem(where, message)
+
+
+def _external_shape(definition: Definition) -> Shape:
+    """The inputs, by their names alone, where no others may be given."""
+    inputs = definition.inputs or {}
+    closed = inputs.get("additionalProperties") is False and isinstance(inputs.get("properties"), dict)
+    return record(dict.fromkeys(inputs["properties"], ANYTHING)) if closed else ANYTHING
+
+
+def _primary_faults(use: ToolUse, outputs: NodeOutputs) -> Iterator[Problem]:
+    """An output of the agent that is to be shown first, and that it does not have."""
+    name, schema = use.known().get(PRIMARY), outputs.schema_of(AGENT)
+    if isinstance(name, str) and schema is not None and name not in schema["properties"]:
+        yield Problem(f"{use.where}/{PRIMARY}", f"there is no output {name!r}; {hint(name, schema['properties'])}")

@@ -1,0 +1,100 @@
+"""What the outputs of a definition's nodes can hold, by the schemas of their tools. Pure."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
+from engine_shim.definition.model_refs import known_config
+from engine_shim.definition.template import read_whole
+from engine_shim.errors import DefinitionError
+from utools.schema.compiled import compile_schema
+from utools.schema.value_shape import ANYTHING, Shape, record, shape_of
+
+SchemaOf = Callable[[str], Any]
+"""The output schema of a tool by its code; None for one without."""
+Below = Callable[[Node], "NodeOutputs | None"]
+"""The outputs of the workflow that a node invokes, as far as that is known before a run."""
+TEXT, NULL = shape_of({"type": "string"}), shape_of({"type": "null"})
+FAILED = record({"error": record({"kind": TEXT, "message": TEXT}), "output": ANYTHING})
+"""What a plain node leaves that has failed, or a nested run that could not start."""
+
+
+class NodeOutputs:
+    """The shapes of the outputs of one definition's nodes."""
+
+    def __init__(self, definition: Definition, schema_of: SchemaOf, below: Below) -> None:
+        self._definition, self.schema_of, self._below = definition, schema_of, below
+        self._nodes = {node.id: node for node in definition.nodes}
+        self._handled = {edge.source for edge in definition.edges or () if edge.on == "error"}
+        self._succeeded: dict[str, Shape] = {}
+
+    def succeeded(self, name: str) -> Shape:
+        """What a node gives that has done its work."""
+        if name not in self._succeeded:
+            self._succeeded[name] = ANYTHING  # workflows may invoke each other in a circle
+            self._succeeded[name] = self._shape_of(self._nodes[name])
+        return self._succeeded[name]
+
+    def failed(self, name: str) -> Shape:
+        """What a node leaves that has failed; a run of its own leaves what it has."""
+        nested = self._nodes[name].tool in (AGENT, INVOKE)
+        return self.succeeded(name) | FAILED if nested else FAILED
+
+    def read(self, name: str) -> Shape:
+        """What a later node, or the end of the run, may find of a node."""
+        goes_on = name in self._handled or self._nodes[name].on_error == "continue"
+        return self.succeeded(name) | self.failed(name) if goes_on else self.succeeded(name)
+
+    def all(self) -> Shape:
+        """The outputs of all nodes, by node."""
+        return record({name: self.read(name) for name in self._nodes})
+
+    def result(self) -> Shape:
+        """The `outputs` of the whole workflow."""
+        declared = {name: self._shape_of_value(value) for name, value in self._definition.outputs.items()}
+        return record({**{name: self.read(name) for name in self._nodes}, **declared})
+
+    def _shape_of(self, node: Node) -> Shape:
+        schema = self.schema_of(node.tool)
+        usual = ANYTHING if schema is None else shape_of(schema)
+        if node.tool == AGENT and schema is not None:
+            return _with(usual, schema, final_answer=_answer_shape(node) | NULL)
+        if node.tool == INVOKE and schema is not None and (invoked := self._below(node)):
+            return _with(usual, schema, outputs=invoked.result())
+        return usual
+
+    def _shape_of_value(self, value: Any) -> Shape:
+        """The shape of what a template is filled to."""
+        if not isinstance(value, str):
+            return ANYTHING
+        try:
+            placeholder = read_whole(value)
+        except DefinitionError:  # reported where placeholders are checked
+            return ANYTHING
+        if placeholder is None:
+            return TEXT
+        root, *path = placeholder.path
+        if root != "nodes" or path[0] not in self._nodes:
+            return ANYTHING
+        shape = self.read(path[0])
+        for part in path[1:]:
+            shape = shape.at(part)
+        if shape.is_empty:  # a fault of this definition, which is reported there
+            return ANYTHING
+        return shape | NULL if placeholder.optional else shape
+
+
+def _answer_shape(node: Node) -> Shape:
+    """What an agent answers: a text, unless its config has a schema."""
+    if "answer_schema" not in node.config or node.config["answer_schema"] is None:
+        return TEXT
+    schema = known_config(node).get("answer_schema")
+    try:
+        return ANYTHING if schema is None else shape_of(compile_schema(schema, where=AGENT).schema)
+    except DefinitionError:  # reported as a fault of the config
+        return ANYTHING
+
+
+def _with(usual: Shape, schema: Mapping[str, Any], **known: Shape) -> Shape:
+    """The shape of an object with a closed schema, with more known of some properties."""
+    return record({**{name: usual.at(name) for name in schema["properties"]}, **known})

@@ -1,0 +1,91 @@
+"""What a definition's placeholders may read: names that it has, secrets where only a tool gets them. Pure."""
+
+import re
+from collections.abc import Iterator, Set
+from fnmatch import fnmatchcase
+from typing import Any
+
+from engine_shim.definition.errors import Problem, problems_in
+from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
+from engine_shim.definition.template import placeholders
+from engine_shim.errors import DefinitionError
+
+PASSING_ON = (INVOKE, "context_manager")
+"""Tools that pass their config on to readers who may not see a secret."""
+
+
+def unknown_references(
+    value: Any, where: str, definition: Definition, nodes: Set[str], own: str = ""
+) -> Iterator[Problem]:
+    """Placeholders in a value that read what the definition does not have.
+
+    A node may read its `own` output only from the round before, and only if it may be missing.
+    """
+    try:
+        for location, each in placeholders(value, where):
+            root, name = each.path[:2]
+            known = _known_names(root, definition, nodes)
+            is_own = root == "nodes" and name == own and not each.optional
+            if known is not None and (name not in known or is_own) and not (each.optional and root == "external"):
+                others = ", ".join(sorted(known - {own} if root == "nodes" and not each.optional else known)) or "none"
+                yield Problem(location, f"{each}: there is no {name!r} in {root} here; there are {others}")
+            elif root in ("env", "run") and len(each.path) > 2:
+                yield Problem(location, f"{each}: {root}.{name} is a text, and nothing is below it")
+    except DefinitionError as error:
+        yield from problems_in(error)
+
+
+def _known_names(root: str, definition: Definition, nodes: Set[str]) -> Set[str] | None:
+    """The names below a placeholder's root; None where they are not known before a run."""
+    inputs = definition.inputs or {}
+    match root:
+        case "nodes":
+            return nodes
+        case "env":
+            return definition.secrets | definition.plain
+        case "external":
+            return set(inputs.get("properties", ())) if inputs.get("additionalProperties") is False else None
+        case _:
+            return {"id"}
+
+
+def exposed_secrets(definition: Definition) -> Iterator[Problem]:
+    """Secrets where a model would read them, or a record hold them: only the input of a tool may contain one."""
+    locations = [(node, f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
+    for node, start, value in (*locations, (None, "outputs", definition.outputs)):
+        try:
+            found = [(where, each) for where, each in placeholders(value, start) if each.path[0] == "env"]
+        except DefinitionError:
+            continue
+        for where, each in found:
+            if each.path[1] in definition.secrets and not _reaches_tool_only(node, where.removeprefix(start)):
+                message = "is secret: only the config of a tool, or the preset of an agent's tool, may take it"
+                yield Problem(where, f"{each} {message}; or mark it plain in env")
+
+
+def _reaches_tool_only(node: Node | None, location: str) -> bool:
+    """Whether only the tool itself gets a value in a node's config."""
+    if node is None or node.tool in PASSING_ON:
+        return False
+    if node.tool != AGENT:
+        return True
+    preset, entries = re.match(r"/allowed_tools/(\d+)/preset/", location), node.config.get("allowed_tools")
+    if preset is None or not isinstance(entries, list):
+        return False
+    return not any(fnmatchcase(code, str(entries[int(preset[1])].get("tool"))) for code in (AGENT, *PASSING_ON))
+
+
+def unvouched_text(node: Node, where: str, definition: Definition) -> Iterator[Problem]:
+    """Provenance rests on the prompts: the author must vouch for another node's output in them, or leave it out."""
+    entries = node.config.get("allowed_tools", ())
+    if node.config.get("trusted_text") is not None or not isinstance(entries, list):
+        return
+    if not any(isinstance(entry, dict) and entry.get("provenance") for entry in entries):
+        return
+    tools = {other.id: other.tool for other in definition.nodes}
+    for key in ("messages_json", "prompt", "system_prompt", "developer_prompt"):
+        for location, each in placeholders(node.config.get(key), key):
+            if each.path[0] == "nodes" and tools.get(each.path[1]) != "context_manager":
+                message = f"takes the output of {each.path[1]!r}, so say in trusted_text what provenance may rest on"
+                yield Problem(f"{where}/{location}", message)
+                return

@@ -1,0 +1,34 @@
+"""The secrets that a definition names, and where. Pure."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine_shim.definition.model import AGENT, Definition
+from engine_shim.definition.uses import uses_of
+from utools.schema.config_schema import author_keys
+
+NAMES_A_SECRET = "_env"
+"""How the name of an argument ends that only an author sets, and that names an environment variable."""
+
+
+def secret_refs(definition: Definition, schemas: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Each place that names a secret, and its name; `schemas` are those of the tools' arguments, by code.
+
+    The key of a model's endpoint is none: only the model gets it.
+    """
+    for index, entry in enumerate(definition.env):
+        name = entry if isinstance(entry, str) else entry.name
+        if name in definition.secrets:
+            yield f"env/{index}", name
+    for use in uses_of(definition, [code for code in schemas if code != AGENT]):
+        authored = author_keys(dict(schemas[use.tool]))
+        for key, value in use.known().items():
+            if key in authored and key.endswith(NAMES_A_SECRET):
+                yield from _names_in(value, f"{use.where}/{key}")
+
+
+def _names_in(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, list):
+        yield from ((f"{where}/{index}", each) for index, each in enumerate(value) if isinstance(each, str))

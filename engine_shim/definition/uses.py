@@ -1,0 +1,59 @@
+"""The uses of tools in a definition: by its nodes, and by its agents as far as their configs say. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from engine_shim.definition.model import AGENT, Definition, Node
+from engine_shim.definition.template import placeholders
+from engine_shim.errors import DefinitionError
+
+
+class ToolUse(NamedTuple):
+    """One use of a tool. `config` is what the author gives, at `where`; of an agent's tool, its preset alone."""
+
+    where: str
+    tool: str
+    config: Mapping[str, Any]
+    by_agent: bool = False
+
+    def known(self) -> dict[str, Any]:
+        """The values of the config that no placeholder fills later."""
+        return {key: value for key, value in self.config.items() if _is_known(value)}
+
+
+def uses_of(definition: Definition, codes: Sequence[str]) -> Iterator[ToolUse]:
+    """Every use of one of these tools."""
+    for index, node in enumerate(definition.nodes):
+        yield from uses_of_node(node, f"nodes/{index}/config", codes)
+
+
+def uses_of_node(node: Node, where: str, codes: Sequence[str]) -> Iterator[ToolUse]:
+    """A node's own use of its tool, and those of its agent."""
+    if node.tool in codes:
+        yield ToolUse(where, node.tool, node.config)
+    if node.tool == AGENT:
+        yield from _uses_of_agent(node.config, where, codes)
+
+
+def _uses_of_agent(config: Mapping[str, Any], where: str, codes: Sequence[str]) -> Iterator[ToolUse]:
+    entries, denied = config.get("allowed_tools"), config.get("deny_tools")
+    globs = [each for each in denied if isinstance(each, str)] if isinstance(denied, list) else []
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        pattern, preset = (entry.get("tool"), entry.get("preset")) if isinstance(entry, dict) else (entry, None)
+        if not isinstance(pattern, str):
+            continue
+        given = preset if isinstance(preset, dict) else {}
+        at = f"{where}/allowed_tools/{index}{'/preset' if given else ''}"
+        for code in codes:
+            if fnmatchcase(code, pattern) and not any(fnmatchcase(code, glob) for glob in globs):
+                yield ToolUse(at, code, given, by_agent=True)
+                if code == AGENT:
+                    yield from _uses_of_agent(given, at, codes)
+
+
+def _is_known(value: Any) -> bool:
+    try:
+        return not any(True for _ in placeholders(value))
+    except DefinitionError:  # it is reported where placeholders are checked
+        return False

@@ -1,0 +1,137 @@
+"""Where a fault of a definition is: its file, line and node, in a sentence and in a document."""
+
+from pathlib import Path
+
+import pytest
+
+from engine_shim import DefinitionError, load_workflow
+from engine_shim.definition.validate import check
+from engine_shim.definition.warnings import EVERY_HOST
+from engine_shim.runs.prepare import with_runs
+from support.command import Cli, Write
+from utools import default_registry
+
+FLOW = """id: w
+nodes:
+  - tool: echo
+    config: {text: x}
+  - id: fetch
+    tool: http_request
+    config:
+      method: GET
+      url: 5
+edges:
+  - {from: echo, to: fetch, when: "len(output)"}
+"""
+FAULT = "must be a string, got 5"
+
+
+def test_fault_has_its_file_line_and_node(cli: Cli, write: Write) -> None:
+    write("flow.yaml", FLOW)
+    assert cli("validate", "flow.yaml").out.splitlines() == [
+        f"flow.yaml:9: nodes/1 (fetch)/config/url: {FAULT}",
+        "flow.yaml:11: edges/0/when: there is no function 'len'; did you mean length?",
+        f"warning: flow.yaml:7: nodes/1 (fetch)/config/allowed_domains: {EVERY_HOST}",
+        "2 problems",
+    ]
+
+
+def test_document_has_them_as_keys(cli: Cli, write: Write) -> None:
+    write("flow.yaml", FLOW)
+    first, second = cli("validate", "flow.yaml", "--json").json["problems"]
+    told = {"where": "nodes/1/config/url", "message": FAULT, "file": "flow.yaml", "line": 9, "node": "fetch"}
+    assert first == told
+    assert (second["line"], "node" in second) == (11, False)
+
+
+def test_run_says_the_same(cli: Cli, write: Write) -> None:
+    write("flow.yaml", FLOW)
+    assert cli("run", "flow.yaml").err.splitlines() == [
+        f"agent-core: flow.yaml:9: nodes/1 (fetch)/config/url: {FAULT}",
+        "flow.yaml:11: edges/0/when: there is no function 'len'; did you mean length?",
+    ]
+    error = cli("run", "flow.yaml", "--json").json["error"]
+    assert error.pop("message").startswith(FAULT)
+    place = {"where": "nodes/1/config/url", "file": "flow.yaml", "line": 9, "node": "fetch"}
+    assert error == {"kind": "definition", **place}
+
+
+def test_run_with_another_model_says_the_same(cli: Cli, write: Write) -> None:
+    write("flow.yaml", FLOW)
+    told = cli("run", "flow.yaml", "--model", "scripted:x.json").err
+    assert told.startswith("agent-core: flow.yaml:9: nodes/1 (fetch)/config/url: ")
+
+
+def test_json_has_lines_too(cli: Cli, write: Write) -> None:
+    write("flow.json", '{"id": "w", "nodes": [\n  {"tool": "echo",\n   "config": {"text":\n 5}}\n]}')
+    assert cli("validate", "flow.json").out.startswith("flow.json:3: nodes/0 (echo)/config/text: must be a string")
+
+
+FORM = {
+    "unknown key": ("    confg: {}", "flow.yaml:5: nodes/0 (a)/confg: unknown key; did you mean config?"),
+    "missing key": ("  - {id: b}", "flow.yaml:5: nodes/1 (b)/tool: this key is required"),
+    "unknown key of retry": (
+        "    retry: {attempts: 3, max_attempts: 2}",
+        "flow.yaml:5: nodes/0 (a)/retry/attempts: unknown key; did you mean max_attempts?",
+    ),
+    "unknown key of retry, far from all": (
+        "    retry: {max_attempts: 2, xyz: 3}",
+        "flow.yaml:5: nodes/0 (a)/retry/xyz: unknown key; there are max_attempts, delay, backoff",
+    ),
+    "unknown key of a variable": ("env: [{nam: X}]", "flow.yaml:5: env/0/nam: unknown key; did you mean name?"),
+}
+
+
+@pytest.mark.parametrize(("line", "told"), FORM.values(), ids=FORM)
+def test_fault_of_form_has_its_line_and_names_the_keys_there(cli: Cli, write: Write, line: str, told: str) -> None:
+    write("flow.yaml", f"id: w\nnodes:\n  - id: a\n    tool: echo\n{line}\n")
+    assert told in cli("validate", "flow.yaml").out.splitlines()
+
+
+def test_fault_of_a_sub_workflow_has_both_places(cli: Cli, write: Write, home: Path) -> None:
+    write("parts/below.yaml", "id: b\nnodes:\n  - tool: echo\n    config: {txt: x}\n")
+    write("flow.yaml", "id: w\nnodes:\n  - {id: sub, tool: invoke_workflow, config: {workflow: parts/below.yaml}}\n")
+    first = cli("validate", "flow.yaml").out.splitlines()[0]
+    above, below = "flow.yaml:3: nodes/0 (sub)/config/workflow", "parts/below.yaml:4: nodes/0 (echo)/config/txt"
+    assert first.startswith(f"{above}: {below}: is not a known property")
+    write("parts/below.yaml", "id: b\nnodes:\n  - tool: echo\n    confg: {txt: x}\n")
+    first = cli("validate", "flow.yaml").out.splitlines()[0]
+    assert first.startswith(f"{above}: parts/below.yaml:4: nodes/0 (echo)/confg: unknown key")
+    assert str(home) not in first
+
+
+def test_program_gets_them_in_the_error(write: Write) -> None:
+    workflow = load_workflow(write("flow.yaml", FLOW))
+    with pytest.raises(DefinitionError) as refused:
+        check(workflow, with_runs(default_registry(), None))
+    assert str(refused.value).startswith(f"{write('flow.yaml', FLOW)}:9: nodes/1 (fetch)/config/url: {FAULT}")
+
+
+def test_missing_input_is_told_where_it_is_read(cli: Cli, write: Write) -> None:
+    write("flow.yaml", 'id: w\nnodes:\n  - tool: echo\n    config:\n      text: "{{external.x}}"\n')
+    told = cli("run", "flow.yaml").err
+    assert told.startswith("agent-core: flow.yaml:5: nodes/0 (echo)/config/text: there is no 'x' in external")
+
+
+UNQUOTED = {
+    "as a whole": "      text: {{external.x}}",
+    "at the start": "      text: {{external.x}} and more",
+    "in a flow mapping": "      {text: {{external.x}}}",
+    "in a list": "      texts:\n        - {{external.x}}",
+    "with blanks": "      text: {{ external.x }}",
+}
+
+
+@pytest.mark.parametrize("config", UNQUOTED.values(), ids=UNQUOTED)
+def test_placeholder_without_quotes_is_told_to_have_some(cli: Cli, write: Write, config: str) -> None:
+    write("flow.yaml", f"id: w\nnodes:\n  - tool: echo\n    config:\n{config}\n")
+    ran = cli("validate", "flow.yaml")
+    assert ran.code == 3
+    line = 5 + config.count("\n")
+    assert ran.out.startswith(f"flow.yaml:{line}:")
+    assert 'a value that starts with {{ must be in quotes: "{{' in ran.out
+
+
+def test_placeholder_without_quotes_in_json_too(cli: Cli, write: Write) -> None:
+    write("flow.json", '{"id": "w", "nodes": [{"tool": "echo", "config": {"text": {{external.x}}}}]}')
+    assert 'must be in quotes: "{{' in cli("validate", "flow.json").out

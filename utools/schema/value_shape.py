@@ -1,0 +1,173 @@
+"""What lies at a path in the values that fit a schema, as far as the schema says. Pure.
+
+What a schema leaves open is possible: only what no value that fits can have is absent.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from utools.schema.shape import resolver
+
+INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
+UNREAD = ("allOf", "if", "then", "else", "not", "dependentSchemas", "unevaluatedProperties", "$dynamicRef")
+"""Keywords from which it cannot be read off what one property may be; with them, anything is possible."""
+SAY_NOTHING = frozenset(
+    {"title", "description", "default", "examples", "deprecated", "$defs", "definitions", "$schema"}
+)
+"""Keywords that may stand beside a reference or alternatives without changing the value."""
+NESTING = 32
+"""References and alternatives that are followed, one within another."""
+KINDS = {
+    "object": "an object",
+    "array": "a list, counted from 0",
+    "string": "a text",
+    "integer": "a number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fits:
+    """The values of known types that fit a schema; `follow` looks up its references."""
+
+    schema: Mapping[str, Any]
+    follow: Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a value may be: one of these alternatives, each a schema or the properties of an object; None: anything."""
+
+    alternatives: "tuple[_Fits | Mapping[str, Shape] | None, ...]"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is known of the value."""
+        return None in self.alternatives
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there can be no such value."""
+        return not self.alternatives
+
+    def at(self, part: str) -> "Shape":
+        """What the value has under a key, or at an index; empty when it can have nothing there."""
+        return Shape(tuple(inner for each in self.alternatives for inner in _step(each, part)))
+
+    def items(self) -> "Shape":
+        """What the items of the value may be; empty when it is no list."""
+        return Shape(tuple(inner for each in self.alternatives for inner in _items(each)))
+
+    def describe(self) -> str:
+        """What there is where a key is not: the names of an object, or what else the value is."""
+        if names := sorted({name for each in self.alternatives for name in _names(each)}):
+            return f"; there are {', '.join(names)}"
+        fits = [each.schema for each in self.alternatives if isinstance(each, _Fits)]
+        kinds = dict.fromkeys(KINDS[kind] for schema in fits for kind in _types(schema))
+        return f": it is {' or '.join(kinds)}" if kinds else "; it is empty"
+
+    def __or__(self, other: "Shape") -> "Shape":
+        return Shape((*self.alternatives, *other.alternatives))
+
+
+ANYTHING = Shape((None,))
+
+
+def shape_of(schema: Any) -> Shape:
+    """The shape of the values that fit a schema."""
+    follow = resolver(schema) if isinstance(schema, dict) else _follow_nothing
+    return Shape(tuple(_spell_out(schema, follow, NESTING)))
+
+
+def record(properties: Mapping[str, Shape]) -> Shape:
+    """The shape of an object that has no other properties."""
+    return Shape((properties,))
+
+
+def _follow_nothing(reference: str) -> Any:
+    return None
+
+
+def _spell_out(schema: Any, follow: Callable[[str], Any], depth: int) -> Iterator[_Fits | None]:
+    """The alternatives of a schema."""
+    if schema is False:
+        return
+    if not isinstance(schema, dict) or not depth or any(key in schema for key in UNREAD):
+        yield None
+        return
+    branching = [key for key in ("$ref", "anyOf", "oneOf") if key in schema]
+    if not branching:
+        yield _Fits(schema, follow) if _types(schema) else None
+    elif len(branching) > 1 or schema.keys() - SAY_NOTHING - {*branching}:
+        yield None
+    else:
+        (key,) = branching
+        for each in [follow(schema[key])] if key == "$ref" else schema[key]:
+            yield from _spell_out(each, follow, depth - 1)
+
+
+def _types(schema: Mapping[str, Any]) -> Sequence[str]:
+    """The types that a value may have; none when the schema does not say."""
+    if "type" in schema:
+        return [schema["type"]] if isinstance(schema["type"], str) else list(schema["type"])
+    values = [schema["const"]] if "const" in schema else schema.get("enum", ())
+    return list(dict.fromkeys(map(_type_of, values)))
+
+
+def _type_of(value: Any) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case None:
+            return "null"
+        case str():
+            return "string"
+        case dict():
+            return "object"
+        case list():
+            return "array"
+    return "number"
+
+
+def _names(alternative: _Fits | Mapping[str, Shape] | None) -> Iterator[str]:
+    match alternative:
+        case _Fits(schema) if "object" in _types(schema):
+            yield from schema.get("properties", ())
+        case Mapping():
+            yield from alternative
+
+
+def _step(alternative: _Fits | Mapping[str, Shape] | None, part: str) -> Iterator[Any]:
+    match alternative:
+        case None:
+            yield None
+        case _Fits(schema, follow):
+            types = _types(schema)
+            if "object" in types:
+                yield from _spell_out(_property(schema, part), follow, NESTING)
+            if "array" in types and INDEX.fullmatch(part):
+                first, index = schema.get("prefixItems", ()), int(part)
+                yield from _spell_out(first[index] if index < len(first) else schema.get("items"), follow, NESTING)
+        case _ if part in alternative:
+            yield from alternative[part].alternatives
+
+
+def _property(schema: Mapping[str, Any], name: str) -> Any:
+    """The schema of a property; None for one of which nothing is known."""
+    if name in (named := schema.get("properties", {})):
+        return named[name]
+    if schema.get("patternProperties"):  # whether a pattern fits is left to the validator
+        return None
+    return schema.get("additionalProperties")
+
+
+def _items(alternative: _Fits | Mapping[str, Shape] | None) -> Iterator[Any]:
+    match alternative:
+        case None:
+            yield None
+        case _Fits(schema, follow) if "array" in _types(schema):
+            yield from _spell_out(None if "prefixItems" in schema else schema.get("items"), follow, NESTING)
