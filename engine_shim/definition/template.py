@@ -1,5 +1,7 @@
 """Placeholders: {{external.x}}, {{env.X}}, {{nodes.ID.path.to.value}}, {{run.id}}. Pure.
 
+A key that is no plain name is quoted: {{nodes.ID["a key"].x}}. It may hold everything but braces and its quotes.
+
 A value that is one whole placeholder keeps its JSON type; inside a text it is written as text, or as JSON if it is
 none. Values that were filled in are not searched again. A missing name is an error that lists the names there are; with
 a `?` at its end the placeholder gives null instead, and nothing inside a text.
@@ -12,7 +14,7 @@ output that looks like one is never filled.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -26,9 +28,12 @@ TEMPLATE = "template"
 BRACES = "{{"
 _PLACEHOLDER = re.compile(r"""\{\{((?:\s*(?:'\{\{'|"\{\{")\s*)|[^{}]*)\}\}""")
 _BRACES = re.compile(r"""\s*['"]\{\{['"]\s*""")
-_UNCLOSED = re.compile(rf"\{{\{{\s*(?:{'|'.join(ROOTS)})\.[^\s{{}}]*")
-_PATH = re.compile(r"[^\s.{}?]+(\.[^\s.{}?]+)+\??")
-_OURS = re.compile(rf"(?:{'|'.join(ROOTS)})(\.[^\s.{{}}?]+)+\??")
+_UNCLOSED = re.compile(rf"""\{{\{{\s*(?:{"|".join(ROOTS)})(?:\.|\[["'])[^\s{{}}]*""")
+_NAME = r"""(?:(?!\[["'])[^\s.{}?])+"""
+_STEP = re.compile(rf"""\.({_NAME})|\["([^"{{}}]*)"\]|\['([^'{{}}]*)'\]""")
+"""One step of a path: a name, or a key in either quotes."""
+_PATH = re.compile(rf"({_NAME})((?:{_STEP.pattern})+)\??")
+_OURS = re.compile(rf"(?:{'|'.join(ROOTS)})(?:{_STEP.pattern})+\??")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
@@ -39,7 +44,18 @@ class Placeholder(NamedTuple):
     optional: bool = False
 
     def __str__(self) -> str:
-        return f"{{{{{'.'.join(self.path)}{'?' if self.optional else ''}}}}}"
+        return f"{{{{{write_path(self.path)}{'?' if self.optional else ''}}}}}"
+
+
+def write_path(path: Sequence[str]) -> str:
+    """A path as a placeholder has it."""
+    return "".join([*path[:1], *map(_write_step, path[1:])])
+
+
+def _write_step(key: str) -> str:
+    if re.fullmatch(_NAME, key):
+        return f".{key}"
+    return f"['{key}']" if '"' in key else f'["{key}"]'
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +171,12 @@ def _read_placeholder(inner: str, where: str) -> Placeholder | None:
     if _BRACES.fullmatch(inner):
         return None
     text = inner.strip()
-    if not _PATH.fullmatch(text):
+    read = _PATH.fullmatch(text)
+    if read is None:
         message = "no placeholder: write {{external.NAME}}, {{env.NAME}}, {{nodes.ID.PATH}} or {{run.id}}"
-        message += ", and {{'{{'}} for braces"
+        message += """; a key with spaces or dots is written nodes.ID["a key"], and two braces {{'{{'}}"""
         raise DefinitionError(message, where=where, value=f"{{{{{inner}}}}}")
-    path = tuple(text.removesuffix("?").split("."))
+    path = (read[1], *("".join(step.groups("")) for step in _STEP.finditer(read[2])))
     if path[0] not in ROOTS:
         message = f"a placeholder starts with one of {', '.join(ROOTS)}"
         raise DefinitionError(message, where=where, value=f"{{{{{text}}}}}")
@@ -177,7 +194,7 @@ def look_up(each: Placeholder, names: Mapping[str, Any], where: str) -> Any:
         elif each.optional:
             return None
         else:
-            above = ".".join(each.path[:depth]) or "here"
+            above = write_path(each.path[:depth]) or "here"
             raise DefinitionError(
                 f"there is no {part!r} in {above}; {_describe_names(value)}", where=where, value=str(each)
             )

@@ -60,6 +60,23 @@ def by_hand(nodes: list[Any], replies: dict[str, Any] | None = None, *, pick: Pi
     return ended.value.value
 
 
+def test_a_quoted_key_orders_the_nodes_and_reaches_its_value() -> None:
+    nodes = [
+        {"id": "said", "tool": "work", "config": {"text": '1 EUR = {{nodes.rates["Exchange Rate"]["EUR.USD"]}} USD'}},
+        node("rates"),
+    ]
+    replies = {"rates": ToolReply(True, {"Exchange Rate": {"EUR.USD": 1.2}}, None, AT, 0.0)}
+    asked = dict[str, Any]()
+
+    def pick(under_way: list[Any]) -> int:
+        asked.update({visit.node: visit.call.args for visit in under_way})
+        return 0
+
+    by_hand(nodes, replies, pick=pick)
+    assert list(asked) == ["rates", "said"]
+    assert asked["said"] == {"text": "1 EUR = 1.2 USD"}
+
+
 STOPS = (
     ToolReply(False, None, "it broke", AT, 0.0),
     Cancelled(AT),

@@ -338,6 +338,14 @@ EARLY: dict[str, tuple[dict[str, str], Edges, list[str]]] = {
             "write {{nodes.b.text?}} to get null then"
         ],
     ),
+    "the same, with a quoted key": (
+        {"a": "x", "b": "y", "c": "z", "d": "{{nodes.b['Exchange Rate']}}"},
+        CHOICE,
+        [
+            "nodes/3/config/text: {{nodes.b[\"Exchange Rate\"]}}: 'b' may not have run when 'd' starts; "
+            'write {{nodes.b["Exchange Rate"]?}} to get null then'
+        ],
+    ),
     "the same, optional": ({"a": "x", "b": "y", "c": "z", "d": "{{nodes.b.text?}}"}, CHOICE, []),
     "the round before": (
         {"start": "x", "draft": "{{nodes.check.text?}}", "check": "{{nodes.draft.text}}", "done": "z"},
