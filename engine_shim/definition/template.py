@@ -33,7 +33,10 @@ _NAME = r"""(?:(?!\[["'])[^\s.{}?])+"""
 _STEP = re.compile(rf"""\.({_NAME})|\["([^"{{}}]*)"\]|\['([^'{{}}]*)'\]""")
 """One step of a path: a name, or a key in either quotes."""
 _PATH = re.compile(rf"({_NAME})((?:{_STEP.pattern})+)\??")
-_OURS = re.compile(rf"(?:{'|'.join(ROOTS)})(?:{_STEP.pattern})+\??")
+_UNQUOTED_PATH = re.compile(r"[^\s.{}?]+(\.[^\s.{}?]+)+\??")
+"""A path under version 1 of the rules of flows: `["` was a part of a name."""
+_OURS = re.compile(rf"(?:{'|'.join(ROOTS)})(\.[^\s.{{}}?]+)+\??")
+"""A name of ours in a template: no quoted keys, since other languages have subscripts too."""
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
@@ -63,11 +66,12 @@ class Names:
     """The values of placeholders, by root, and which names of `env` are secrets.
 
     `fills` collects the places of secrets: {at, parts}. `at` are the keys and indices that lead to a text, `parts` its
-    pieces, each a text or {"env": NAME}.
+    pieces, each a text or {"env": NAME}. `quoted` says whether keys may be quoted.
     """
 
     roots: Mapping[str, Any]
     secrets: AbstractSet[str] = frozenset()
+    quoted: bool = True
     fills: list[dict[str, Any]] = field(default_factory=list)
 
     def render(self, value: Any, where: str = "", at: tuple[str | int, ...] = ()) -> Any:
@@ -90,12 +94,15 @@ class Names:
         found = list(_PLACEHOLDER.finditer(text))
         if not found:
             return text
-        read = [_read_placeholder(each[1], where) for each in found]
+        read = [self._read(each[1], where) for each in found]
         if any(self._is_secret(each) for each in read):
             return self._fill_around_secrets(text, where, at)
         if len(found) == 1 and found[0].span() == (0, len(text)) and read[0] is not None:
             return look_up(read[0], self.roots, where)
-        return _PLACEHOLDER.sub(lambda each: self._text_of(_read_placeholder(each[1], where), where), text)
+        return _PLACEHOLDER.sub(lambda each: self._text_of(self._read(each[1], where), where), text)
+
+    def _read(self, inner: str, where: str) -> Placeholder | None:
+        return _read_placeholder(inner, where, quoted=self.quoted)
 
     def _text_of(self, each: Placeholder | None, where: str) -> str:
         if each is None:
@@ -111,7 +118,7 @@ class Names:
         parts: list[Any] = []
         end = 0
         for found in _PLACEHOLDER.finditer(text):
-            each = _read_placeholder(found[1], where)
+            each = self._read(found[1], where)
             parts += [text[end : found.start()]]
             parts += [{"env": each.path[1]} if each and self._is_secret(each) else self._text_of(each, where)]
             end = found.end()
@@ -120,9 +127,9 @@ class Names:
         return "".join(part if isinstance(part, str) else f"{{{{env.{part['env']}}}}}" for part in parts)
 
 
-def render(value: Any, roots: Mapping[str, Any], *, where: str = "") -> Any:
+def render(value: Any, roots: Mapping[str, Any], *, where: str = "", quoted: bool = True) -> Any:
     """`value` with every placeholder filled from `roots`, which hold no secrets."""
-    return Names(roots).render(value, where)
+    return Names(roots, quoted=quoted).render(value, where)
 
 
 def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder]]:
@@ -166,21 +173,29 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _read_placeholder(inner: str, where: str) -> Placeholder | None:
+def _read_placeholder(inner: str, where: str, *, quoted: bool = True) -> Placeholder | None:
     """Read what is between the braces; None for the braces themselves, in quotes."""
     if _BRACES.fullmatch(inner):
         return None
     text = inner.strip()
-    read = _PATH.fullmatch(text)
-    if read is None:
+    path = _read_path(text) if quoted else _read_unquoted_path(text)
+    if path is None:
         message = "no placeholder: write {{external.NAME}}, {{env.NAME}}, {{nodes.ID.PATH}} or {{run.id}}"
         message += """; a key with spaces or dots is written nodes.ID["a key"], and two braces {{'{{'}}"""
         raise DefinitionError(message, where=where, value=f"{{{{{inner}}}}}")
-    path = (read[1], *("".join(step.groups("")) for step in _STEP.finditer(read[2])))
     if path[0] not in ROOTS:
         message = f"a placeholder starts with one of {', '.join(ROOTS)}"
         raise DefinitionError(message, where=where, value=f"{{{{{text}}}}}")
     return Placeholder(path, text.endswith("?"))
+
+
+def _read_path(text: str) -> tuple[str, ...] | None:
+    read = _PATH.fullmatch(text)
+    return (read[1], *("".join(step.groups("")) for step in _STEP.finditer(read[2]))) if read else None
+
+
+def _read_unquoted_path(text: str) -> tuple[str, ...] | None:
+    return tuple(text.removesuffix("?").split(".")) if _UNQUOTED_PATH.fullmatch(text) else None
 
 
 def look_up(each: Placeholder, names: Mapping[str, Any], where: str) -> Any:

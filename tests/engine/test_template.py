@@ -108,7 +108,7 @@ QUOTED = {
     "other letters": ('{{nodes["a"]["Kurs (€)"]}}', 9),
     "a bracket without quotes is a part of the name": ("{{nodes.a.x[0]}}", "zero"),
     "that may be missing": ('{{nodes.a["no such"]["key"]?}}', None),
-    "in a template of ours": ({"template": 'x {{nodes.a["Exchange Rate"]}}'}, {"template": "x 1.2"}),
+    "a subscript of another language": ({"template": '{{ env["HOME DIR"] }} {{ run["x"] }}'},) * 2,
 }
 BADLY_QUOTED = {
     "missing": ('{{nodes.a["Exchange rate"]}}', """there is no 'Exchange rate' in nodes.a; there are Exchange Rate,"""),
