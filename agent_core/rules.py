@@ -26,10 +26,11 @@ class RuleVersions(TypedDict):
     flow: int
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 2, "texts": 1, "comparison": 1, "prompts": 1, "flow": 1}
+CURRENT: Final[RuleVersions] = {"cuts": 2, "texts": 1, "comparison": 1, "prompts": 1, "flow": 2}
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out.
+flow 1: placeholders had no quoted keys; `["` was a part of a name.
 """
 EARLIEST: Final[RuleVersions] = {"cuts": 1, "texts": 1, "comparison": 1, "prompts": 1, "flow": 1}
 """The rules of runs that name none."""

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from agent_core.protocol.alternatives import split_alternatives
+
 Schema = dict[str, Any]
 
 _SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
@@ -31,7 +33,7 @@ def step_schema(
 
 
 def _action(code: str, schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    args = _placed(f"args.{code}", {"type": "object"} | schema, definitions)
+    args = _placed(f"args.{code}", {"type": "object"} | split_alternatives(schema), definitions)
     return _step("action", {"tool": _word(code), "args": args})
 
 

@@ -19,6 +19,7 @@ from agent_core.models.client import ModelInfoOf
 from agent_core.policy import Policies, ToolPolicy
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
+from agent_core.protocol.alternatives import flatten_alternatives
 from agent_core.protocol.messages import last_turns, read_messages
 from agent_core.protocol.step_schema import step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name
@@ -196,7 +197,7 @@ def _function_options(config: AgentConfig, tools: Policies) -> Json:
 
 
 def _function(code: str, tool: ToolPolicy) -> Json:
-    parameters = {"type": "object", "properties": {}} | tool["visible"]
+    parameters = {"type": "object", "properties": {}} | flatten_alternatives(tool["visible"])
     function = {"name": function_name(code), "description": tool["description"], "parameters": parameters}
     return {"type": "function", "function": function}
 

@@ -108,7 +108,7 @@ def _reference_problems(
 
 
 def _advice(each: Placeholder) -> str:
-    return f"write {{{{{'.'.join(each.path)}?}}}} to get null then"
+    return f"write {each._replace(optional=True)} to get null then"
 
 
 def _alternatives(graph: Graph, name: str) -> dict[int, int]:

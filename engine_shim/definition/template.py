@@ -1,5 +1,7 @@
 """Placeholders: {{external.x}}, {{env.X}}, {{nodes.ID.path.to.value}}, {{run.id}}. Pure.
 
+A key that is no plain name is quoted: {{nodes.ID["a key"].x}}. It may hold everything but braces and its quotes.
+
 A value that is one whole placeholder keeps its JSON type; inside a text it is written as text, or as JSON if it is
 none. Values that were filled in are not searched again. A missing name is an error that lists the names there are; with
 a `?` at its end the placeholder gives null instead, and nothing inside a text.
@@ -12,7 +14,7 @@ output that looks like one is never filled.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -26,9 +28,15 @@ TEMPLATE = "template"
 BRACES = "{{"
 _PLACEHOLDER = re.compile(r"""\{\{((?:\s*(?:'\{\{'|"\{\{")\s*)|[^{}]*)\}\}""")
 _BRACES = re.compile(r"""\s*['"]\{\{['"]\s*""")
-_UNCLOSED = re.compile(rf"\{{\{{\s*(?:{'|'.join(ROOTS)})\.[^\s{{}}]*")
-_PATH = re.compile(r"[^\s.{}?]+(\.[^\s.{}?]+)+\??")
+_UNCLOSED = re.compile(rf"""\{{\{{\s*(?:{"|".join(ROOTS)})(?:\.|\[["'])[^\s{{}}]*""")
+_NAME = r"""(?:(?!\[["'])[^\s.{}?])+"""
+_STEP = re.compile(rf"""\.({_NAME})|\["([^"{{}}]*)"\]|\['([^'{{}}]*)'\]""")
+"""One step of a path: a name, or a key in either quotes."""
+_PATH = re.compile(rf"({_NAME})((?:{_STEP.pattern})+)\??")
+_UNQUOTED_PATH = re.compile(r"[^\s.{}?]+(\.[^\s.{}?]+)+\??")
+"""A path under version 1 of the rules of flows: `["` was a part of a name."""
 _OURS = re.compile(rf"(?:{'|'.join(ROOTS)})(\.[^\s.{{}}?]+)+\??")
+"""A name of ours in a template: no quoted keys, since other languages have subscripts too."""
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
@@ -39,7 +47,18 @@ class Placeholder(NamedTuple):
     optional: bool = False
 
     def __str__(self) -> str:
-        return f"{{{{{'.'.join(self.path)}{'?' if self.optional else ''}}}}}"
+        return f"{{{{{write_path(self.path)}{'?' if self.optional else ''}}}}}"
+
+
+def write_path(path: Sequence[str]) -> str:
+    """A path as a placeholder has it."""
+    return "".join([*path[:1], *map(_write_step, path[1:])])
+
+
+def _write_step(key: str) -> str:
+    if re.fullmatch(_NAME, key):
+        return f".{key}"
+    return f"['{key}']" if '"' in key else f'["{key}"]'
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +66,12 @@ class Names:
     """The values of placeholders, by root, and which names of `env` are secrets.
 
     `fills` collects the places of secrets: {at, parts}. `at` are the keys and indices that lead to a text, `parts` its
-    pieces, each a text or {"env": NAME}.
+    pieces, each a text or {"env": NAME}. `quoted` says whether keys may be quoted.
     """
 
     roots: Mapping[str, Any]
     secrets: AbstractSet[str] = frozenset()
+    quoted: bool = True
     fills: list[dict[str, Any]] = field(default_factory=list)
 
     def render(self, value: Any, where: str = "", at: tuple[str | int, ...] = ()) -> Any:
@@ -74,12 +94,15 @@ class Names:
         found = list(_PLACEHOLDER.finditer(text))
         if not found:
             return text
-        read = [_read_placeholder(each[1], where) for each in found]
+        read = [self._read(each[1], where) for each in found]
         if any(self._is_secret(each) for each in read):
             return self._fill_around_secrets(text, where, at)
         if len(found) == 1 and found[0].span() == (0, len(text)) and read[0] is not None:
             return look_up(read[0], self.roots, where)
-        return _PLACEHOLDER.sub(lambda each: self._text_of(_read_placeholder(each[1], where), where), text)
+        return _PLACEHOLDER.sub(lambda each: self._text_of(self._read(each[1], where), where), text)
+
+    def _read(self, inner: str, where: str) -> Placeholder | None:
+        return _read_placeholder(inner, where, quoted=self.quoted)
 
     def _text_of(self, each: Placeholder | None, where: str) -> str:
         if each is None:
@@ -95,7 +118,7 @@ class Names:
         parts: list[Any] = []
         end = 0
         for found in _PLACEHOLDER.finditer(text):
-            each = _read_placeholder(found[1], where)
+            each = self._read(found[1], where)
             parts += [text[end : found.start()]]
             parts += [{"env": each.path[1]} if each and self._is_secret(each) else self._text_of(each, where)]
             end = found.end()
@@ -104,9 +127,9 @@ class Names:
         return "".join(part if isinstance(part, str) else f"{{{{env.{part['env']}}}}}" for part in parts)
 
 
-def render(value: Any, roots: Mapping[str, Any], *, where: str = "") -> Any:
+def render(value: Any, roots: Mapping[str, Any], *, where: str = "", quoted: bool = True) -> Any:
     """`value` with every placeholder filled from `roots`, which hold no secrets."""
-    return Names(roots).render(value, where)
+    return Names(roots, quoted=quoted).render(value, where)
 
 
 def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder]]:
@@ -156,20 +179,29 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _read_placeholder(inner: str, where: str) -> Placeholder | None:
+def _read_placeholder(inner: str, where: str, *, quoted: bool = True) -> Placeholder | None:
     """Read what is between the braces; None for the braces themselves, in quotes."""
     if _BRACES.fullmatch(inner):
         return None
     text = inner.strip()
-    if not _PATH.fullmatch(text):
+    path = _read_path(text) if quoted else _read_unquoted_path(text)
+    if path is None:
         message = "no placeholder: write {{external.NAME}}, {{env.NAME}}, {{nodes.ID.PATH}} or {{run.id}}"
-        message += ", and {{'{{'}} for braces"
+        message += """; a key with spaces or dots is written nodes.ID["a key"], and two braces {{'{{'}}"""
         raise DefinitionError(message, where=where, value=f"{{{{{inner}}}}}")
-    path = tuple(text.removesuffix("?").split("."))
     if path[0] not in ROOTS:
         message = f"a placeholder starts with one of {', '.join(ROOTS)}"
         raise DefinitionError(message, where=where, value=f"{{{{{text}}}}}")
     return Placeholder(path, text.endswith("?"))
+
+
+def _read_path(text: str) -> tuple[str, ...] | None:
+    read = _PATH.fullmatch(text)
+    return (read[1], *("".join(step.groups("")) for step in _STEP.finditer(read[2]))) if read else None
+
+
+def _read_unquoted_path(text: str) -> tuple[str, ...] | None:
+    return tuple(text.removesuffix("?").split(".")) if _UNQUOTED_PATH.fullmatch(text) else None
 
 
 def look_up(each: Placeholder, names: Mapping[str, Any], where: str) -> Any:
@@ -183,7 +215,7 @@ def look_up(each: Placeholder, names: Mapping[str, Any], where: str) -> Any:
         elif each.optional:
             return None
         else:
-            above = ".".join(each.path[:depth]) or "here"
+            above = write_path(each.path[:depth]) or "here"
             raise DefinitionError(
                 f"there is no {part!r} in {above}; {_describe_names(value)}", where=where, value=str(each)
             )

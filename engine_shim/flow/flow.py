@@ -68,7 +68,7 @@ def _build_call(state: State, visit: VisitState) -> ToolCall | Json:
     node = state.nodes[visit.node]
     where = f"nodes/{state.index[visit.node]}/config"
     tool = state.tools[node.tool]
-    names = Names(state.names(OutputsBefore(state, visit)), state.definition.secrets)
+    names = Names(state.names(OutputsBefore(state, visit)), state.definition.secrets, state.has_quoted_keys)
     try:
         config = names.render(node.config, where)
     except DefinitionError as error:

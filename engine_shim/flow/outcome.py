@@ -61,7 +61,8 @@ def outcome_of(state: State) -> FlowOutcome:
     outputs = {visit.node: visit.output for visit in visits if _is_latest(state, visit) and visit.has_output}
     if not (state.cancelled or errors or waiting):
         try:
-            outputs |= render(state.definition.outputs, state.names(state.latest_outputs()), where="outputs")
+            names, quoted = state.names(state.latest_outputs()), state.has_quoted_keys
+            outputs |= render(state.definition.outputs, names, where="outputs", quoted=quoted)
         except DefinitionError as error:
             errors = [error_of(error)]
     status = _status(state, bool(errors), waiting)

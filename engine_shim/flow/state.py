@@ -11,6 +11,7 @@ from typing import Any
 
 from agent_core.effects import Json, ToolCall
 from agent_core.loop.budget import Budget, Limits
+from agent_core.rules import rules_of
 from engine_shim.definition.graph import Edge, Graph, graph_of
 from engine_shim.definition.model import Definition, Node
 from engine_shim.flow.schedule import Schedule
@@ -73,6 +74,7 @@ class State:
     def __init__(self, started: Json, plan: Plan | None = None) -> None:
         self.run, self.at = started["run"], started["at"]
         self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
+        self.has_quoted_keys = rules_of(started)["flow"] > 1
         self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
         plan = plan or read_plan(started["definition"])

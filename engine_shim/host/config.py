@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of
 from utools.document import read_document
 from utools.host_policy import HostPolicy
+from utools.secrets.key_formats import check_format
 from utools.sources.mcp.servers import McpServer
 from utools.sources.openapi import OpenApi
 from utools.sources.remote import RemoteHost
+
+KeyFormat = Annotated[str, AfterValidator(check_format)]
 
 
 class HostConfig(BaseModel):
@@ -34,6 +37,7 @@ class HostConfig(BaseModel):
     allow_tools: list[str] | None = None
     deny_tools: list[str] = []
     secret_env: list[str] = []
+    unmasked_formats: list[KeyFormat] = []
     base_urls: dict[str, str] = {}
     default_provider: str = "openai"
     summary_model: str | None = None
@@ -59,7 +63,7 @@ class HostConfig(BaseModel):
 
     def secrets(self) -> Secrets:
         """The secrets that tools of this host may read, and the keys of its endpoints, which only their models get."""
-        return Secrets(self.secret_env).hiding(self.base_urls.values())
+        return Secrets(self.secret_env, unmasked_formats=self.unmasked_formats).hiding(self.base_urls.values())
 
 
 def read_host_config(file: Path | None) -> HostConfig:

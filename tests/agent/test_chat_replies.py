@@ -74,11 +74,53 @@ async def test_a_compressed_reply_is_read() -> None:
     assert (await answered(http(200, gzip.compress(plain), content_encoding="gzip"))).content == "x"
 
 
+LABELS = ["application/json", "text/json", "text/plain", "text/html", "application/octet-stream", ""]
+
+
+@pytest.mark.parametrize("label", LABELS)
+async def test_what_is_json_is_read_whatever_its_label(label: str) -> None:
+    body = chat("x").partition(b"\r\n\r\n")[2]
+    for sent in (body, b"\xef\xbb\xbf" + body, b"\r\n \n" + body):
+        assert (await answered(http(200, sent, content_type=label))).content == "x"
+
+
+async def test_an_error_after_a_byte_order_mark_is_read() -> None:
+    error = await failed(http(400, b'\xef\xbb\xbf{"error":{"message":"no such model"}}'))
+    assert str(error).endswith("answered 400: no such model")
+
+
+REFUSING = {"refusal": "I cannot help with that."}
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("beside", [{}, {"content": '{"type":"final"'}, {"tool_calls": [call()]}], ids=str)
+async def test_a_refusal_of_the_model_is_a_content_filter_in_its_words(beside: dict[str, Any], streams: bool) -> None:
+    more = {**REFUSING, **beside}
+    pieces = [piece(refusal="I cannot "), piece(refusal="help with that.", **beside), piece(finish_reason="stop")]
+    error = await failed(events(*pieces) if streams else chat(more.pop("content", None), **more))
+    assert (error.kind, error.requests) == ("content_filter", 1)
+    assert str(error).endswith("the model refused to answer: I cannot help with that.")
+
+
+@pytest.mark.parametrize("refusal", [None, "", " "])
+async def test_an_empty_refusal_is_none(refusal: Any) -> None:
+    assert (await answered(chat("x", refusal=refusal))).content == "x"
+
+
 # ── what fails at once ────────────────────────────────────────────────────────────────────────────────
+
+
+def in_choice(fields: dict[str, Any]) -> bytes:
+    """A whole reply whose choice has these fields as well."""
+    return http(200, {"choices": [{"index": 0, "message": {"content": "x"}, "finish_reason": "stop", **fields}]})
+
 
 UNUSABLE = {
     "error with status 200": (http(200, {"error": {"message": "overloaded"}}), "overloaded"),
     "error beside choices": (chat("x", error={"message": "provider down"}), "provider down"),
+    "error in the choice": (in_choice({"finish_reason": "error", "error": {"message": "upstream"}}), "error: upstream"),
+    "error in the choice, no finish reason": (in_choice({"error": {"message": "upstream"}}), "error: upstream"),
+    "error as finish reason": (in_choice({"finish_reason": "error"}), "finish reason error"),
     "error as text": (http(200, {"error": "model not loaded"}), "model not loaded"),
     "error in a list": (http(400, [{"error": {"message": "API key not valid"}}]), "answered 400: API key not valid"),
     "detail": (http(422, {"detail": [{"loc": ["body"]}]}), "loc"),

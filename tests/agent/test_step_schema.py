@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from agent_core.protocol.parse import Action, Final, ProtocolError, parse, render
 from agent_core.protocol.step_schema import step_schema
+from utools.schema.config_schema import visible
 
 SEARCH = {
     "type": "object",
@@ -98,6 +99,49 @@ def test_illegal_step_is_not_valid(text: str) -> None:
 def test_what_parse_refuses_the_schema_refuses(text: str) -> None:
     if isinstance(parse(text), ProtocolError):
         assert not allows(step_schema([(code, {}) for code, _ in TOOLS]), json.loads(text))
+
+
+EITHER = {
+    "type": "object",
+    "properties": {"id": {"type": "integer"}, "name": {"type": "string"}, "first": {"type": "string"}, "n": {}},
+    "required": ["n"],
+    "additionalProperties": False,
+    "oneOf": [{"required": ["id"]}, {"required": ["name", "first"]}],
+}
+
+
+def test_alternatives_that_only_require_become_whole_objects() -> None:
+    args = step_schema([("find", EITHER)])["anyOf"][0]["properties"]["args"]
+    assert args.keys() == {"type", "anyOf"}
+    assert [each["required"] for each in args["anyOf"]] == [["n", "id"], ["n", "name", "first"]]
+    assert all(each["properties"] == EITHER["properties"] for each in args["anyOf"])
+    for found in ({"id": 1, "n": 2}, {"name": "a", "first": "b", "n": 2}, {"id": 1}, {"n": 2}, {"name": "a", "n": 2}):
+        step = json.loads(render(Action("find", found)))
+        assert allows(step_schema([("find", EITHER)]), step) is Draft202012Validator(EITHER).is_valid(found)
+
+
+def test_what_an_author_has_set_is_not_required_of_the_model() -> None:
+    shown = visible(EITHER, ["first"])
+    args = step_schema([("find", shown)])["anyOf"][0]["properties"]["args"]
+    assert [each["required"] for each in args["anyOf"]] == [["n", "id"], ["n", "name"]]
+
+
+UNSPLIT: dict[str, dict[str, Any]] = {
+    "alternatives with schemas of their own": {**EITHER, "oneOf": [{"required": ["id"], "properties": {"n": {}}}]},
+    "no properties beside": {"oneOf": EITHER["oneOf"]},
+    "none": {key: value for key, value in EITHER.items() if key != "oneOf"},
+}
+
+
+@pytest.mark.parametrize("schema", UNSPLIT.values(), ids=UNSPLIT)
+def test_any_other_schema_stays_as_it_is(schema: dict[str, Any]) -> None:
+    assert step_schema([("find", schema)])["anyOf"][0]["properties"]["args"] == {"type": "object"} | schema
+
+
+def test_dependent_schemas_that_say_more_are_kept() -> None:
+    more = {"id": {"properties": {"n": {"type": "integer"}}}}
+    args = step_schema([("find", EITHER | {"dependentSchemas": more})])["anyOf"][0]["properties"]["args"]
+    assert args["dependentSchemas"] == more
 
 
 def test_schema_without_references_stands_as_given() -> None:

@@ -21,8 +21,13 @@ from support.asking import SCHEMA, answered, endpoint, question
 from support.loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
 
 pytestmark = pytest.mark.usefixtures("each_transport")
+BOM = b"\xef\xbb\xbf"
 HEAD = HttpAnswer(200, {"content-type": "text/event-stream"}, b"")
 NOW = time()
+
+
+def body_of(reply: bytes) -> bytes:
+    return reply.partition(b"\r\n\r\n")[2]
 
 
 async def told(model: OpenAICompatible, **options: Any) -> tuple[list[Delta], Completion]:
@@ -150,6 +155,11 @@ SAME: dict[str, tuple[bytes, bytes]] = {
         ),
     ),
     "not asked for": (chat("a"), chat("a")),
+    "empty data between": (events(b"", piece("a"), b"", b" ", piece("b"), USAGE), chat("ab")),
+    "a byte order mark": (http(200, BOM + body_of(streamed("ab")), content_type="text/event-stream"), chat("ab")),
+    "labelled as JSON": (http(200, b": hello\n\n" + body_of(streamed("ab"))), chat("ab")),
+    "labelled as text": (http(200, BOM + body_of(streamed("ab")), content_type="text/plain"), chat("ab")),
+    "JSON labelled as events": (http(200, body_of(chat("ab")), content_type="text/event-stream"), chat("ab")),
     "compressed": (
         http(
             200,
@@ -187,7 +197,7 @@ def test_events_are_read_however_they_are_cut() -> None:
 
 
 def test_a_reply_is_the_same_however_its_bytes_are_cut() -> None:
-    body = streamed("Grüß", " dich").partition(b"\r\n\r\n")[2]
+    body = BOM + body_of(streamed("Grüß", " dich"))
     for size in range(1, len(body)):
         reply = StreamedReply(HEAD)
         texts = [text for start in range(0, len(body), size) for text in reply.feed(body[start : start + size])]
@@ -362,6 +372,11 @@ UNUSABLE: dict[str, tuple[bytes, str]] = {
     "an error in a list": (events([{"error": {"message": "quota"}}]), "answered with an error: quota"),
     "an error beside choices": (events(piece("a") | {"error": "provider down"}), "provider down"),
     "an error after the finish": (events(piece("a", finish_reason="stop"), {"error": "late"}), "late"),
+    "an error in the choice": (
+        events(piece("a"), {"choices": [{"delta": {}, "finish_reason": "error", "error": {"message": "upstream"}}]}),
+        "answered with an error: upstream",
+    ),
+    "an error as finish reason": (events(piece("a"), piece(finish_reason="error")), "finish reason error"),
     "no JSON": (events(piece("a"), b"<html>"), "not JSON: <html>"),
     "bad UTF-8": (events(piece("a"), b'{"choices":[{"delta":{"content":"\xff"}}]}'), "not JSON"),
     "deep": (events(b"[" * 100_000 + b"]" * 100_000), "not JSON"),

@@ -58,6 +58,50 @@ def test_the_tools_go_as_functions_with_all_that_a_model_may_know() -> None:
     assert "look(" not in run.questions[0][0]["content"]
 
 
+A, B = (
+    {"type": "object", "properties": {"kind": {"const": "a"}, "x": {"type": "string"}}, "required": ["kind", "x"]},
+    {"type": "object", "properties": {"kind": {"const": "b"}, "y": {}}, "required": ["kind"]},
+)
+KIND = {"anyOf": [{"const": "a"}, {"const": "b"}]}
+ROOTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "objects": ({"type": "object", "anyOf": [A, B]}, {"kind": KIND, "x": {"type": "string"}, "y": {}}, ["kind"]),
+    "references": (
+        {"type": "object", "oneOf": [{"$ref": "#/$defs/A"}, B], "$defs": {"A": A}},
+        {"kind": KIND, "x": {"type": "string"}, "y": {}},
+        ["kind"],
+    ),
+    "all of them": ({"allOf": [A, {"properties": {"z": {}}}]}, {**A["properties"], "z": {}}, ["kind", "x"]),
+    "what each requires": (
+        {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["c"], "anyOf": [{"required": ["a"]}, True]},
+        {"a": {}, "b": {}, "c": {}},
+        ["c"],
+    ),
+    "dependencies": (
+        {"properties": {"a": {}, "b": {}}, "dependentSchemas": {"a": {"properties": {"b": False}}}, "not": {}},
+        {"a": {}, "b": {}},
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("schema", "properties", "required"), ROOTS.values(), ids=ROOTS)
+def test_parameters_have_no_alternatives_at_their_root(
+    schema: dict[str, Any], properties: dict[str, Any], required: list[str]
+) -> None:
+    """OpenAI refuses them there: `schema must have type 'object' and not have 'oneOf'/'anyOf'/… at the top level`."""
+    tool = Tool("pick", "Picks.", schema, execute=nothing, effect="read", foreign=True)
+    run = Hand([said("done")], **NATIVE, tools=[tool])
+    (function,) = run.asked[0].options["tools"]
+    parameters = function["function"]["parameters"]
+    assert parameters["type"] == "object"
+    assert (parameters["properties"], parameters["required"]) == (properties, required)
+    assert not {"anyOf", "oneOf", "allOf", "not", "enum", "dependentSchemas"} & parameters.keys()
+
+
+async def nothing(args: Any, context: ToolContext) -> None:
+    """A tool that does nothing."""
+
+
 def test_without_tools_no_functions_are_sent() -> None:
     assert "tools" not in native(["Hi."], allowed_tools=[]).asked[0].options
 

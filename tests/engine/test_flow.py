@@ -15,6 +15,7 @@ from agent_core.audit.verify import verify
 from agent_core.effects import Cancelled, Failed, Suspended, ToolReply, Visits
 from agent_core.errors import DecisionError
 from agent_core.models import ScriptedModel
+from agent_core.rules import CURRENT, EARLIEST
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, RunResult, load_workflow
 from engine_shim.cli.summary import exit_code
 from engine_shim.flow.flow import flow
@@ -42,12 +43,19 @@ DIAMOND = [node("top"), node("left", "top"), node("right", "top"), node("join", 
 Pick = Callable[[list[Any]], int]
 
 
-def by_hand(nodes: list[Any], replies: dict[str, Any] | None = None, *, pick: Pick = lambda _: 0, **more: Any) -> Any:
+def by_hand(
+    nodes: list[Any],
+    replies: dict[str, Any] | None = None,
+    *,
+    pick: Pick = lambda _: 0,
+    rules: Any = CURRENT,
+    **more: Any,
+) -> Any:
     """The outcome of a flow whose visits end in the order in which `pick` chooses among those under way."""
     tools = {"work": {"schema": ANY, "effect": "read", "idempotent": False, "within": 30.0}}
     definition = {"id": "w", "nodes": nodes, **more}
     started = {"run": "r", "at": AT, "definition": definition, "external": {}, "env": {}, "tools": tools}
-    loop = flow(started)
+    loop = flow({**started, "rules": rules})
     visits = next(loop)
     assert isinstance(visits, Visits)
     under_way = list(visits.first)
@@ -58,6 +66,36 @@ def by_hand(nodes: list[Any], replies: dict[str, Any] | None = None, *, pick: Pi
     with pytest.raises(StopIteration) as ended:
         loop.send(())
     return ended.value.value
+
+
+def test_a_quoted_key_orders_the_nodes_and_reaches_its_value() -> None:
+    nodes = [
+        {"id": "said", "tool": "work", "config": {"text": '1 EUR = {{nodes.rates["Exchange Rate"]["EUR.USD"]}} USD'}},
+        node("rates"),
+    ]
+    replies = {"rates": ToolReply(True, {"Exchange Rate": {"EUR.USD": 1.2}}, None, AT, 0.0)}
+    asked = dict[str, Any]()
+
+    def pick(under_way: list[Any]) -> int:
+        asked.update({visit.node: visit.call.args for visit in under_way})
+        return 0
+
+    by_hand(nodes, replies, pick=pick)
+    assert list(asked) == ["rates", "said"]
+    assert asked["said"] == {"text": "1 EUR = 1.2 USD"}
+
+
+@pytest.mark.parametrize(("rules", "text"), [({}, ""), (EARLIEST, ""), (CURRENT, "1.2")], ids=["none", "1", "2"])
+def test_a_run_of_old_rules_reads_a_quoted_key_as_a_name(rules: Any, text: str) -> None:
+    asked = dict[str, Any]()
+
+    def pick(under_way: list[Any]) -> int:
+        asked.update({visit.node: visit.call.args for visit in under_way})
+        return 0
+
+    nodes = [node("rates"), {"id": "said", "tool": "work", "config": {"text": '{{nodes.rates.x["EUR"]?}} USD'}}]
+    by_hand(nodes, {"rates": ToolReply(True, {"x": {"EUR": 1.2}}, None, AT, 0.0)}, pick=pick, rules=rules)
+    assert asked["said"] == {"text": f"{text} USD"}
 
 
 STOPS = (

@@ -62,6 +62,10 @@ def test_what_a_source_offers_is_approved_by_a_command(cli: Cli, write: Write, h
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "key_format": (
+        {"unmasked_formats": ["aws", "github"]},
+        "agent-core.yaml: unmasked_formats/1: there is no key format 'github'; there are anthropic, aws, azure_",
+    ),
     "no_manifest": ({"manifests": ["nope.yaml"]}, "agent-core.yaml: manifests/0: there is no such manifest"),
     "no_manifest_in_a_directory": ({"manifests": ["empty"]}, "manifests/0: the directory holds no manifest (.yaml"),
     "network": (
@@ -140,6 +144,14 @@ def test_a_write_that_a_dying_server_cut_off_is_in_doubt_until_a_person_decides(
     outputs = decided.json["outputs"]["agent_core"]
     assert outputs["final_answer"] == "done"
     assert outputs["trace"][1]["observation"] == "back"
+
+
+def test_a_host_may_switch_key_formats_off(cli: Cli, write: Write) -> None:
+    offer, key = "eyJvZmZlciI6.eyJpZCI6MTJ9.c2lnbmF0dXJl", "ghp_" + "a1B2c3D4e5F6" * 3
+    write("flow.json", {"id": "f", "nodes": [{"tool": "echo", "config": {"text": f"{offer} {key}"}}]})
+    assert cli("run", "flow.json", "--json").json["outputs"]["echo"] == "[redacted:jwt] [redacted:github_token]"
+    write("agent-core.yaml", {"unmasked_formats": ["jwt"]})
+    assert cli("run", "flow.json", "--json").json["outputs"]["echo"] == f"{offer} [redacted:github_token]"
 
 
 def test_a_hosts_python_may_import_what_stands_beside_it(cli: Cli, write: Write, home: Path) -> None:

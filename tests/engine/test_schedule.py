@@ -335,6 +335,15 @@ EARLY: dict[str, tuple[dict[str, str], Edges, list[str]]] = {
         CHOICE,
         ["nodes/3/config/text: {{nodes.b}}: 'b' may not have run when 'd' starts; write {{nodes.b?}} to get null then"],
     ),
+    "the same, with a quoted key": (
+        {"a": "x", "b": "y", "c": "z", "d": "{{nodes.b['Exchange Rate']}}"},
+        CHOICE,
+        [
+            "nodes/3/config/text: {{nodes.b[\"Exchange Rate\"]}}: there is no 'Exchange Rate' in nodes.b: it is a text",
+            "nodes/3/config/text: {{nodes.b[\"Exchange Rate\"]}}: 'b' may not have run when 'd' starts; "
+            'write {{nodes.b["Exchange Rate"]?}} to get null then',
+        ],
+    ),
     "the same, optional": ({"a": "x", "b": "y", "c": "z", "d": "{{nodes.b?}}"}, CHOICE, []),
     "the round before": (
         {"start": "x", "draft": "{{nodes.check?}}", "check": "{{nodes.draft}}", "done": "z"},

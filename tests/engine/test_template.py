@@ -6,13 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine_shim.definition.template import placeholders, render
+from engine_shim.definition.template import Placeholder, placeholders, render
 from engine_shim.errors import DefinitionError
 
 NAMES: dict[str, Any] = {
     "external": {"name": "Zoë", "n": 7, "flag": True, "none": None, "list": [1, {"x": "y"}], "fünf": 5},
     "env": {"STAGE": "test"},
     "nodes": {"a": {"text": "hi", "items": [{"id": 1}, {"id": 2}], "7": "seven"}, "plain": "just text"},
+    "run": {"id": "run-1"},
+}
+ODD: dict[str, Any] = {
+    "external": {"Exchange Rate": {"a.b": 1.5, "why?": "so", 'say "hi"': [{"it's": 7}], "": 8}},
+    "nodes": {"a": {"Exchange Rate": 1.2, "x[0]": "zero", "Kurs (€)": 9}},
+    "env": {},
     "run": {"id": "run-1"},
 }
 JSON = st.recursive(
@@ -88,6 +94,49 @@ def test_placeholder_that_cannot_be_filled_says_where_what_and_which_names_there
     assert refused.value.where == "nodes/0/config/a/1"
     assert told in str(refused.value)
     assert len(str(refused.value)) < 6000
+
+
+QUOTED = {
+    "a space": ('{{nodes.a["Exchange Rate"]}}', 1.2),
+    "a space, in single quotes": ("{{nodes.a['Exchange Rate']}}", 1.2),
+    "in a text": ('1 EUR = {{ nodes.a["Exchange Rate"] }} USD', "1 EUR = 1.2 USD"),
+    "at the root": ("{{external['Exchange Rate']}}", ODD["external"]["Exchange Rate"]),
+    "one after another": ('{{external["Exchange Rate"]["a.b"]}}', 1.5),
+    "a question mark": ('{{external["Exchange Rate"]["why?"]}}', "so"),
+    "quotes": ("""{{external["Exchange Rate"]['say "hi"'].0["it's"]}}""", 7),
+    "nothing": ('{{external["Exchange Rate"][""]}}', 8),
+    "other letters": ('{{nodes["a"]["Kurs (€)"]}}', 9),
+    "a bracket without quotes is a part of the name": ("{{nodes.a.x[0]}}", "zero"),
+    "that may be missing": ('{{nodes.a["no such"]["key"]?}}', None),
+    "a subscript of another language": ({"template": '{{ env["HOME DIR"] }} {{ run["x"] }}'},) * 2,
+}
+BADLY_QUOTED = {
+    "missing": ('{{nodes.a["Exchange rate"]}}', """there is no 'Exchange rate' in nodes.a; there are Exchange Rate,"""),
+    "below it": ('{{external["Exchange Rate"].x}}', """there is no 'x' in external["Exchange Rate"]; there are"""),
+    "shown as it was written": ('{{external["Exchange Rate"]["b c"]}}', '{{external["Exchange Rate"]["b c"]}}'),
+    "without quotes": ("{{nodes.a.Exchange Rate}}", """a key with spaces or dots is written nodes.ID["a key"]"""),
+    "not closed": ('{{nodes.a["Exchange Rate"}}', "no placeholder"),
+    "a brace missing": ('{{nodes["Exchange Rate"]}', "is not closed by }}"),
+    "text after it": ('{{nodes.a["x"]y}}', "no placeholder"),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), QUOTED.values(), ids=QUOTED)
+def test_a_quoted_key_may_hold_what_a_name_may_not(value: Any, expected: Any) -> None:
+    assert render(value, ODD) == expected
+
+
+@pytest.mark.parametrize(("text", "told"), BADLY_QUOTED.values(), ids=BADLY_QUOTED)
+def test_a_quoted_key_that_cannot_be_filled_says_why(text: str, told: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        render(text, ODD)
+    assert told in str(refused.value)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="{}'")), min_size=1, max_size=3))
+def test_a_path_that_is_shown_can_be_read_again(keys: list[str]) -> None:
+    shown = str(Placeholder(("nodes", *keys)))
+    assert [each.path for _, each in placeholders(shown)] == [("nodes", *keys)]
 
 
 @given(st.text().filter(lambda text: "{{" not in text))

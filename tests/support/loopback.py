@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-OF_MESSAGE = {"tool_calls", "reasoning_content"}
+OF_MESSAGE = {"tool_calls", "reasoning_content", "refusal"}
 Stream = Callable[[asyncio.StreamWriter], Awaitable[None]]
 Reply = bytes | Stream
 """The bytes of a whole HTTP response, or a function that writes what it likes; then the connection closes."""

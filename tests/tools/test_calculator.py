@@ -1,9 +1,11 @@
 """calculator: exact where numbers are, safe whatever the expression."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from agent_core.protocol.step_schema import step_schema
 from utools import ToolError, ToolRegistry
 from utools.builtin.calculator import calculate, calculator
 
@@ -104,8 +106,63 @@ def test_one_whole_form_must_be_given(args: dict[str, Any]) -> None:
         calculate(args)
 
 
-def test_of_both_forms_the_expression_counts() -> None:
-    assert calculate({"operation": "sum", "numbers": [1], "expression": "2 * 3"}) == 6
+ABSENT = "must be absent: nothing is allowed here, got"
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing": ({}, ["/expression is required but missing."]),
+    "numbers alone": ({"numbers": [1]}, ["/operation is required but missing."]),
+    "an operation alone": ({"operation": "sum"}, ["/numbers is required but missing."]),
+    "both forms": (
+        {"expression": "1", "operation": "sum", "numbers": [1]},
+        [f'/operation {ABSENT} "sum".', f"/numbers {ABSENT} [1]."],
+    ),
+    "an expression with an operation": ({"expression": "1", "operation": "sum"}, [f'/operation {ABSENT} "sum".']),
+    "an expression with numbers": ({"expression": "1", "numbers": []}, [f"/numbers {ABSENT} []."]),
+    "another name": (
+        {"expression": "1", "digits": 2},
+        ["/digits is not a known property (known: expression, numbers, operation), got 2."],
+    ),
+    "an unknown operation": (
+        {"operation": "avg", "numbers": [1]},
+        ['/operation must be one of ["mean", "max", "min", "sum", "count", "median"], got "avg".'],
+    ),
+    "numbers as text": (
+        {"operation": "sum", "numbers": ["1", "2", "3", "4"]},
+        [f'/numbers/{index} must be a number, got "{index + 1}".' for index in range(4)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("args", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_whole_form_is_refused_by_the_schema(args: dict[str, Any], told: list[str]) -> None:
+    assert [fault.message for fault in ToolRegistry([calculator()]).validate("calculator", args)] == told
+
+
+def constraint() -> dict[str, Any]:
+    """What a constrained model is held to when it calls the calculator."""
+    schema = ToolRegistry([calculator()]).schema("calculator").schema
+    return cast(dict[str, Any], step_schema([("calculator", schema)])["anyOf"][0]["properties"]["args"])
+
+
+@pytest.mark.parametrize(("args", "told"), REFUSED.values(), ids=REFUSED)
+def test_a_constrained_model_cannot_write_what_is_refused(args: dict[str, Any], told: list[str]) -> None:
+    assert not Draft202012Validator(constraint()).is_valid(args)
+
+
+@pytest.mark.parametrize("args", [{"expression": "1 + 1"}, {"operation": "sum", "numbers": [1, 2]}])
+def test_a_constrained_model_can_write_each_form(args: dict[str, Any]) -> None:
+    assert Draft202012Validator(constraint()).is_valid(args)
+    assert ToolRegistry([calculator()]).validate("calculator", args) == []
+
+
+def test_the_constraint_is_made_of_whole_objects() -> None:
+    """Engines that make a grammar of a schema read each alternative alone, and know no dependencies."""
+    form = constraint()
+    assert form.keys() == {"type", "anyOf"}
+    assert [(list(each["properties"]), each["required"]) for each in form["anyOf"]] == [
+        (["operation", "numbers"], ["operation", "numbers"]),
+        (["expression"], ["expression"]),
+    ]
+    assert all(each["additionalProperties"] is False for each in form["anyOf"])
 
 
 @pytest.mark.parametrize(

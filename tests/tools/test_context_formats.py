@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from agent_core.run.sync import run_sync
 from support.optional import needs
 from utools import ToolRegistry
-from utools.context.formats import _safe_id, anthropic, gemini, openai
+from utools.context.formats import _safe, _safe_id, anthropic, gemini, openai
 from utools.context.manager import context_manager
 from utools.context.store_memory import MemoryContextStore
 from utools.context.turns import Message, Turn
@@ -44,7 +44,11 @@ def objects(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | objects(inner)
 )
-IDS = st.text(min_size=1, max_size=80) | st.from_regex(r"call_[A-Za-z0-9.:]{1,8}", fullmatch=True)
+IDS = (
+    st.sampled_from(["call_0", "call_0_2", "c.0"])
+    | st.text(min_size=1, max_size=80)
+    | st.from_regex(r"call_[A-Za-z0-9.:]{1,8}", fullmatch=True)
+)
 NAMES = st.sampled_from(["look", "mcp.web.get", "a:b", "ä ö", "x" * 128, "", "1st"])
 ARGUMENTS = objects(JSON).map(json.dumps) | st.text() | st.sampled_from(["", "[1]", "NaN", "{" * 9000, '{"a":' * 70])
 
@@ -129,6 +133,7 @@ def check_anthropic(prepared: dict[str, Any]) -> None:
     assert [each["role"] for each in taken] == ["user", "assistant"] * (len(taken) // 2) + ["user"] * (len(taken) % 2)
     blocks = [block for each in taken for block in each["content"]]
     made = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    assert len(set(made)) == len(made)
     assert made == [_safe_id(call["id"]) for call in calls_of(neutral)]
     answered = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
     assert answered == [_safe_id(each["tool_call_id"]) for each in neutral if each["role"] == "tool"]
@@ -151,6 +156,9 @@ def check_gemini(prepared: dict[str, Any]) -> None:
     assert [each.role for each in taken][1::2] == ["model"] * len(taken[1::2])
     made = [part.function_call.id for part in parts if part.function_call]
     assert made == [call["id"] for call in calls_of(neutral)]
+    names = {call["id"]: call["function"]["name"] for call in calls_of(neutral)}
+    named = {part.function_response.id: part.function_response.name for part in parts if part.function_response}
+    assert {each: _safe(names[each]) for each in named} == named
     answered = [part.function_response.id for part in parts if part.function_response]
     assert answered == [each["tool_call_id"] for each in neutral if each["role"] == "tool"]
     assert texts(part.text for part in parts) == spoken(neutral)

@@ -314,6 +314,50 @@ def test_roles_alternate_from_the_user_on_and_nothing_is_empty(shape: Any) -> No
     assert all(part.get("text") != "" for each in turns for part in each.get("content") or each["parts"])
 
 
+def calls_one(name: str, call: str) -> Message:
+    return {"role": "assistant", "content": None, "tool_calls": [{"id": call, "function": function_of(name)}]}
+
+
+def function_of(name: str) -> dict[str, str]:
+    return {"name": name, "arguments": "{}"}
+
+
+REPEATED = [
+    [says("user", "a"), calls_one("look", "call_0"), answers("call_0", "1"), calls_one("book", "call_0")],
+    [says("user", "b"), calls_one("wipe", "call_0_2"), answers("call_0_2", "3"), calls_one("find", "call_0")],
+]
+REPEATED[0] += [answers("call_0", "2"), says("assistant", "done")]
+REPEATED[1] += [answers("call_0", "4"), says("assistant", "done")]
+"""Two turns of a vendor that numbers the calls of each reply anew, and of one that uses an id which looks numbered."""
+
+
+async def test_call_ids_that_repeat_across_replies_are_told_apart_in_every_shape(session: Session) -> None:
+    for turn_id, turn in enumerate(REPEATED):
+        await session.output("persist", messages_json=turn, turn_id=str(turn_id))
+    prepared = await session.output("prepare", user_message="x", formats=["openai", "gemini", "anthropic"])
+    ids = ["call_0", "call_0_2", "call_0_2_2", "call_0_3"]
+    for messages in (prepared["messages_json"], prepared["openai"], await session.output("load")):
+        assert [call["id"] for each in messages for call in each.get("tool_calls", ())] == ids
+        assert [each["tool_call_id"] for each in messages if each["role"] == "tool"] == ids
+    parts = [part for each in prepared["gemini"]["contents"] for part in each["parts"]]
+    found = [each["function_response"] for each in parts if "function_response" in each]
+    assert [(each["id"], each["name"]) for each in found] == list(
+        zip(ids, ["look", "book", "wipe", "find"], strict=True)
+    )
+    blocks = [block for each in prepared["anthropic"]["messages"] for block in each["content"]]
+    assert [block["id"] for block in blocks if block["type"] == "tool_use"] == ids
+    assert [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"] == ids
+
+
+async def test_a_call_has_the_same_id_whatever_window_shows_it_and_whatever_follows(session: Session) -> None:
+    for turn_id, turn in enumerate(REPEATED):
+        await session.output("persist", messages_json=turn, turn_id=str(turn_id))
+    before = await session.output("load")
+    assert await session.output("load", window=6) == before[6:]
+    await session.output("persist", messages_json=REPEATED[0], turn_id="more")
+    assert (await session.output("load"))[:12] == before
+
+
 def test_history_that_is_not_an_array_of_messages_is_refused() -> None:
     with pytest.raises(ToolError, match="no user message"):
         last_turn([says("system", "x")])

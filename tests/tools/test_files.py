@@ -11,6 +11,7 @@ from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin.files import MAX_READ, MAX_SEARCHED, file_search, read_file
 from utools.errors import SandboxError
 from utools.files.sandbox import Sandbox
+from utools.secrets.key_formats import NAMES
 from utools.secrets.redaction import Redactor
 
 
@@ -191,7 +192,7 @@ PASSWORD = "hunter2-abcdef-XYZ987"
 PEM = (
     "-----BEGIN PRIVATE KEY-----\n" + f"{'MIIEvQIBADANBgkqhkiG9w0BAQEFAASC' * 2}\n" * 3 + "-----END PRIVATE KEY-----\n"
 )
-CLEAN = Redactor({"DBPW": PASSWORD}, formats=True).text
+CLEAN = Redactor({"DBPW": PASSWORD}, formats=NAMES).text
 
 
 async def cleaned(code: str, host_root: Path, /, **args: Any) -> Any:

@@ -1,9 +1,13 @@
 """Keys that are told by how they look: all of them are masked, and ordinary text is left alone; both are counted."""
 
+import base64
 import re
 import string
+from hashlib import sha256
 from pathlib import Path
 from random import Random
+from urllib.parse import quote
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -52,7 +56,29 @@ SECRET = {
     "feishu_webhook": re.compile(r"[0-9a-f]{8}-.*"),
 }
 """What of a key must not be shown, where that is not all of it."""
-AROUND = ["{}", "key={} and more", '{{"token":"{}"}}', "Schlüssel：{}。", "export KEY='{}'\n"]
+AROUND = [
+    "{}",
+    "key={} and more",
+    '{{"token":"{}"}}',
+    "Schlüssel：{}。",
+    "export KEY='{}'\n",
+    "Authorization: Bearer {}",
+    "密钥{}是",
+    '"log": "first line\\n{}\\nlast line"',
+    '{{"body": "{{\\"token\\": \\"{}\\"}}"}}',
+    "\\u003d{}\\u0026",
+    "callback?token%3D{}%26x",
+    "callback?to=a%253Ftoken%253D{}%2526x",
+    "/hooks/{}/send",
+    "\x1b[1;32m{}\x1b[0m",
+    "\x1b[01;31m\x1b[K{}\x1b[m",
+    "one\n+{}\n",
+    "-{}\n+other",
+    "<b>{}</b>",
+    "`{}`,",
+    "a;{};b",
+    "({})",
+]
 
 
 def test_every_format_has_its_key() -> None:
@@ -69,6 +95,77 @@ def test_a_key_is_masked_wherever_it_stands(name: str, around: str) -> None:
     assert secret not in text
     assert secret[8:] not in text
     assert f"[redacted:{name}]" in text
+
+
+LONGER = {
+    "stripe": "sk_live_" + some(99),
+    "github_token": f"ghs_1234567_eyJ{some(60)}.eyJ{some(200)}.{some(86)}",
+    "openai_project": f"sk-proj-{some(74)}T3BlbkFJ{some(74)}",
+}
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_of_a_key_of_a_newer_and_longer_form_nothing_is_shown(name: str) -> None:
+    assert mask_keys(f"key={LONGER[name]}\n") == f"key=[redacted:{name}]\n"
+
+
+WITHIN = sorted(KEYS.keys() - {"private_key", "password_in_url", "npm", "feishu_webhook"})
+"""The formats that are a key and nothing else; the others are told by what is before the key."""
+FIXED = ["aws", "sendgrid", "square_oauth", "google_api_key", "npm_token", "openai", "huggingface"]
+
+
+@pytest.mark.parametrize("before", ["x", "7", "_", "-", "+", "Qk9PS0lORw"])
+@pytest.mark.parametrize("name", WITHIN)
+def test_what_only_looks_like_a_key_within_a_longer_text_is_data(name: str, before: str) -> None:
+    text = f'{{"offer": "{some(40)}{before}{KEYS[name]}{some(40)}"}}'
+    assert mask_keys(text) == text
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_a_text_that_goes_on_where_a_key_of_fixed_length_ends_is_data(name: str) -> None:
+    text = f"offer={KEYS[name]}{some(40)}9"
+    assert mask_keys(text) == text
+
+
+def some_token(chance: Random) -> str:
+    """A token as data hold it: an id, a hash, a piece of base64, a signed value, a URL."""
+    raw = chance.randbytes(chance.randrange(6, 300))
+    match chance.randrange(10):
+        case 0:
+            return raw.hex()
+        case 1:
+            return base64.b64encode(raw).decode()
+        case 2:
+            return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+        case 3:
+            return base64.b32encode(raw).decode()
+        case 4:
+            return "".join(chance.choice(WORD) for _ in raw)
+        case 5:
+            return str(UUID(bytes=chance.randbytes(16)))
+        case 6:
+            return ".".join(base64.urlsafe_b64encode(chance.randbytes(size)).decode() for size in (20, 60, 32))
+        case 7:
+            return f"sha256:{sha256(raw).hexdigest()} md5-{raw[:16].hex()}"
+        case 8:
+            path, query = base64.urlsafe_b64encode(raw).decode(), quote(base64.b64encode(raw).decode(), safe="")
+            return f"https://{raw[:4].hex()}.example:8443/{path}/x?next={query}&n={len(raw)}#at"
+    return f"{chance.choice(['task', 'desk', 'ghs', 'SG', 'xox', 'AKIA', 'hf'])}-{raw[:12].hex()}_{len(raw)}"
+
+
+def test_tokens_of_all_kinds_are_left_alone() -> None:
+    chance = Random(20261122)
+    for _ in range(30_000):
+        text = some_token(chance)
+        assert mask_keys(text) == text
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_format_that_is_switched_off_is_left_alone(name: str) -> None:
+    text = f"key={KEYS[name]} and more"
+    assert mask_keys(text, [name]) == mask_keys(text)
+    assert f"[redacted:{name}]" not in mask_keys(text, [each for each in NAMES if each != name])
+    assert mask_keys(text, []) == text
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -122,7 +219,7 @@ def test_any_text_may_be_looked_through(text: str) -> None:
 def test_a_redactor_masks_formats_only_where_it_is_told_to() -> None:
     text = f"a {KEYS['aws']} b"
     assert Redactor({}).text(text) == text
-    told = Redactor({}, formats=True)
+    told = Redactor({}, formats=NAMES)
     assert told.value({"k": [text]}) == {"k": ["a [redacted:aws] b"]}
     assert [("aws" in rule["formats"], rule["replacement"]) for rule in told.rules] == [(True, "[redacted:FORMAT]")]
     value = {"k": ["nothing here", 1]}

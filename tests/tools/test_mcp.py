@@ -17,7 +17,7 @@ import httpx2
 import pytest
 from pydantic import ValidationError
 
-from support.loopback import http
+from support.loopback import http, serving
 from support.mcp_servers import FAULTY, OVER_HTTP
 from support.mcp_servers.faulty import TOOLS
 from support.optional import needs
@@ -262,6 +262,7 @@ REFUSAL = b'{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"no such ci
 STATUSES: dict[str, tuple[int, bytes, str, dict[str, Any], int]] = {
     "gateway": (502, b"", "answered with the HTTP status 502", {"transient": True, "cut_off": True}, 1),
     "forbidden": (403, b"", "answered with the HTTP status 403", {}, 1),
+    "expired": (401, b"", "answered with the HTTP status 401: it wants a bearer token by token_env", {}, 1),
     "refusal": (422, REFUSAL, "refused: no such city", {}, 1),
     "not_found": (404, b"", "answered with the HTTP status 404", {}, 1),
 }
@@ -279,6 +280,37 @@ async def test_what_an_http_status_means_for_a_call(
     assert expected in str(result.error)
     assert result.metadata == metadata
     assert asked.count("tools/call") == times
+
+
+CREDENTIALS = "the HTTP status 401: it wants a bearer token by token_env, or a key by secret_headers"
+ENDPOINT = (
+    "this is no endpoint of streamable HTTP, whose URL often ends in /mcp. A server that speaks only the older HTTP+SSE"
+)
+UNREADY: dict[str, tuple[bytes, dict[str, Any], str]] = {
+    "nothing_sent": (http(401, b"who?"), {}, CREDENTIALS),
+    "in_its_own_words": (http(401, REFUSAL), {}, f"{CREDENTIALS}; it says: no such city"),
+    "wrong_token": (
+        http(401, b"who?"),
+        {"token_env": "OFFICE", "secret_headers": {"x-key": "DESK"}},
+        "the HTTP status 401: it does not accept the secrets DESK, OFFICE",
+    ),
+    "forbidden": (http(403), {"token_env": "OFFICE"}, "status 403: it does not accept the secret OFFICE"),
+    "events_only": (http(405), {}, f"answered with the HTTP status 405: {ENDPOINT}"),
+    "nothing_there": (http(404, b"Not Found"), {}, f"answered with the HTTP status 404: {ENDPOINT}"),
+    "down": (http(503, b"oops"), {}, "cannot be used: it answered with the HTTP status 503"),
+    "a_page": (http(200, b"<p>", content_type="text/html"), {}, f"Unexpected content type: text/html; {ENDPOINT}"),
+}
+
+
+@pytest.mark.parametrize(("reply", "more", "expected"), UNREADY.values(), ids=UNREADY)
+async def test_a_url_that_is_not_ready_is_told_with_its_status_and_what_to_set(
+    start: Start, reply: bytes, more: dict[str, Any], expected: str
+) -> None:
+    async with serving(reply) as server:
+        with pytest.raises(DefinitionError) as caught:
+            await asyncio.to_thread(start(own={"url": server.url, **more}).tools)
+    assert expected in str(caught.value)
+    assert TOKEN not in str(caught.value)
 
 
 # ── what comes of a call ──────────────────────────────────────────────────────────────────────────
@@ -429,6 +461,27 @@ async def test_annotations_count_only_where_the_operator_trusts_the_server(start
     assert (doubted.effect, doubted.idempotent) == ("write", False)
     assert (trusted.get("mcp.own.echo").effect, trusted.get("mcp.own.echo").idempotent) == ("read", True)
     assert trusted.get("mcp.own.die").effect == "write"
+
+
+def test_the_operator_says_which_tools_only_read(start: Start, tmp_path: Path) -> None:
+    registry = tools_of(start(own=faulty(tmp_path, read_only=["e*", "hang"], tools=["e*", "hang", "die"])))
+    effects = {tool.code: tool.effect for tool in registry.all()}
+    assert effects == {
+        "mcp.own.echo": "read",
+        "mcp.own.environment": "read",
+        "mcp.own.hang": "read",
+        "mcp.own.die": "write",
+    }
+    assert not registry.get("mcp.own.echo").idempotent
+
+
+@pytest.mark.parametrize("glob", ["ecko", "flood"], ids=["misspelt", "not_taken"])
+def test_a_glob_that_no_tool_matches_is_told(start: Start, tmp_path: Path, glob: str) -> None:
+    servers = start(own=faulty(tmp_path, read_only=["echo", glob], tools=["echo", "die"]))
+    with pytest.raises(DefinitionError) as caught:
+        servers.tools()
+    told = f"mcp_servers/own/read_only/1: no tool of this server matches; it has die, echo (got {glob!r})"
+    assert str(caught.value) == told
 
 
 def test_only_the_tools_that_the_operator_takes(start: Start, tmp_path: Path) -> None:

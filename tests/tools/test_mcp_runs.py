@@ -31,11 +31,19 @@ def servers(tmp_path: Path) -> Iterator[McpServers]:
     servers.close()
 
 
-async def run(servers: McpServers, journal: MemoryJournal, *calls: tuple[str, dict[str, Any]]) -> AgentOutput:
+async def run(
+    servers: McpServers, journal: MemoryJournal, *calls: tuple[str, dict[str, Any]], **more: Any
+) -> AgentOutput:
     """A run that makes these calls and answers."""
     registry = ToolRegistry(await asyncio.to_thread(servers.tools))
     actions = [json.dumps({"type": "action", "tool": f"mcp.own.{tool}", "args": args}) for tool, args in calls]
-    config = {"model": "scripted", "max_steps": 5, "max_repairs": 2, "allowed_tools": ["mcp.own.*"], "prompt": "Go."}
+    config = {
+        "model": "scripted",
+        "max_steps": 5,
+        "max_repairs": 2,
+        "allowed_tools": ["mcp.own.*"],
+        "prompt": "Go.",
+    } | more
     model = ScriptedModel([*actions, '{"type":"final","answer":"done"}'])
     return await run_agent(config, registry=registry, model=model, journal=journal, run_id="r")
 
@@ -54,6 +62,17 @@ async def test_failure_that_a_server_tells_is_an_observation(servers: McpServers
     ]
     assert output.trace[2]["observation"] == "well"
     assert replay(journal, run_id="r").identical
+
+
+@pytest.mark.parametrize(("read_only", "reason"), [(["hang"], "final"), ([], "in_doubt")], ids=["reads", "writes"])
+async def test_a_read_that_timed_out_waits_for_nobody(tmp_path: Path, read_only: list[str], reason: str) -> None:
+    own = McpServer(command=[sys.executable, FAULTY, str(tmp_path)], read_only=read_only, timeout=0.5)
+    servers = McpServers({"own": own}, lock=tmp_path / "lock.json", base=tmp_path)
+    try:
+        output = await run(servers, MemoryJournal(), ("hang", {}))
+    finally:
+        await asyncio.to_thread(servers.close)
+    assert output.finish_reason == reason
 
 
 async def test_journal_keeps_which_version_of_a_tool_a_run_had(servers: McpServers) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.growth import growth
+from utools.secrets.key_formats import NAMES
 from utools.secrets.redaction import Redactor
 from utools.secrets.scrub import scrub, scrub_words
 
@@ -79,12 +80,12 @@ def test_keys_that_become_the_same_are_told_apart(value: dict[str, Any], expecte
 
 def test_two_keys_of_one_format_are_told_apart() -> None:
     value = {f"AKIA{'A' * 15}{each}": each for each in "AB"}
-    assert Redactor({}, formats=True).value(value) == {"[redacted:aws]": "A", "[redacted:aws] 2": "B"}
+    assert Redactor({}, formats=NAMES).value(value) == {"[redacted:aws]": "A", "[redacted:aws] 2": "B"}
 
 
 def test_a_great_many_keys_that_become_the_same_are_told_apart_in_a_moment() -> None:
     value = {f"{'secret1' * count}": count for count in range(1, 400)} | {f"AKIA{n:016d}": n for n in range(20_000)}
-    told = Redactor({"K": "secret1"}, formats=True).value(value)
+    told = Redactor({"K": "secret1"}, formats=NAMES).value(value)
     assert list(told.values()) == list(value.values())
     assert "[redacted:aws] 20000" in told
 
@@ -207,7 +208,7 @@ def test_scrubbing_grows_with_the_text_and_no_faster(part: str) -> None:
 def test_a_secret_within_a_json_text_within_a_value_is_found(secret: str, ascii_only: bool) -> None:
     body = json.dumps({"k": secret}, ensure_ascii=ascii_only)
     for value in (body, secret, repr(secret)):
-        redactor = Redactor({"K": secret}, formats=True)
+        redactor = Redactor({"K": secret}, formats=NAMES)
         assert redactor.value({"body": [value]}) == {"body": [redactor.text(value)]}
 
 

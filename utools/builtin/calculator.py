@@ -40,8 +40,8 @@ def calculator() -> Tool:
     return Tool(
         code="calculator",
         description=(
-            "Calculate an arithmetic expression, e.g. {'expression': '(2 + 3) * 4 - mean(1, 2)'}, or else an operation "
-            "on a list of numbers, e.g. {'operation': 'mean', 'numbers': [1, 2]}. Of both, the expression counts."
+            "Calculate an expression, or else apply an operation to a list of numbers. "
+            "Give either {'expression': '(2 + 3) * 4 - mean(1, 2)'} or {'operation': 'mean', 'numbers': [1, 2]}."
         ),
         config_schema={
             "type": "object",
@@ -54,6 +54,9 @@ def calculator() -> Tool:
                 "operation": {"enum": list(OPERATIONS), "description": "Instead: what to do with the numbers."},
                 "numbers": {"type": "array", "items": {"type": "number"}, "maxItems": 10_000},
             },
+            "additionalProperties": False,
+            "anyOf": [{"required": ["operation", "numbers"]}, {"required": ["expression"]}],
+            "dependentSchemas": {"expression": {"properties": {"operation": False, "numbers": False}}},
         },
         output_schema={"type": "number"},
         execute=execute,

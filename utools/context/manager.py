@@ -9,7 +9,7 @@ from typing import Any
 
 from utools.context.formats import FORMATS
 from utools.context.store import ContextStore
-from utools.context.turns import Message, check_history, last_turn, messages_of
+from utools.context.turns import Message, check_history, last_turn, messages_of, rename_repeated_calls
 from utools.context.window import Window, split_at_window
 from utools.errors import ToolError
 from utools.tool import Args, Tool, ToolContext
@@ -146,8 +146,9 @@ async def _history(store: ContextStore, session: str, window: Window) -> tuple[l
     """The messages that fall out of the window, and those in it."""
     turns = await store.turns(session)
     check_history(_flat(turns))
-    dropped, recent = split_at_window(turns, window)
-    return _flat(dropped), _flat(recent)
+    dropped, _ = split_at_window(turns, window)
+    messages, first = rename_repeated_calls(_flat(turns)), len(_flat(dropped))
+    return messages[:first], messages[first:]
 
 
 async def _summary(summarise: Summarise, messages: list[Message]) -> str:

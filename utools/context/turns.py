@@ -61,6 +61,34 @@ def check_history(messages: Sequence[Message]) -> None:
         _check_role(each, at)
 
 
+def rename_repeated_calls(messages: Sequence[Message]) -> list[Message]:
+    """The messages with a different id for each call, in its answer too: some vendors number each reply's calls anew.
+
+    An id depends on the messages before it alone, so that a call keeps its id in a conversation that grows.
+    """
+    taken, ids, renamed = dict[str, int](), dict[str, str](), list[Message]()
+    for each in messages:
+        if each["role"] == "tool":
+            answered = each["tool_call_id"]
+            renamed.append({**each, "tool_call_id": ids.get(answered, answered)})
+        elif calls := each.get("tool_calls"):
+            ids |= {call["id"]: _take_id(call["id"], taken) for call in calls}
+            renamed.append({**each, "tool_calls": [{**call, "id": ids[call["id"]]} for call in calls]})
+        else:
+            renamed.append(each)
+    return renamed
+
+
+def _take_id(call_id: str, taken: dict[str, int]) -> str:
+    """The id, with the next number if it is taken. `taken` has the last number of each id."""
+    free = call_id
+    while free in taken:
+        taken[call_id] += 1
+        free = f"{call_id}_{taken[call_id]}"
+    taken[free] = 1
+    return free
+
+
 def check_calls(turn: Turn, first: int = 0) -> None:
     """ToolError unless each tool call is answered before the next message, and each tool message answers a call."""
     waiting: list[str] = []

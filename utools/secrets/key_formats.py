@@ -2,48 +2,64 @@
 
 The rules are those of `detect-secrets`, and a few for newer formats. A rule is used only if a text holds one of its
 hints, so that ordinary text costs a handful of substring searches.
+
+A key is masked where it is a text of its own. Within a longer run of letters and digits, such as an id or base64, the
+same characters are data.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
 
 HINTS: Mapping[str, tuple[str, ...]] = {
     "aws": ("AKIA", "ASIA", "ABIA", "ACCA", "A3T"),
     "azure_storage_key": ("AccountKey=",),
-    "github_token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     "gitlab_token": ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glimt-", "glptt-", "glagent-"),
     "pypi_token": ("pypi-AgE",),
     "sendgrid": ("SG.",),
     "slack": ("xox", "hooks.slack.com/"),
     "square_oauth": ("sq0csp-",),
-    "stripe": ("sk_live_", "rk_live_"),
 }
 """By module of `detect_secrets.plugins`: texts of which every key of the format holds one."""
 ARMOUR = r"A-Za-z0-9+/=\s\\:,-"
 """The characters of a private key, with its headers and with escaped line breaks."""
 KEY_ITSELF = "[A-Za-z0-9+/=]{24}"
 """A part that every private key has, and no text about one."""
+LEFT = (
+    r"(?:(?<![\w+\-])"
+    r"|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2})|(?<=%25[0-9A-Fa-f]{2})"
+    r"|(?<=\[[mK])|(?<=[\[;]\dm)|(?<=[\[;]\d\dm)"  # the colours of a terminal
+    r"|(?m:(?<=^[+-])))"  # a line of a diff
+)
+"""What is before a key that is a text of its own; the end of an escape sequence is."""
+RIGHT = r"(?!\w)"
+"""What is after a key of a fixed length."""
+FIXED_LENGTH = re.compile(r"\{\d+\}\Z")
+"""The end of a pattern for keys of a fixed length."""
+CONTEXT = re.compile(r"\(\?<=|-----BEGIN|.*\[\\'\\\"\]")
+"""The pattern of a format that is recognised by what is around the key."""
 PLACEHOLDER = r"(?:<[^>\s@]*>|\$?\{[^}\s@]*\}|\$[A-Z_][A-Z0-9_]*|%s|\*+|[xX]+|\.{3})"
 """What is written instead of a password in examples and templates."""
 OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
     "npm": ((":_authToken=",), r"(?<=:_authToken=)\s*(?:npm_\S{1,256}|[A-Fa-f0-9-]{36})"),
-    "openai": (("T3BlbkFJ",), r"(?a)(?<![\w-])sk-[\w-]{20,256}?T3BlbkFJ[A-Za-z0-9]{20}"),
+    "openai": (("T3BlbkFJ",), r"sk-(?!proj-|svcacct-|admin-)[\w-]{20,256}?T3BlbkFJ[A-Za-z0-9]{20}"),
     "private_key": (
         ("-----BEGIN ", "-----END "),
         rf"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?=[{ARMOUR}]{{0,400}}?{KEY_ITSELF})[{ARMOUR}]*?"
         rf"(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|(?=[^{ARMOUR}])|\Z)"
         rf"|\A(?=[{ARMOUR}]*?{KEY_ITSELF})(?:(?!-----BEGIN)[{ARMOUR}])*?-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----",
     ),
-    "jwt": (("eyJ",), r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
+    "github_token": (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_\w{36,}(?:\.[\w-]{8,}){0,2}"),
+    "stripe": (("sk_live_", "rk_live_"), r"[rs]k_live_[0-9A-Za-z]{24,}"),
+    "jwt": (("eyJ",), r"(?<!\.)eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
     "github_fine_grained": (("github_pat_",), r"github_pat_\w{22,255}"),
-    "google_api_key": (("AIza",), r"(?<![\w-])AIza[\w-]{35}(?![\w-])"),
+    "google_api_key": (("AIza",), r"AIza[\w-]{35}(?![\w-])"),
     "anthropic": (("sk-ant-",), r"sk-ant-[\w-]{20,}"),
     "openai_project": (("sk-proj-", "sk-svcacct-", "sk-admin-"), r"sk-(?:proj|svcacct|admin)-[\w-]{20,}"),
-    "huggingface": (("hf_",), r"(?<!\w)hf_[A-Za-z]{30,}(?!\w)"),
+    "huggingface": (("hf_",), r"hf_[A-Za-z]{30,}(?!\w)"),
     "slack_app": (("xapp-", "xoxe"), r"xapp-\d-[A-Z0-9]+-\d+-[a-z0-9]+|xoxe(?:\.xox[bp])?-\d-[\w-]{20,}"),
-    "npm_token": (("npm_",), r"(?<!\w)npm_[A-Za-z0-9]{36}(?!\w)"),
+    "npm_token": (("npm_",), r"npm_[A-Za-z0-9]{36}"),
     "feishu_webhook": (("/bot/v2/hook/", "/bot/hook/"), r"(?<=hook/)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
     "password_in_url": (
         ("://",),
@@ -66,14 +82,22 @@ def is_hinted(text: str) -> bool:
     return False
 
 
-def mask_keys(text: str) -> str:
-    """`text` with each key replaced by `[redacted:FORMAT]`."""
+def mask_keys(text: str, formats: Collection[str] = NAMES) -> str:
+    """`text` with each key of these formats replaced by `[redacted:FORMAT]`."""
     if not is_hinted(text):
         return text
     for name in _hinted_formats(text):
-        for pattern in _patterns(name):
-            text = pattern.sub(f"[redacted:{name}]", text)
+        if name in formats:
+            for pattern in _patterns(name):
+                text = pattern.sub(f"[redacted:{name}]", text)
     return text
+
+
+def check_format(name: str) -> str:
+    """The name of a format; ValueError if there is none of that name."""
+    if name not in NAMES:
+        raise ValueError(f"there is no key format {name!r}; there are {', '.join(NAMES)}")
+    return name
 
 
 def unsettled_key(text: str) -> int:
@@ -97,7 +121,15 @@ def _hinted_formats(text: str) -> Iterator[str]:
 @lru_cache
 def _patterns(name: str) -> tuple[re.Pattern[str], ...]:
     if name in OWN:
-        return (re.compile(OWN[name][1]),)
+        return (_alone(re.compile(OWN[name][1])),)
     module = import_module(f"detect_secrets.plugins.{name}")
     own = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
-    return tuple(pattern for each in own for pattern in getattr(each, "denylist", ()))
+    return tuple(_alone(pattern) for each in own for pattern in getattr(each, "denylist", ()))
+
+
+def _alone(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    """The pattern for a key that is a text of its own. Words are ASCII: in Chinese there is no space before a key."""
+    if CONTEXT.match(pattern.pattern):
+        return pattern
+    right = RIGHT if FIXED_LENGTH.search(pattern.pattern) else ""
+    return re.compile(f"{LEFT}(?:{pattern.pattern}){right}", pattern.flags & ~re.UNICODE | re.ASCII)

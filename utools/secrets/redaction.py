@@ -3,7 +3,7 @@
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import orjson
 
 from utools.secrets.encodings import any_of, encodings_of, number_of
 from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescape_once
-from utools.secrets.key_formats import NAMES, is_hinted, mask_keys, unsettled_key
+from utools.secrets.key_formats import is_hinted, mask_keys, unsettled_key
 from utools.secrets.pieces import SHORTEST, Pieces, beginning_of, end_of
 
 CUT_MARK = re.compile(r"\ufffd{0,3}(?:…|\n\[cut: [^\]\n]{1,60}\])?\Z")
@@ -34,12 +34,12 @@ class Redactor:
 
     It finds the value itself, its base64 (standard and urlsafe, padded or not, also within that of a longer text), its
     hex, the number that it is, its JSON and URL forms, and each of these with single characters escaped once more.
-    Values shorter than 6 characters are left alone: they would take half of every text with them. With `formats`,
-    keys of well-known formats are masked too, as `[redacted:FORMAT]`.
+    Values shorter than 6 characters are left alone: they would take half of every text with them. Keys of the
+    `formats`, names of `key_formats`, are masked too, as `[redacted:FORMAT]`.
     """
 
-    def __init__(self, secrets: Mapping[str, str], *, formats: bool = False) -> None:
-        self._formats = formats
+    def __init__(self, secrets: Mapping[str, str], *, formats: Collection[str] = ()) -> None:
+        self._formats = sorted(formats)
         self._names = sorted(name for name, value in secrets.items() if len(value) >= SHORTEST)
         self._forms = {form: name for name in reversed(self._names) for form in encodings_of(secrets[name])}
         numbers = ((number_of(secrets[name]), name) for name in self._names)
@@ -62,14 +62,14 @@ class Redactor:
     @property
     def rules(self) -> list[dict[str, Any]]:
         """What is replaced, for the journal: names only."""
-        formats = [{"formats": NAMES, "replacement": "[redacted:FORMAT]"}] if self._formats else []
+        formats = [{"formats": self._formats, "replacement": "[redacted:FORMAT]"}] if self._formats else []
         return [*({"secret": name, "replacement": f"[redacted:{name}]"} for name in self._names), *formats]
 
     def text(self, text: str) -> str:
         """`text` without secrets."""
         if self._forms:
             text = _mark_finds(text, self._find(text))
-        return mask_keys(text) if self._formats else text
+        return mask_keys(text, self._formats) if self._formats else text
 
     def cut_text(self, text: str) -> str:
         """The same for a text that a tool may have cut at its size limit: without pieces of secrets at both ends."""

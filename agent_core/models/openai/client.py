@@ -171,6 +171,7 @@ class OpenAICompatible:
 
     async def _send(self, body: bytes) -> AsyncGenerator[str | Completion | Refusal]:
         """One attempt: the reply's text as it comes, and last the completion or the refusal."""
+        head, reader = None, None
         async with aclosing(self._transport_of_loop().ask(body)) as parts:
             async for part in parts:
                 match part:
@@ -178,14 +179,17 @@ class OpenAICompatible:
                         yield part
                         return
                     case HttpAnswer():
-                        reader = open_reader(part)
+                        head = part
                     case bytes():
+                        assert head is not None
+                        reader = reader or open_reader(head, part)
                         for text in reader.feed(part):
                             yield text
                         if reader.done:
                             await _drain(parts)
                             break
-        outcome = reader.end(time())
+        assert head is not None
+        outcome = (reader or open_reader(head, b"")).end(time())
         if isinstance(reader, WholeReply) and isinstance(outcome, Completion) and outcome.content:
             yield outcome.content
         yield outcome

@@ -23,6 +23,8 @@ MAX_MESSAGE = 2_000
 """Characters of a vendor's message that are read."""
 SPARE_LEVELS = 32
 """Levels of nesting that are left for what contains a call later: a message, a row of the journal."""
+BOM = b"\xef\xbb\xbf"
+"""A byte order mark, which some servers write before JSON (RFC 8259, 8.1) and before events."""
 FINISH_REASONS = {"tool_calls": "stop", "function_call": "stop"}
 
 
@@ -54,7 +56,7 @@ def read_answer(answer: HttpAnswer, now: float) -> Completion | Refusal:
             f"answered {answer.status}, a redirect{_redirect_target(answer)}; redirects are refused", answer.status
         )
     try:
-        reply = orjson.loads(answer.body)
+        reply = orjson.loads(answer.body.removeprefix(BOM))
     except orjson.JSONDecodeError:
         reply = None
     if not 200 <= answer.status < 300:
@@ -97,6 +99,8 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
     content, calls = read_text(message.get("content")), _read_calls(message)
     if content is None or calls is None:
         return Refusal(f"answered with a choice that holds no message: {_show_body(orjson.dumps(choices[0]))}", status)
+    if (refusal := read_text(message.get("refusal"))) and refusal.strip():
+        return Refusal(f"answered: the model refused to answer: {refusal[:MAX_MESSAGE]}", status, "content_filter")
     usage = reply.get("usage")
     input_tokens, output_tokens = (_read_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
     finish_reason, echo = _read_finish_reason(choice.get("finish_reason")), _read_echo(message) if calls else None
@@ -177,9 +181,15 @@ def _read_refusal(answer: HttpAnswer, reply: Any, now: float) -> Refusal:
         text = f"{text}: {raw}"[:MAX_MESSAGE]  # the vendor that OpenRouter asked
     answered = "answered with an error" if answer.status == 200 else f"answered {answer.status}"
     code, param = (value[:99] if isinstance(value := fields.get(name), str) else "" for name in ("code", "param"))
-    transient = answer.status in TRANSIENT or 500 <= answer.status < 600
+    transient = _is_transient(answer)
     wait = _read_retry_after(answer.headers, now) if transient else None
     return Refusal(f"{answered}: {text}", answer.status, code, param, transient, wait)
+
+
+def _is_transient(answer: HttpAnswer) -> bool:
+    """Whether to ask again: as the endpoint says, in the header that the SDKs obey, else by the status."""
+    by_status = answer.status in TRANSIENT or 500 <= answer.status < 600
+    return {"true": True, "false": False}.get(answer.headers.get("x-should-retry", ""), by_status)
 
 
 def as_json(value: Any) -> str:
@@ -191,14 +201,28 @@ def as_json(value: Any) -> str:
 
 
 def find_error(reply: Any) -> Any:
-    """The error in a reply: OpenAI's and most others' {"error": …}, Gemini's list of one, or a bare object."""
+    """The error in a reply: OpenAI's and most others' {"error": …}, Gemini's list of one, a bare object, or an error of
+    the first choice, as OpenRouter reports one that comes after the head.
+    """
     if isinstance(reply, list):
         reply = reply[0] if reply else None
     if not isinstance(reply, dict):
         return None
-    if error := reply.get("error"):
+    if error := reply.get("error") or _find_choice_error(reply.get("choices")):
         return error
     return reply if "choices" not in reply and ("message" in reply or "detail" in reply) else None
+
+
+def is_first_choice(choice: Any) -> bool:
+    return isinstance(choice, dict) and choice.get("index", 0) in (0, None)
+
+
+def _find_choice_error(choices: Any) -> Any:
+    """The error of the first choice, whatever text or calls are beside it."""
+    for choice in choices if isinstance(choices, list) else ():
+        if is_first_choice(choice) and (choice.get("error") or choice.get("finish_reason") == "error"):
+            return choice.get("error") or "the reply ended with the finish reason error"
+    return None
 
 
 def _read_retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -7,17 +7,30 @@ from typing import Any
 import orjson
 
 from agent_core.models.client import Completion
-from agent_core.models.openai.response import HttpAnswer, Refusal, find_error, read_answer, read_reply, read_text
+from agent_core.models.openai.response import (
+    BOM,
+    HttpAnswer,
+    Refusal,
+    find_error,
+    is_first_choice,
+    read_answer,
+    read_reply,
+    read_text,
+)
 from agent_core.models.openai.streams import EventParser, StreamedMessage
 
 DONE = b"[DONE]"
 EVENTS = "text/event-stream"
+EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
-def open_reader(head: HttpAnswer) -> "WholeReply | StreamedReply":
-    """The reader for the body that follows this head."""
-    only_streams = 200 <= head.status < 300 and head.headers.get("content-type", "").strip().lower().startswith(EVENTS)
-    return StreamedReply(head) if only_streams else WholeReply(head)
+def open_reader(head: HttpAnswer, first: bytes) -> "WholeReply | StreamedReply":
+    """The reader for the body that follows this head and begins with these bytes. A wrong label is not believed."""
+    start = first.removeprefix(BOM).lstrip()
+    if not 200 <= head.status < 300 or start.startswith((b"{", b"[")):
+        return WholeReply(head)
+    is_labelled = head.headers.get("content-type", "").strip().lower().startswith(EVENTS)
+    return StreamedReply(head) if is_labelled or start.startswith(EVENT_FIELDS) else WholeReply(head)
 
 
 class WholeReply:
@@ -58,7 +71,7 @@ class StreamedReply:
                 return
             if data.strip() == DONE:
                 self.done = True
-            elif text := self._read_event(data):
+            elif data.strip() and (text := self._read_event(data)):  # without data it only keeps the connection open
                 yield text
 
     def end(self, now: float) -> Completion | Refusal:
@@ -82,7 +95,7 @@ class StreamedReply:
             return None
         self._fields.update({name: value for name, value in chunk.items() if name != "choices" and value is not None})
         choices = chunk.get("choices")
-        first = [choice for choice in choices if _is_first_choice(choice)] if isinstance(choices, list) else []
+        first = [choice for choice in choices if is_first_choice(choice)] if isinstance(choices, list) else []
         return "".join(map(self._read_choice, first))
 
     def _read_choice(self, choice: dict[str, Any]) -> str:
@@ -95,7 +108,3 @@ class StreamedReply:
             return ""
         self._message.add(delta)
         return read_text(delta.get("content")) or ""
-
-
-def _is_first_choice(choice: Any) -> bool:
-    return isinstance(choice, dict) and choice.get("index", 0) in (0, None)

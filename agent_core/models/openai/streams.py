@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from agent_core.models.openai.response import as_json, read_text
+from agent_core.models.openai.response import BOM, as_json, read_text
 
 LINE_END = re.compile(rb"\r\n|\n|\r")
 
@@ -20,6 +20,7 @@ class EventParser:
         self._line = bytearray()
         self._data: list[bytes] = []
         self._after_cr = False
+        self._begun = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """The data of each event that `piece` completes; an event without data is ignored."""
@@ -40,6 +41,8 @@ class EventParser:
             self._line += piece[start : end.start()]
             line, start = bytes(self._line), end.end()
             self._line.clear()
+            if not self._begun:
+                line, self._begun = line.removeprefix(BOM), True
             yield line
         self._line += piece[start:]
         if piece:

@@ -14,6 +14,7 @@ class McpServer(BaseModel):
     `env` names the variables that a started server gets, besides PATH, HOME, USER, LOGNAME, SHELL and TERM; the values
     of those that look secret (`GITHUB_TOKEN`, a URL with a password) are removed from what it sends.
     `token_env` and `secret_headers` name secrets. `tools` are globs of the tools that are taken.
+    `read_only` are globs of the tools that only read; each matches a tool.
     `trust_annotations` believes the server when it says that a tool only reads, or can be called twice.
     """
 
@@ -27,9 +28,15 @@ class McpServer(BaseModel):
     token_env: str | None = None
     secret_headers: Headers = {}
     tools: list[str] = ["*"]
+    read_only: list[str] = []
     trust_annotations: bool = False
     timeout: float = Field(60.0, gt=0, le=86_400)
     start_timeout: float = Field(30.0, gt=0, le=600)
+
+    @property
+    def secret_names(self) -> list[str]:
+        """The secrets that are sent with each request."""
+        return sorted({*self.secret_headers.values(), *filter(None, [self.token_env])})
 
     @field_validator("env")
     @classmethod

@@ -113,7 +113,7 @@ class McpConnection:
             return _ForgottenError(f"the MCP server {self._name} refused: {error.message[:SHOWN]}")
         looks_closed = meaning_of(error, exchange.status) is Meaning.CLOSED
         closed = looks_closed and await _has_ended(session.monitor)
-        found = exception_of(self._name, error, exchange, closed=closed)
+        found = exception_of(self._name, error, exchange, closed=closed, secrets=self._server.secret_names)
         return type(found)(f"{found}{session.monitor.last_words()}") if closed else found
 
     async def _ready_session_by(self, ready_by: float | None) -> McpSession:

@@ -1,6 +1,7 @@
 """What an error of the MCP library means: an answer of the server, or a call whose answer was lost. Pure."""
 
 import re
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,12 @@ SHOWN = 500
 """Characters of a server's text that a caller reads."""
 UNREADABLE_CODE, UNREADABLE = -32700, "its answer cannot be read: "
 """The error that we put in place of an answer that is not handed to the library."""
+
+CONTENT_TYPE = "Unexpected content type"
+ENDPOINT = (
+    "this is no endpoint of streamable HTTP, whose URL often ends in /mcp. A server that speaks only the older "
+    "HTTP+SSE is reached by a bridge, such as command: [npx, -y, mcp-remote, URL]"
+)
 
 
 class Meaning(Enum):
@@ -38,7 +45,7 @@ TEXTS: tuple[tuple[int | None, str, range, Meaning], ...] = (
     (-32000, r"SSE stream ended .*", OK, Meaning.LOST),
     (-32700, r"Failed to parse JSON response: .*", OK, Meaning.LOST),
     (-32700, r"Failed to parse SSE message: .*", OK, Meaning.LOST),
-    (-32600, r"Unexpected content type: .*", OK, Meaning.LOST),
+    (-32600, rf"{CONTENT_TYPE}: .*", OK, Meaning.LOST),
     (-32600, r"server answered a request with 202 Accepted.*", OK, Meaning.LOST),
 )
 """The texts that the library (mcp 2.3) writes itself. Whatever fits no row is the server's own."""
@@ -52,13 +59,16 @@ def meaning_of(error: "MCPError", status: int) -> Meaning:
     return Meaning.REFUSED
 
 
-def exception_of(name: str, error: "MCPError", exchange: HttpExchange, *, closed: bool) -> Exception:
+def exception_of(
+    name: str, error: "MCPError", exchange: HttpExchange, *, closed: bool, secrets: Sequence[str]
+) -> Exception:
     """The exception that tells a caller what happened to its call.
 
     ToolError if the server refused, ConnectionRefusedError if it was never reached, ConnectionResetError if nobody
-    knows how far the call came. `closed`: the connection has ended before there was an answer.
+    knows how far the call came. `closed`: the connection has ended before there was an answer. `secrets` are the names
+    of those that were sent.
     """
-    text = error.message.splitlines()[0][:SHOWN] if error.message.strip() else "and did not say why"
+    text = _first_line(error) or "and did not say why"
     if exchange.unsent:
         return ConnectionRefusedError(f"the MCP server {name} cannot be reached")
     if closed:
@@ -68,9 +78,35 @@ def exception_of(name: str, error: "MCPError", exchange: HttpExchange, *, closed
             return ConnectionResetError(f"the MCP server {name} took the call, and {text}")
         case Meaning.STATUS:
             status = f"the MCP server {name} answered with the HTTP status {exchange.status}"
+            status += _explain_credentials(exchange.status, secrets)
             return ConnectionResetError(status) if exchange.status >= 500 else ToolError(status)
         case Meaning.LOST:
             return ConnectionResetError(
                 f"the MCP server {name} took the call and gave no answer that can be read: {text}"
             )
     return ToolError(f"the MCP server {name} refused: {text}")
+
+
+def explain_start(error: "MCPError", status: int, secrets: Sequence[str]) -> str:
+    """Why a server did not start, and what its operator sets; `status` is the last HTTP status, 0 where there is none.
+
+    A server that speaks only HTTP+SSE, the transport of 2024, answers the first message with 404 or 405.
+    """
+    text = _first_line(error)
+    if status < 400:
+        return f"{text}; {ENDPOINT}" if text.startswith(f"{CONTENT_TYPE}: ") else text
+    hint = _explain_credentials(status, secrets) or (f": {ENDPOINT}" if status in (404, 405) else "")
+    words = f"; it says: {text}" if meaning_of(error, status) is Meaning.REFUSED and text else ""
+    return f"it answered with the HTTP status {status}{hint}{words}"
+
+
+def _explain_credentials(status: int, secrets: Sequence[str]) -> str:
+    if status not in (401, 403):
+        return ""
+    if secrets:
+        return f": it does not accept the secret{'s' * (len(secrets) > 1)} {', '.join(secrets)}"
+    return ": it wants a bearer token by token_env, or a key by secret_headers"
+
+
+def _first_line(error: "MCPError") -> str:
+    return error.message.strip().partition("\n")[0][:SHOWN]

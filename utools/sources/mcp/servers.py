@@ -83,29 +83,30 @@ class McpServers(PinnedSource):
         await asyncio.gather(*(each.close() for each in connections.values()), return_exceptions=True)
 
     def _make_tools(self, name: str, approved: Sequence[Definition]) -> list[Tool]:
-        server = self._servers[name]
+        server, where = self._servers[name], f"{self.where}/{name}"
+        taken = [each for each in approved if _matches(each, server.tools)]
+        _check_globs(server.read_only, taken, f"{where}/read_only")
         names: dict[str, str] = {}
         tools: list[Tool] = []
-        for each in approved:
-            if not any(fnmatchcase(each.name, glob) for glob in server.tools):
-                continue
+        for each in taken:
             code = f"mcp.{name}.{NOT_IN_CODES.sub('_', each.name)}"[:128]
             if code in names:
                 doubled = f"two of its tools would be called {code}: {names[code]!r} and {each.name!r}"
-                raise DefinitionError(f"{doubled}; leave one out by `tools`", where=f"{self.where}/{name}")
+                raise DefinitionError(f"{doubled}; leave one out by `tools`", where=where)
             names[code] = each.name
             tools.append(self._make_tool(code, name, server, each))
         return tools
 
     def _make_tool(self, code: str, name: str, server: McpServer, approved: Definition) -> Tool:
         trusted = server.trust_annotations
+        reads = _matches(approved, server.read_only) or (trusted and approved.read_only)
         return Tool(
             code=code,
             description=approved.description,
             config_schema=approved.input_schema,
             output_schema=approved.output_schema,
             execute=self._make_execute(name, server, approved),
-            effect="read" if trusted and approved.read_only else "write",
+            effect="read" if reads else "write",
             idempotent=trusted and approved.idempotent,
             foreign=True,
             fingerprint=approved.fingerprint,
@@ -141,3 +142,16 @@ class McpServers(PinnedSource):
             return await self._thread.run(call())
 
         return execute
+
+
+def _matches(tool: Definition, globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(tool.name, glob) for glob in globs)
+
+
+def _check_globs(globs: Sequence[str], tools: Sequence[Definition], where: str) -> None:
+    """DefinitionError for a glob that matches none of the tools."""
+    for index, glob in enumerate(globs):
+        if not any(_matches(each, [glob]) for each in tools):
+            has = ", ".join(sorted(each.name for each in tools)) or "none"
+            message = f"no tool of this server matches; it has {has}"
+            raise DefinitionError(message, where=f"{where}/{index}", value=glob)

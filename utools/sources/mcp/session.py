@@ -12,7 +12,8 @@ from utools.errors import DefinitionError, ToolError
 from utools.net.outgoing_secrets import secret_headers
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
-from utools.sources.mcp.failure import SHOWN
+from utools.sources.mcp.failure import SHOWN, explain_start
+from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.listing import list_definitions
 from utools.sources.mcp.secrets import redactor_for
 from utools.sources.tool_lock_file import Definition
@@ -41,6 +42,7 @@ class McpSession:
         self.calls = 0
         self._name, self._server, self._base, self._secret = name, server, base, secret
         self._listed_at: float | None = None
+        self._exchange = HttpExchange()
         self._opened: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self.task = asyncio.create_task(self._run())
         self.task.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -67,7 +69,7 @@ class McpSession:
                 self.leave()
         await self.wait_closed()
         error = self.task.exception() if self.task.done() and not self.task.cancelled() else None
-        why = f"it was not ready within {seconds:g} seconds" if error is None else _explain(error)
+        why = f"it was not ready within {seconds:g} seconds" if error is None else self._explain(error)
         words = "" if isinstance(error, DefinitionError | ToolError) else self.monitor.last_words()
         raise ToolError(f"the MCP server {self._name} cannot be used: {why}{words}")
 
@@ -117,13 +119,8 @@ class McpSession:
     async def _run(self) -> None:
         """Open the connection, and close it when it has ended or is to end."""
         try:
-            async with self._open() as client:
-                await self._list(client)
-                if self.state is State.ENDED:
-                    raise ConnectionResetError("it ended while it was starting")
-                self.monitor.move(State.READY)
-                self._opened.set_result(client)
-                await self.monitor.ended.wait()
+            with record_exchange() as self._exchange:
+                await self._stay_open()
         except Exception as error:  # the edge to the server and the library: however it ends, it has ended
             log.debug("the MCP server %s ended: %r", self._name, error)
             raise
@@ -131,6 +128,27 @@ class McpSession:
             self.monitor.end()
             if self.monitor.reason:
                 log.warning("the MCP server %s was ended: %s", self._name, self.monitor.reason)
+
+    async def _stay_open(self) -> None:
+        async with self._open() as client:
+            await self._list(client)
+            if self.state is State.ENDED:
+                raise ConnectionResetError("it ended while it was starting")
+            self.monitor.move(State.READY)
+            self._opened.set_result(client)
+            await self.monitor.ended.wait()
+
+    def _explain(self, error: BaseException) -> str:
+        """The first cause that says something; the library wraps them into groups."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if self._exchange.posts:
+            from mcp.shared.exceptions import MCPError
+
+            if isinstance(error, MCPError):
+                return explain_start(error, self._exchange.status, self._server.secret_names)
+        text = error.strerror if isinstance(error, OSError) else None
+        return (text or str(error) or type(error).__name__)[:SHOWN]
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator["Client"]:
@@ -161,11 +179,3 @@ def needs_listing(listed_at: float | None, calls: int, now: float) -> bool:
     """Whether a server is to be asked for its tools again: the list is known to be old (`listed_at` is None), or has
     become so while the server is idle. One that is at work may be too busy to answer."""
     return listed_at is None or (not calls and now - listed_at > LISTING_AGE)
-
-
-def _explain(error: BaseException) -> str:
-    """The first cause that says something; the library wraps them into groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    text = error.strerror if isinstance(error, OSError) else None
-    return (text or str(error) or type(error).__name__)[:SHOWN]

@@ -1,0 +1,99 @@
+"""Alternatives at the root of a tool's schema, in the forms that constrained decoding and function calling take. Pure.
+
+A grammar is made of each alternative alone, without the properties beside them; functions may have no alternatives at
+the root of their parameters at all. The tool's own schema decides what is legal, whatever a model was shown.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from utools.schema.shape import resolver
+
+Schema = dict[str, Any]
+ALTERNATIVES = ("anyOf", "oneOf")
+NOT_IN_FUNCTIONS = (
+    *ALTERNATIVES,
+    "allOf",
+    "not",
+    "enum",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+    "dependentRequired",
+)
+"""Keywords that OpenAI or Anthropic refuse at the root of a function's parameters, and what goes with them."""
+MOVED = ("properties", "required", "additionalProperties")
+"""Keywords of the root that each alternative gets."""
+
+
+def split_alternatives(schema: Schema) -> Schema:
+    """The schema as a choice between whole objects, where its alternatives only say what each of them requires.
+
+    A property is left out of an alternative where `dependentSchemas` forbids it beside what is required there.
+    """
+    keyword = next((each for each in ALTERNATIVES if _only_require(schema.get(each))), None)
+    if keyword is None or "properties" not in schema:
+        return schema
+    forbidden = _find_forbidden(schema)
+    gone = (keyword, *MOVED, *(["dependentSchemas"] if forbidden else []))
+    rest = {name: value for name, value in schema.items() if name not in gone}
+    return {"type": "object", **rest, "anyOf": [_whole_object(schema, each, forbidden) for each in schema[keyword]]}
+
+
+def flatten_alternatives(schema: Schema) -> Schema:
+    """The schema with the properties of all alternatives side by side; what some alternative requires is optional."""
+    if not any(keyword in schema for keyword in NOT_IN_FUNCTIONS):
+        return schema
+    follow = resolver(schema)
+    branches = {key: [_resolved(each, follow) for each in schema.get(key, ())] for key in (*ALTERNATIVES, "allOf")}
+    rules: dict[str, list[Any]] = {}
+    for each in (schema, *chain.from_iterable(branches.values())):
+        for name, rule in each.get("properties", {}).items():
+            if rule not in rules.setdefault(name, []):
+                rules[name].append(rule)
+    always = [schema, *branches["allOf"]]
+    required = set(chain.from_iterable(each.get("required", ()) for each in always))
+    for key in ALTERNATIVES:
+        sets = [set(each.get("required", ())) for each in branches[key]]
+        required |= set.intersection(*sets) if sets else set()
+    flat = {name: value for name, value in schema.items() if name not in NOT_IN_FUNCTIONS}
+    flat["properties"] = {name: many[0] if len(many) == 1 else {"anyOf": many} for name, many in rules.items()}
+    return {**flat, "required": [name for name in rules if name in required]}
+
+
+def _only_require(alternatives: Any) -> bool:
+    return bool(alternatives) and all(isinstance(each, dict) and each.keys() == {"required"} for each in alternatives)
+
+
+def _find_forbidden(schema: Schema) -> set[tuple[str, str]]:
+    """The pairs of properties that may not be given together; empty if `dependentSchemas` say anything else."""
+    dependent: Mapping[str, Any] = schema.get("dependentSchemas", {})
+    pairs = set(chain.from_iterable(_pairs(name, each) for name, each in dependent.items()))
+    plain = all(isinstance(each, dict) and each.keys() == {"properties"} for each in dependent.values())
+    return pairs if plain and len(pairs) == sum(len(each["properties"]) for each in dependent.values()) else set()
+
+
+def _pairs(name: str, dependent: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(dependent, dict):
+        properties = dependent.get("properties", {}).items()
+        yield from ((name, other) for other, rule in properties if rule is False or rule == {"not": {}})
+
+
+def _whole_object(schema: Schema, alternative: Schema, forbidden: set[tuple[str, str]]) -> Schema:
+    required = [*schema.get("required", ()), *alternative["required"]]
+    properties = {
+        name: rule
+        for name, rule in schema["properties"].items()
+        if not any({(name, each), (each, name)} & forbidden for each in required)
+    }
+    named = [name for name in dict.fromkeys(required) if name in properties]  # an author's own are not shown
+    closed = {"additionalProperties": schema["additionalProperties"]} if "additionalProperties" in schema else {}
+    return {"type": "object", "properties": properties, "required": named, **closed}
+
+
+def _resolved(schema: Any, follow: Any) -> Schema:
+    """The schema that a reference stands for; an empty one for what is no object."""
+    target = follow(schema["$ref"]) if isinstance(schema, dict) and "$ref" in schema else schema
+    return target if isinstance(target, dict) else {}
