@@ -36,7 +36,7 @@ class Touched(BaseException):
 def watch(event, args):
     if event.startswith(FORBIDDEN):
         raise Touched(event)
-    if event == "open" and args[2] & WRITING:
+    if event == "open" and args[2] & WRITING and not isinstance(args[0], int):  # a descriptor is open already
         raise Touched(f"open {args[0]} for writing")
     if event == "import" and args[0].partition(".")[0] in VENDORS:
         raise Touched(f"import {args[0]}")
