@@ -2,29 +2,25 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agent_core.audit.signature import Keys
 from agent_core.effects import Cancelled, Classify, InDoubt, Json, Suspended
 from agent_core.errors import Lost
-from agent_core.journal.chain import check_chains, is_finished
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Slot, Spec
-from agent_core.journal.path import name_of, root_of
-from agent_core.journal.record import Row
+from agent_core.journal.chain import check_chains
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
+from agent_core.journal.path import name_of
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
-from agent_core.records import encode_answer
 from agent_core.run.admission import Admission, call_to_admit
+from agent_core.run.appender import Appender, Listener
 from agent_core.run.clock import now
-from agent_core.run.control import StopSignal, append_signed, sign_run
+from agent_core.run.control import StopSignal, sign_run
 from agent_core.run.executor import Executor
 
 log = logging.getLogger("agent_core")
-Listener = Callable[[Row], None]
-_RUN_FINISHED = b'{"kind":"run_finished"'
-_WAITING = b'{"kind":"waiting"'
 MAX_DRIVES = 10
 """How often a driver that lost a race drives again from the tape before it gives up."""
 
@@ -47,10 +43,11 @@ async def drive(
     ends like any other. Raises DefinitionError for a run that cannot be started and JournalError when the journal
     cannot be read or written.
     """
-    driver = LiveDriver(journal, executor, listener, stop or StopSignal(), keys)
+    appender = Appender(run, journal, keys, listener)
+    driver = LiveDriver(appender, executor, stop or StopSignal())
     for count in range(1, MAX_DRIVES + 1):
         tape = check_chains(run, journal.load(run))
-        driver.may_rest = any(_may_be_last(rows[-1]) for rows in tape.values())
+        appender.resume_from(tape)
         try:
             ended = await driver.run(record_run(Run(run, tape, loops), path, spec))
         except Lost:
@@ -68,25 +65,13 @@ async def drive(
 
 
 class LiveDriver:
-    """One walk through the recorder's operations.
+    """One walk through the recorder's operations. `interrupted` once the caller has cancelled it."""
 
-    `interrupted` once the caller has cancelled it; `may_rest` once something waits, so that any row may be the last.
-    """
-
-    def __init__(
-        self,
-        journal: Journal,
-        executor: Executor,
-        listener: Listener | None,
-        stop: StopSignal,
-        keys: Keys | None = None,
-    ) -> None:
+    def __init__(self, appender: Appender, executor: Executor, stop: StopSignal) -> None:
         self.interrupted = False
-        self._keys, self.may_rest = keys, False
         self._acting: set[asyncio.Task[Any]] = set()
         self._sleeping: set[asyncio.Task[Any]] = set()
-        self._written: set[tuple[str, int]] = set()
-        self._journal, self._executor, self._listener, self._stop = journal, executor, listener, stop
+        self._appender, self._executor, self._stop = appender, executor, stop
         stop.listeners.append(self._wake)
 
     @property
@@ -106,7 +91,7 @@ class LiveDriver:
     async def _perform(self, operation: Operation) -> Any:
         match operation:
             case Append(rows):
-                self._append_settled([row for row in rows if (row.path, row.n) not in self._written])
+                self._appender.append_settled(rows)
                 return None
             case Act():
                 return await self._act(operation)
@@ -146,22 +131,22 @@ class LiveDriver:
     async def _act(self, act: Act) -> Any:
         stop_reply = self._stop_reply(act.slot.path)
         if isinstance(stop_reply, Suspended):
-            self._append(act.rows[:-1])
+            self._appender.append(act.rows[:-1])
             return stop_reply
         rows, admission = act.rows, None
         if call_to_admit(act) and not self.is_cancelled:
-            self._append(rows[:-1])
+            self._appender.append(rows[:-1])
             rows, admission = rows[-1:], await self._admit(act)
             if isinstance(stop_reply := self._stop_reply(act.slot.path), Suspended):
                 return stop_reply
-        is_claimed = self._append(rows)
+        is_claimed = self._appender.append(rows)
         if act.rows and not is_claimed:  # another driver wrote this very `asked`: it acts, and may have answered by now
             raise Lost(act.slot.path, act.slot.n - 1)
         if self.is_cancelled:
             return Cancelled(now())
         reply = await self._execute(act, admission)
         if act.once_only and not isinstance(reply, InDoubt | Cancelled):
-            self._append_answer(act, reply)
+            self._appender.append_answer(act, reply)
         return reply
 
     async def _admit(self, act: Act) -> Admission | None:
@@ -188,60 +173,6 @@ class LiveDriver:
             return Cancelled(now())
         finally:
             self._acting.discard(task)
-
-    def _append_answer(self, act: Act, reply: Any) -> None:
-        """Put a write's answer on disk before anything else happens."""
-        row = act.slot.row(encode_answer(reply))
-        self._written.add((row.path, row.n))
-        try:
-            self._append_settled((row,))
-        except Lost:
-            self._append_late_answer(act, reply)
-            raise
-
-    def _append_late_answer(self, act: Act, reply: Any) -> None:
-        """Another driver has put the write in doubt: add its answer to the doubt.
-
-        Not when someone has decided about the doubt, or the run has ended over it.
-        """
-        tape = self._journal.load(self._executor.run)
-        last = tape[act.slot.path][-1]
-        if is_finished(tape, root_of(act.slot.path)):
-            return
-        if last.n == act.slot.n and last.record().get("reason") == "in_doubt":
-            answer = encode_answer(reply)
-            record = {"kind": "resolved", "decision": "late", "by": act.key, "at": reply.at, "answer": answer}
-            row = Slot(act.slot.path, last.n + 1, last.hash).row(record)
-            append_signed(self._journal, self._executor.run, [row], self._keys)
-
-    # ── appending ─────────────────────────────────────────────────────────────────────────────────
-
-    def _append_settled(self, rows: Sequence[Row]) -> None:
-        """Append rows that no act follows at once. From the first that waits on, the run may be at rest after them."""
-        self.may_rest = self.may_rest or any(map(_may_be_last, rows))
-        self._append(rows, self._keys if self.may_rest else None)
-
-    def _append(self, rows: Sequence[Row], keys: Keys | None = None) -> bool:
-        """Append the rows, signed with `keys`; whether the last one is new."""
-        if any(row.data.startswith(_RUN_FINISHED) for row in rows):
-            self._check_no_concurrent_append(rows)
-        is_new = append_signed(self._journal, self._executor.run, rows, keys)
-        if self._listener is not None:
-            for row in rows:
-                self._listener(row)
-        return is_new
-
-    def _check_no_concurrent_append(self, rows: Sequence[Row]) -> None:
-        """Raise Lost when a strand that the run's end closes has grown.
-
-        A decision or an answer that was appended meanwhile may change how the run ends.
-        """
-        ends = [row.record() for row in rows if row.data.startswith(_RUN_FINISHED)]
-        closes = [entry for end in ends for entry in end.get("closes", ())]
-        tape = self._journal.load(self._executor.run) if closes else {}
-        for path, _, count in closes:
-            if len(tape.get(path, ())) > count:
-                raise Lost(path, count)
 
     # ── branches ──────────────────────────────────────────────────────────────────────────────────
 
@@ -289,11 +220,6 @@ class LiveDriver:
         stopping = self._sleeping | self._acting if self.is_cancelled else set(self._sleeping)
         for task in stopping - {_task_or_none()}:
             task.cancel()
-
-
-def _may_be_last(row: Row) -> bool:
-    """Whether a run may be at rest after this row."""
-    return row.data.startswith(_WAITING) or (row.data.startswith(_RUN_FINISHED) and "/" not in row.path)
 
 
 def _current_task() -> "asyncio.Task[Any]":

@@ -1,0 +1,95 @@
+"""Appender: appends the records of a run that is driven, signed where the run may be at rest after them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agent_core.audit.signature import Keys
+from agent_core.errors import Lost
+from agent_core.journal.chain import is_finished
+from agent_core.journal.operations import Act, Slot
+from agent_core.journal.path import root_of
+from agent_core.journal.record import Row, Tape
+from agent_core.journal.store import Journal
+from agent_core.records import encode_answer
+from agent_core.run.control import append_signed
+
+Listener = Callable[[Row], None]
+_RUN_FINISHED = b'{"kind":"run_finished"'
+_WAITING = b'{"kind":"waiting"'
+
+
+class Appender:
+    """Appends to the journal of one run, and shows each row to the listener.
+
+    Once something waits, any row may be the last, so that each is signed in the same step.
+    """
+
+    def __init__(self, run: str, journal: Journal, keys: Keys | None, listener: Listener | None) -> None:
+        self._run, self._journal, self._keys, self._listener = run, journal, keys, listener
+        self._may_rest = False
+        self._written: set[tuple[str, int]] = set()
+
+    def resume_from(self, tape: Tape) -> None:
+        """Go on from a tape, on which something may wait."""
+        self._may_rest = any(_may_be_last(rows[-1]) for rows in tape.values())
+
+    def append(self, rows: Sequence[Row]) -> bool:
+        """Append rows; whether the last one is new."""
+        return self._append(rows, None)
+
+    def append_settled(self, rows: Sequence[Row]) -> None:
+        """Append rows that no act follows at once; a write's answer among them is on disk already."""
+        self._may_rest = self._may_rest or any(map(_may_be_last, rows))
+        new = [row for row in rows if (row.path, row.n) not in self._written]
+        self._append(new, self._keys if self._may_rest else None)
+
+    def _append(self, rows: Sequence[Row], keys: Keys | None) -> bool:
+        if any(row.data.startswith(_RUN_FINISHED) for row in rows):
+            self._check_no_concurrent_append(rows)
+        is_new = append_signed(self._journal, self._run, rows, keys)
+        if self._listener is not None:
+            for row in rows:
+                self._listener(row)
+        return is_new
+
+    def _check_no_concurrent_append(self, rows: Sequence[Row]) -> None:
+        """Raise Lost when a strand that the run's end closes has grown.
+
+        A decision or an answer that was appended meanwhile may change how the run ends.
+        """
+        ends = [row.record() for row in rows if row.data.startswith(_RUN_FINISHED)]
+        closes = [entry for end in ends for entry in end.get("closes", ())]
+        tape = self._journal.load(self._run) if closes else {}
+        for path, _, count in closes:
+            if len(tape.get(path, ())) > count:
+                raise Lost(path, count)
+
+    def append_answer(self, act: Act, reply: Any) -> None:
+        """Put a write's answer on disk before anything else happens."""
+        row = act.slot.row(encode_answer(reply))
+        try:
+            self.append_settled((row,))
+            self._written.add((row.path, row.n))
+        except Lost:
+            self._append_late_answer(act, reply)
+            raise
+
+    def _append_late_answer(self, act: Act, reply: Any) -> None:
+        """Another driver has put the write in doubt: add its answer to the doubt.
+
+        Not when someone has decided about the doubt, or the run has ended over it.
+        """
+        tape = self._journal.load(self._run)
+        last = tape[act.slot.path][-1]
+        if is_finished(tape, root_of(act.slot.path)):
+            return
+        if last.n == act.slot.n and last.record().get("reason") == "in_doubt":
+            answer = encode_answer(reply)
+            record = {"kind": "resolved", "decision": "late", "by": act.key, "at": reply.at, "answer": answer}
+            row = Slot(act.slot.path, last.n + 1, last.hash).row(record)
+            append_signed(self._journal, self._run, [row], self._keys)
+
+
+def _may_be_last(row: Row) -> bool:
+    """Whether a run may be at rest after this row."""
+    return row.data.startswith(_WAITING) or (row.data.startswith(_RUN_FINISHED) and "/" not in row.path)
