@@ -33,7 +33,6 @@ from engine_shim.runs.leases import Signal
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer, with_runs
-from engine_shim.runs.readiness import check_host
 from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
 from utools.calls.limiter import Limiter
@@ -239,7 +238,7 @@ class Engine:
         self.store.save(RunEntry(run, definition["id"], version, "pending", at, str(base), host=self._host))
 
     def _check_ready(self, tape: Tape, base: Path) -> None:
-        check_host(tape, base, self.registry, self._models, self._secrets)
+        refuse(self._host_check.recorded_problems(tape, base))
 
     def _preparer(self, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
         return Preparer(self.registry, self._secrets, base, self._models.info(base), checked, begun=begun)

@@ -1,14 +1,20 @@
-"""HostCheck: what a definition needs of its host, and the host does not give: models, keys, secrets, variables."""
+"""HostCheck: what a definition or a recorded run needs of its host, and the host does not give."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from agent_core.effects import Json
+from agent_core.journal.chain import is_finished
+from agent_core.journal.record import Tape
 from agent_core.run.secrets import Secrets
-from engine_shim.definition.errors import Problem
+from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.load import Workflow
+from engine_shim.definition.model import read_definition
 from engine_shim.definition.secret_refs import secret_refs
 from engine_shim.runs.models import HostModels
+from engine_shim.runs.prepare import ROOT
 from utools.errors import DefinitionError, ToolError
 from utools.registry import ToolRegistry
 
@@ -35,6 +41,36 @@ class HostCheck:
     def run_problems(self, workflow: Workflow, invoked: Invoked = ()) -> list[Problem]:
         """Why a run cannot start here."""
         return list(_of_all(workflow, invoked, self._in_the_way))
+
+    def recorded_problems(self, tape: Tape, base: Path) -> list[Problem]:
+        """Why a recorded run cannot go on here: a tool, a model, a key or a secret is missing. A finished run needs
+        none."""
+        if is_finished(tape, ROOT):
+            return []
+        records = {path: rows[0].record() for path, rows in tape.items()}
+        runs = {path: record for path, record in records.items() if record["kind"] == "run_started"}
+        workflow = Workflow(read_definition(runs[ROOT]["definition"]), base)
+        return [
+            *self._missing_tools(runs),
+            *self.models.unaskable(workflow.definition, base),
+            *self._unaskable_agents({path: run for path, run in runs.items() if not is_finished(tape, path)}, base),
+            *(problem for _, problem in self._missing_secrets(workflow)),
+        ]
+
+    def _missing_tools(self, runs: Mapping[str, Json]) -> Iterator[Problem]:
+        known = {tool.code for tool in self.registry.all()}
+        for code in sorted({code for run in runs.values() for code in run["tools"]} - known):
+            why = self.registry.refusal(code) or "was the run started with another configuration?"
+            yield Problem("host configuration", f"this host has no tool {code!r}, which the run needs; {why}")
+
+    def _unaskable_agents(self, runs: Mapping[str, Json], base: Path) -> Iterator[Problem]:
+        """The models of agents that have begun, whose names the definition may not show."""
+        for path, run in runs.items():
+            try:
+                if run["loop"] == "agent":
+                    self.models.at(base)(run["config"]["model"], run["config"])
+            except DefinitionError as error:
+                yield Problem(f"{path}/config/model", message_of(error))
 
     def _refused(self, workflow: Workflow) -> Iterator[Problem]:
         yield from self.models.problems(workflow.definition, workflow.base)
