@@ -21,10 +21,11 @@ def secret_refs(definition: Definition, schemas: Mapping[str, Mapping[str, Any]]
         if name in definition.secrets:
             yield f"env/{index}", name
     for use in uses_of(definition, [code for code in schemas if code != AGENT]):
-        authored = author_keys(dict(schemas[use.tool]))
-        for key, value in use.known().items():
-            if key in authored and key.endswith(NAMES_A_SECRET):
-                yield from _names_in(value, f"{use.where}/{key}")
+        schema = dict(schemas[use.tool])
+        keys = [key for key in sorted(author_keys(schema)) if key.endswith(NAMES_A_SECRET)]
+        known, of_host = use.known(), {key: schema["properties"][key].get("default") for key in keys}
+        for key in keys:
+            yield from _names_in(known.get(key) if key in use.config else of_host[key], f"{use.where}/{key}")
 
 
 def _names_in(value: Any, where: str) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import CONTROL
 from agent_core.journal.record import Tape
-from agent_core.run.secrets import signing_keys
+from agent_core.run.secrets import verifying_keys
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.store import RunStore
@@ -37,7 +37,7 @@ class RunIndex:
         tape, _ = self.load(run)
         entry = self.store.entry(run)
         assert entry is not None
-        check_intact(run, tape, signing_keys(), at_rest=entry.status in (*ENDED, "waiting"))
+        check_intact(run, tape, verifying_keys(), at_rest=entry.status in (*ENDED, "waiting"))
         end = len(tape[ROOT])
         if entry.status in ENDED and not is_finished(tape, ROOT):
             raise Damaged(ROOT, end, f"the run had ended as {entry.status}, and its end is missing")

@@ -109,6 +109,14 @@ def test_a_tool_that_the_host_does_not_offer_says_so(cli: Cli, write: Write, hos
     assert (refused.code, why in refused.err) == (3, True)
 
 
+def test_a_secret_that_only_the_host_presets_is_looked_for(cli: Cli, write: Write) -> None:
+    write("agent-core.yaml", {"presets": {"feishu_bot": {"webhook_env": "NOWHERE"}}})
+    write("flow.json", _flow("feishu_bot", {"text": "Hi."}))
+    refused = cli("run", "flow.json")
+    assert refused.code == 3
+    assert "nodes/0 (a)/config/webhook_env: the secret NOWHERE is not allowed" in refused.err
+
+
 def test_a_preset_of_no_tool_is_told_with_its_place(cli: Cli, write: Write) -> None:
     write("agent-core.yaml", {"presets": {"htp_request": {}, "http_request": {"allowed_domain": []}}})
     told = cli("tools")
