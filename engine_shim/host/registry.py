@@ -10,6 +10,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.providers import Providers
 from agent_core.models.summary import Summarise, summariser
 from engine_shim.definition.errors import Problem, problems_in, refuse
+from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME
 from utools.defaults import host_registry
@@ -78,8 +79,11 @@ def _unknown_presets(config: HostConfig, registry: ToolRegistry) -> Iterator[Pro
     """Presets for tools that this host does not have."""
     known = [tool.code for tool in registry.all()]
     for code in config.presets:
-        if code not in known and registry.refusal(code) is None:
-            yield Problem(config.at(f"presets/{code}"), str(UnknownTool(code, known)))
+        where = config.at(f"presets/{code}")
+        if code in (AGENT, INVOKE):
+            yield Problem(where, f"{code} is a run of its own; preset the tools that it uses")
+        elif code not in known and registry.refusal(code) is None:
+            yield Problem(where, str(UnknownTool(code, known)))
 
 
 def _protect_files(config: HostConfig) -> None:
