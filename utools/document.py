@@ -98,7 +98,7 @@ def read_document(path: Path, what: str) -> Document:
 
 def _read_json(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
     try:
-        data = json.loads(text, object_pairs_hook=_refuse_doubled_keys)
+        data = parse_json(text)
     except json.JSONDecodeError as error:
         where = f"{path}:{error.lineno}:{error.colno}"
         fault = f"not valid JSON: {error.msg}{_quoting_hint(text, error.lineno)}"
@@ -112,6 +112,11 @@ def _read_json(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
     except (yaml.YAMLError, ValueError):  # what JSON allows and YAML does not, such as tabs: then without lines
         return data, {}
     return data, dict(_find_lines(node, ()))
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text; ValueError for what is no JSON, or says twice what a key is."""
+    return json.loads(text, object_pairs_hook=_refuse_doubled_keys)
 
 
 def _refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

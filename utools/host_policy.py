@@ -4,7 +4,8 @@ How a key may be narrowed is declared in a tool's schema by `x-narrow`:
 
 subset      a list: entries of the host's list
 patterns    a list: also entries that fit one of the host's patterns, as `api.example.com` fits `*.example.com`
-prefix      a text: the host's, or something below it, as `data/in` is below `data`
+path        a path: the host's, or one below it, as `data/in` is below `data`
+prefix      names apart by colons: the host's, or one below it, as `app:chat` is below `app`
 minimum     a number: the host's or less
 true, false a boolean: that one is the stricter
             anything else must be equal
@@ -67,7 +68,8 @@ class HostPolicy:
 
     def describe_preset(self, code: str, key: str) -> str:
         """What to add to the fault of a definition's value; empty where the host presets nothing."""
-        return f"; presets of agent-core.yaml bind {key} of {code}" if key in self.presets.get(code, {}) else ""
+        preset = self.presets.get(code, {})
+        return f"; presets of agent-core.yaml bind {key} of {code} to {preset[key]!r} or less" if key in preset else ""
 
 
 def narrow_schema(schema: Schema, value: Any) -> Schema:
@@ -82,8 +84,10 @@ def _narrowed(schema: Schema, value: Any) -> Schema:
         case "patterns", list():
             patterns = [{"pattern": _pattern_below(entry)} for entry in value if "*" in entry]
             return {"items": {"anyOf": [{"enum": value}, *patterns]} if patterns else {"enum": value}}
+        case "path", str():
+            return {"pattern": _pattern_of_paths(value)}
         case "prefix", str():
-            return {"pattern": _pattern_within(value)}
+            return {"pattern": rf"^{re.escape(value.removesuffix(':'))}(:.*)?{_END}"}
         case "minimum", int() | float():
             return {"maximum": value}
         case ("true" | "false") as stricter, bool():
@@ -96,11 +100,11 @@ def _pattern_below(pattern: str) -> str:
     return "^" + r"(\*\.)?[^*?\[\]]*".join(map(re.escape, pattern.split("*"))) + _END
 
 
-def _pattern_within(prefix: str) -> str:
-    """The regex of a prefix and of what is below it, apart by a slash or a colon; no step leads up."""
-    if prefix in ("", "."):
+def _pattern_of_paths(path: str) -> str:
+    """The regex of a directory and of what is below it; no step leads up."""
+    if path in ("", "."):
         return rf"^(?!/)(?!(.*/)?\.\.(/|$)).*{_END}"
-    return rf"^{re.escape(prefix.rstrip('/:'))}(?!.*[/:]\.\.([/:]|$))([/:].*)?{_END}"
+    return rf"^{re.escape(path.rstrip('/'))}(?!.*/\.\.(/|$))(/.*)?{_END}"
 
 
 def _check_preset(tool: Tool, preset: Presets) -> None:

@@ -31,6 +31,8 @@ def query(expression: str, data: Any, *, clock: Callable[[], float]) -> Any:
         raise QueryError(f"{type(error).__name__}: {error}") from None
     except RecursionError:
         raise QueryError("the expression or the data is nested too deeply") from None
+    except (TypeError, ArithmeticError) as error:  # a function of JMESPath that meets values of several types
+        raise QueryError(f"the expression does not fit its data: {error}") from None
 
 
 def check_query(expression: str) -> None:
@@ -101,6 +103,13 @@ class _Metered(TreeInterpreter):
         if self._clock() > self._until:
             raise QueryError(f"this expression took longer than {MAX_SECONDS:g} s")
         return result
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:
+        """Whether the comparison holds; null for values that have no order, as JMESPath says."""
+        try:
+            return super().visit_comparator(node, value)
+        except TypeError:
+            return None
 
     def _size(self, value: Any) -> int:
         if isinstance(value, str):

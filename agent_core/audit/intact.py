@@ -3,7 +3,8 @@
 from agent_core.audit.signature import SEAL, Keys, signature_fault, split_own_strands
 from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains, find_flaws, is_finished
-from agent_core.journal.record import Tape
+from agent_core.journal.path import child, item
+from agent_core.journal.record import Row, Tape
 
 
 def check_intact(run: str, tape: Tape, keys: Keys | None = None, *, at_rest: bool | None = None) -> Tape:
@@ -20,7 +21,8 @@ def check_intact(run: str, tape: Tape, keys: Keys | None = None, *, at_rest: boo
     for path, rows in others.items():
         for flaw in find_flaws(run, {path: rows}, path):
             raise Damaged(flaw.strand, flaw.n, flaw.why)
-    if keys is not None and (is_at_rest(own) if at_rest is None else at_rest):
+    rests = is_at_rest(own) if at_rest is None else at_rest or is_finished(own, root)
+    if keys is not None and rests:
         _check_signature(run, tape, keys)
     return tape
 
@@ -37,8 +39,17 @@ def is_at_rest(own: Tape) -> bool:
     """
     if is_finished(own, find_root(own)):
         return True
-    last = {rows[-1].record()["kind"] for rows in own.values()}
-    return "waiting" in last and "asked" not in last
+    last = {path: rows[-1] for path, rows in own.items() if rows[-1].record()["kind"] in ("asked", "waiting")}
+    open_ones = [path for path, row in last.items() if not _goes_on_below(own, row)]
+    return bool(open_ones) and all(last[path].record().get("kind") == "waiting" for path in open_ones)
+
+
+def _goes_on_below(own: Tape, row: Row) -> bool:
+    """Whether a record asks for strands below its own, all of which have begun."""
+    record = row.record()
+    if "tools" in record:
+        return all(item(row.path, row.n, index) in own for index in range(len(record["tools"])))
+    return "tool" in record and child(row.path, record["tool"], row.n) in own
 
 
 def _check_signature(run: str, tape: Tape, keys: Keys) -> None:

@@ -52,15 +52,16 @@ def _is_write(record: Record) -> bool:
 def before_approval(tape: Tape, place: Place) -> list[Place]:
     """The place itself or, where a person had let through what is done there, that person's decisions.
 
-    So whatever is done again is approved again. DefinitionError where calls were approved together and a write among
-    them was answered before the place: nobody can be asked about the others without making it twice.
+    So whatever is done again is approved again; who approved a nested run approved what goes on in it. DefinitionError
+    where calls were approved together and a write among them was answered before the place: nobody can be asked about
+    the others without making it twice.
     """
     strand, n = place
     rows = tape[strand]
     if _is_item(strand) and rows[0].record()["kind"] == "asked":  # what all items of the batch follow from
         n, strand = parse_segment(last_segment(strand)).number, parent_of(strand)
         rows = tape[strand]
-    if _begins_anew(rows[n].record()):
+    if not _is_within_call(rows, n):
         return [place]
     step = _records_of_step(rows, n)
     decided = next((k for k, record in step if record["kind"] == "resolved"), None)
@@ -78,9 +79,17 @@ def _is_item(strand: str) -> bool:
     return "/" in strand and parse_segment(last_segment(strand)).name is None
 
 
-def _begins_anew(record: Record) -> bool:
-    """Whether nothing that a person let through is done at this record: a question, an end, or the decision itself."""
-    return record["kind"] in ("resolved", "run_finished") or record.get("ask") == "model"
+def _is_within_call(rows: list[Row], n: int) -> bool:
+    """Whether a call is made at this record, which a person may have let through.
+
+    None is at a question and its answer, at what was judged of it, at an end, and at the decision itself.
+    """
+    record = rows[n].record()
+    if record["kind"] in ("answered", "cancelled") and n:
+        record = rows[n - 1].record()
+    if record["kind"] == "decided":
+        return bool(record.get("edited"))
+    return record["kind"] not in ("resolved", "run_finished") and record.get("ask") != "model"
 
 
 def _records_of_step(rows: list[Row], n: int) -> list[tuple[int, Record]]:

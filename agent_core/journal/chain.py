@@ -7,7 +7,7 @@ from typing import Final, get_args
 import orjson
 
 from agent_core.errors import Damaged, JournalError
-from agent_core.journal.path import is_within
+from agent_core.journal.path import is_within, parent_of
 from agent_core.journal.record import FORMAT, Record, Row, Tape, genesis, link
 from agent_core.records import Kind
 from agent_core.rules import CURRENT, unknown_rule
@@ -54,6 +54,11 @@ def is_finished(tape: Tape, strand: str) -> bool:
     """Whether a strand ends in `run_finished`."""
     last = _decode(tape[strand][-1]) if strand in tape else None
     return last is not None and last["kind"] == "run_finished"
+
+
+def is_closed(tape: Tape, strand: str) -> bool:
+    """Whether the run of a strand, or one that it is nested in, has ended: nothing more belongs to the strand."""
+    return is_finished(tape, strand) or ("/" in strand and is_closed(tape, parent_of(strand)))
 
 
 def find_flaws(run: str, tape: Tape, root: str) -> Iterator[Flaw]:

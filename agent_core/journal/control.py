@@ -5,6 +5,7 @@ from typing import Any, Final, Literal
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, encode_decision
 from agent_core.errors import DecisionError
+from agent_core.journal.chain import is_closed, is_finished
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import parent_of, root_of
 from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
@@ -50,7 +51,7 @@ def _to_journal(decision: Decision, redactor: Redactor | None) -> Decision:
 
 def waiting_calls(tape: Tape) -> list[Record]:
     """What waits for a person, in order of strands: {strand, n, reason, tool, args}."""
-    last = {path: rows[-1] for path, rows in sorted(tape.items()) if rows}
+    last = {path: rows[-1] for path, rows in sorted(tape.items()) if rows and not is_closed(tape, path)}
     records = {path: row.record() for path, row in last.items()}
     return [
         {"strand": path, "n": last[path].n, "reason": record["reason"], "tool": record["tool"], "args": record["args"]}
@@ -85,8 +86,9 @@ def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, 
     record = rows[n].record() if 0 <= n < len(rows) else None
     if record is None or record["kind"] != "waiting" or "tool" not in record:
         raise DecisionError(f"nothing waits at {strand}:{n}; {_list_waiting(tape)}")
-    if tape[root_of(strand)][-1].record()["kind"] == "run_finished":
-        raise DecisionError("this run has ended; nothing in it can be decided any more")
+    if is_closed(tape, strand):
+        ended = "this run" if is_finished(tape, root_of(strand)) else "the run that this call belongs to"
+        raise DecisionError(f"{ended} has ended; nothing in it can be decided any more")
     if len(rows) > n + 1:
         raise DecisionError(f"{strand}:{n} is decided already, or was cancelled")
     in_doubt = record["reason"] == "in_doubt"

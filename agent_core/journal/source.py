@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_core.errors import JournalError
+from agent_core.errors import Damaged, JournalError
 from agent_core.journal import jsonl_format as lines
 from agent_core.journal.jsonl import JsonlJournal, read_file
 from agent_core.journal.record import Row, Tape, by_path
@@ -78,6 +78,8 @@ def _read_journal(journal: Journal, name: str, run_id: str | None) -> Contents:
     try:
         runs = journal.runs() if run_id is None else [run_id]
         tape = journal.load(runs[0]) if len(runs) == 1 else {}
+    except Damaged as error:
+        return Contents(run_id or "", {}, faults=(Fault(str(error), error.path, error.n),))
     except JournalError as error:
         return Contents(run_id or "", {}, faults=(Fault(str(error)),))
     if not tape:

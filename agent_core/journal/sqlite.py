@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from agent_core.errors import JournalError
+from agent_core.errors import Damaged, JournalError
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.sqlite_layout import LAYOUT
@@ -36,8 +36,9 @@ class SqliteJournal:
 
     def load(self, run: str) -> Tape:
         rows = self._select("SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n", run)
-        if any(tuple(map(type, row)) != (str, int, bytes, bytes) for row in rows):
-            raise JournalError(f"{self.path} holds values in run {run!r} that no journal wrote")
+        for row in rows:
+            if tuple(map(type, row)) != (str, int, bytes, bytes):
+                raise Damaged(str(row[0]), row[1] if isinstance(row[1], int) else 0, "no journal wrote such values")
         return by_path(Row(*row) for row in rows)
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:

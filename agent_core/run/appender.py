@@ -5,9 +5,8 @@ from typing import Any
 
 from agent_core.audit.signature import Keys
 from agent_core.errors import Lost
-from agent_core.journal.chain import is_finished
+from agent_core.journal.chain import is_closed
 from agent_core.journal.operations import Act, Slot
-from agent_core.journal.path import root_of
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
@@ -81,7 +80,7 @@ class Appender:
         """
         tape = self._journal.load(self._run)
         last = tape[act.slot.path][-1]
-        if is_finished(tape, root_of(act.slot.path)):
+        if is_closed(tape, act.slot.path):
             return
         if last.n == act.slot.n and last.record().get("reason") == "in_doubt":
             answer = encode_answer(reply)

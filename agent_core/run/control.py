@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent_core.audit.signature import Keys, sign
+from agent_core.audit.signature import SEAL, Keys, sign
 from agent_core.errors import DecisionError, Lost
 from agent_core.journal.control import Control, Decisions, cancel_rows, control_row, decision_rows, policies_at
 from agent_core.journal.record import Row, Tape
@@ -84,18 +84,24 @@ def cancel_pending(journal: Journal, run: str, keys: Keys | None) -> None:
 def append_signed(journal: Journal, run: str, rows: Sequence[Row], keys: Keys | None) -> bool:
     """Append rows and, with `keys`, the run's signature in the same step, so that no death leaves it unsigned.
 
-    Returns whether the last row of all is new. Raises Lost for the rows alone: a signature that came too late is
-    written when the run ends or waits again.
+    Returns whether the last row is new. The signature comes first, so that of a torn write it is not what is missing.
+    Raises Lost for the rows alone: where somebody else signed just now, the run is signed anew.
     """
-    if keys is not None:
-        tape = journal.load(run)
-        for row in rows:
-            strand = tape.setdefault(row.path, [])
-            strand.extend([row] if row.n == len(strand) else [])
-        seal = sign(run, tape, keys)
-        with suppress(Lost):
-            return journal.append(run, [*rows, *([seal] if seal else [])])
+    while keys is not None:
+        seal = sign(run, _with_rows(journal.load(run), rows), keys)
+        try:
+            return journal.append(run, [*([seal] if seal else []), *rows])
+        except Lost as lost:
+            if lost.path != SEAL:
+                raise
     return journal.append(run, rows)
+
+
+def _with_rows(tape: Tape, rows: Sequence[Row]) -> Tape:
+    for row in rows:
+        strand = tape.setdefault(row.path, [])
+        strand.extend([row] if row.n == len(strand) else [])
+    return tape
 
 
 def sign_run(journal: Journal, run: str, keys: Keys) -> None:

@@ -182,6 +182,8 @@ class Executor:
         Judge has validated the arguments, but not the secrets in them.
         """
         validated, store = not call.fills, self.registry.calls.store
+        # judge went by the schema that the run began with: by now the host may have bound the tool further
+        validated = validated and not self.registry.policy.presets.get(call.tool)
         config = fill_secrets(call.config, call.fills, context.secret)
         if call_to_admit(op) is None and (refusal := await wait_for_rate_limit(store, call, start)):
             return ToolResult(False, error=refusal)

@@ -7,7 +7,8 @@ from agent_core.config import AgentConfig, AllowedTool
 from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from agent_core.loop.judge import without_filled
-from agent_core.policy import ToolPolicy, binding_of, select_tools
+from agent_core.policy import ToolPolicy, binding_of, has_wildcard, select_tools
+from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import Narrowing, author_keys, visible
 from utools.tool import Tool
@@ -33,6 +34,10 @@ def _check_offered(config: AgentConfig, registry: ToolRegistry) -> None:
     for index, entry in enumerate(config.allowed_tools):
         if refusal := registry.refusal(entry if isinstance(entry, str) else entry.tool):
             raise DefinitionError(refusal, where=f"allowed_tools/{index}")
+    codes = [tool.code for tool in registry.all()]
+    for index, code in enumerate(config.deny_tools):
+        if not has_wildcard(code) and code not in codes and registry.refusal(code) is None:
+            raise DefinitionError(str(UnknownTool(code, codes)), where=f"deny_tools/{index}")
 
 
 def _fills_of_preset(fills: Sequence[Json], where: str) -> list[Json]:

@@ -114,15 +114,19 @@ def validate_definition(file: Path, config: Path | None, *, as_json: bool) -> in
     """Write what is wrong with a definition, and what its author may not mean."""
     problems, doubts = _find_problems(file, load_host_config(config, file))
     if as_json:
-        document = {"ok": not problems, "problems": [each.as_json() for each in problems]}
-        output.document({**document, "warnings": [each.as_json() for each in doubts]} if doubts else document)
+        document = {"ok": not problems, "problems": _masked(problems)}
+        output.document({**document, "warnings": _masked(doubts)} if doubts else document)
         return output.DEFINITION if problems else output.OK
     for problem in problems:
-        output.line(str(problem))
+        output.line(output.mask(str(problem)))
     for doubt in doubts:
-        output.line(f"warning: {doubt}")
+        output.line(output.mask(f"warning: {doubt}"))
     output.line(output.count(len(problems), "problem") if problems else "ok")
     return output.DEFINITION if problems else output.OK
+
+
+def _masked(problems: Sequence[Problem]) -> list[dict[str, Any]]:
+    return [{**each.as_json(), "message": output.mask(each.message)} for each in problems]
 
 
 def _find_problems(file: Path, host: HostConfig) -> tuple[Sequence[Problem], Sequence[Problem]]:

@@ -15,10 +15,15 @@ from utools.errors import UnknownTool
 def report(error: Exception, *, as_json: bool) -> int:
     """Write what went wrong; returns the exit code."""
     code, kind, where, message = _describe(error)
+    where, message = output.mask(where), output.mask(message)
     if kind == "internal":
         sys.stderr.write(terminal.visible("".join(traceback.format_exception(error))))
     if message and as_json and isinstance(error, DefinitionErrors):
-        output.error_document({"kind": kind, **error.problems[0].as_json(), "message": message})
+        place = {
+            key: output.mask(value) if isinstance(value, str) else value
+            for key, value in error.problems[0].as_json().items()
+        }
+        output.error_document({"kind": kind, **place, "message": message})
     elif message:
         output.error(message, kind=kind, where=where, as_json=as_json)
     return code

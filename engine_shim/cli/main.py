@@ -14,7 +14,9 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     code = _run(list(sys.argv[1:] if args is None else args))
     if args is None:
-        terminal.flush()
+        if fault := terminal.flush():
+            sys.stderr.write(f"agent-core: stdout cannot be written: {fault.strerror}\n")
+            code = code or 1
     else:
         terminal.release()  # the caller goes on
     sys.exit(code)

@@ -60,6 +60,13 @@ def error_document(fields: dict[str, Any]) -> None:
     document({"error": fields})
 
 
+def mask(text: str) -> str:
+    """The text without keys, which somebody may have put where a name belongs."""
+    from agent_core.run.secrets import Secrets
+
+    return Secrets().redactor().text(text)
+
+
 def as_text(value: Any) -> str:
     """A text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -20,6 +20,7 @@ from engine_shim.cli.output import Options
 from engine_shim.cli.summary import report
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import AGENT
+from utools.document import parse_json
 
 MODEL_KEYS = ("base_url", "api_key_env", "fallback_models")
 """Keys of an agent's config that are meant for the model of the definition, and for no other."""
@@ -70,10 +71,14 @@ def read_inputs(workflow: Workflow, pairs: list[str], source: str | None) -> dic
     """The run's inputs: those of the file, and the pairs name=value, which win."""
     external: dict[str, Any] = _read_json(source) if source else {}
     declared = (workflow.definition.inputs or {}).get("properties", {})
+    given: set[str] = set()
     for entry in pairs:
         name, equals, value = entry.partition("=")
         if not equals:
             raise typer.BadParameter(f"--input {entry!r}: write name=value")
+        if name in given:
+            raise typer.BadParameter(f"--input {name} is given twice")
+        given.add(name)
         external[name] = _read_input(name, value, declared.get(name))
     return external
 
@@ -137,7 +142,7 @@ def read_place(at: str) -> tuple[str, int]:
 def _read_json(source: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
-        value = json.loads(text)
+        value = parse_json(text)
     except OSError as error:
         raise DefinitionError(f"the inputs cannot be read: {error.strerror}", where=source) from None
     except ValueError as error:
@@ -149,7 +154,7 @@ def _read_json(source: str) -> dict[str, Any]:
 
 def _read_object(name: str, text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError as error:
         raise typer.BadParameter(f"{name}: {text!r} is not JSON: {error}") from None
     if not isinstance(value, dict):

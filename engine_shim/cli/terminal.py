@@ -91,13 +91,16 @@ def release() -> None:
     _STREAMS.set(None)
 
 
-def flush() -> None:
-    """Write out what is buffered. A reader that has gone away is no fault."""
+def flush() -> OSError | None:
+    """Write out what is buffered; why it cannot be written. A reader that has gone away is no fault."""
+    fault: OSError | None = None
     try:
         out().flush()
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), out().fileno())
+        fault = None if isinstance(error, BrokenPipeError) else error
     err().flush()
+    return fault
 
 
 def _reserve() -> None:

@@ -143,7 +143,7 @@ def _condition_problems(definition: Definition) -> Iterator[Problem]:
         if edge.ask is not None and definition.model is None:
             yield Problem("model", f"name the model that judges what edges/{index} asks")
         try:
-            parse(edge.when or "@")
+            parse("@" if edge.when is None else edge.when)
         except QueryError as error:
             yield Problem(f"edges/{index}/when", f"not a JMESPath: {error}")
 

@@ -9,6 +9,7 @@ from engine_shim.host.config import HostConfig, read_host_config
 
 VARIABLE = "AGENT_CORE_CONFIG"
 NAME = "agent-core.yaml"
+OTHER_NAMES = ("agent-core.yml", "agent-core.json", "agent_core.yaml")
 log = logging.getLogger("engine_shim")
 
 
@@ -44,8 +45,20 @@ def recorded_host_config(recorded: str, run: str) -> Path:
 
 
 def _find_upwards() -> Path | None:
+    if Path(NAME).is_file():
+        return Path(NAME)
+    for name in (other for other in OTHER_NAMES if Path(other).is_file()):
+        log.warning("%s is not read; call it %s", name, NAME)
     above = (directory / NAME for directory in Path.cwd().parents)
-    return next((file for file in (Path(NAME), *above) if file.is_file()), None)
+    return next((file for file in above if file.is_file() and _is_trusted(file)), None)
+
+
+def _is_trusted(file: Path) -> bool:
+    """Whether a file above the working directory is this user's, or the administrator's: it may run Python."""
+    if not hasattr(os, "geteuid") or file.stat().st_uid in (0, os.geteuid()):
+        return True
+    log.warning("%s belongs to another user and is not used; --config takes it", file)
+    return False
 
 
 def _find_beneath(definition: Path | None) -> Path | None:

@@ -1,5 +1,6 @@
 """The tools of a host: built in, of installed packages, and from each source that its configuration names."""
 
+import inspect
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,6 +10,7 @@ from pathlib import Path
 from agent_core.errors import DefinitionError
 from agent_core.models.providers import Providers
 from agent_core.models.summary import Summarise, summariser
+from agent_core.policy import has_wildcard
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.host.config import HostConfig
@@ -52,7 +54,7 @@ def build_registry(config: HostConfig) -> ToolRegistry:
                 _register(tool, registry, where)
         except DefinitionError as error:
             problems += problems_in(error)
-    problems += _unknown_presets(config, registry)
+    problems += _unknown_tools(config, registry)
     refuse(problems)
     return registry
 
@@ -75,9 +77,12 @@ def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> It
         yield config.at(source.where), source.tools
 
 
-def _unknown_presets(config: HostConfig, registry: ToolRegistry) -> Iterator[Problem]:
-    """Presets for tools that this host does not have."""
+def _unknown_tools(config: HostConfig, registry: ToolRegistry) -> Iterator[Problem]:
+    """Presets for tools that this host does not have, and denials that would deny nothing."""
     known = [tool.code for tool in registry.all()]
+    for index, code in enumerate(config.deny_tools):
+        if not has_wildcard(code) and code not in (*known, AGENT, INVOKE) and registry.refusal(code) is None:
+            yield Problem(config.at(f"deny_tools/{index}"), str(UnknownTool(code, known)))
     for code in config.presets:
         where = config.at(f"presets/{code}")
         if code in (AGENT, INVOKE):
@@ -124,6 +129,9 @@ def _load_tools(reference: str, base: Path, where: str) -> list[Tool]:
     """The tools that `module:name` or `file.py:name` names."""
     found = load_object(reference, base, where)
     if callable(found) and not isinstance(found, Tool):
+        if inspect.isfunction(found) and inspect.signature(found).parameters:
+            message = "takes arguments, so that it makes no tools; a function becomes a Tool by @tool"
+            raise DefinitionError(message, where=where, value=reference)
         try:
             found = found()
         except DefinitionError:

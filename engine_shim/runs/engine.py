@@ -23,7 +23,7 @@ from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.errors import DefinitionError, RunBusy, WritesRepeated
 from engine_shim.host.config import HostConfig
-from engine_shim.host.find import load_host_config
+from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.drive import Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.failures import find_failures
@@ -37,6 +37,7 @@ from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
 from utools.calls.limiter import Limiter
 from utools.defaults import default_registry
+from utools.files.protected_paths import protect_name
 from utools.registry import ToolRegistry
 
 MAX_RUNNING = 100
@@ -72,6 +73,7 @@ class Engine:
         self._host_check = HostCheck(self.registry, self._secrets, self._models)
         self._index = RunIndex(self.store)
         self._host = ""
+        protect_name(NAME)
         self._leases = LeaseKeeper(self.store.leases)
         self._driver = RunDriver(self.store, self.registry, self._models, self._secrets, Limiter(max_running))
 
@@ -185,10 +187,14 @@ class Engine:
     async def retry_failed(self, run_id: str, *, new_id: str | None = None, on_event: OnEvent = None) -> RunResult:
         """A fork of a failed run at the questions and reads over which it failed, which are done anew.
 
-        The failed run does not change. Raises what `fork` does, and DecisionError for a run that has not failed, or
-        that failed by what would be the same again, or over a write.
+        The failed run does not change. The new one is called `RUN-retry`, so that no run is tried again twice. Raises
+        what `fork` does, and DecisionError for a run that has not failed, or that failed by what would be the same
+        again, or over a write.
         """
-        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new_id, False, on_event)
+        new = new_id or f"{run_id}-retry"
+        if new_id is None and self.store.journal.load(new):
+            raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")
+        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new, False, on_event)
 
     async def _fork(
         self,
@@ -302,4 +308,5 @@ class Engine:
     def _append_control(self, run: str, control: Control, by: str) -> None:
         if status := self._index.final_status(run):
             raise DecisionError(f"run {run!r} has ended as {status}")
+        self._index.load_intact(run)  # else what was changed would be signed
         append_control(self.store.journal, run, control, by=by, keys=signing_keys())

@@ -38,6 +38,8 @@ class _Failures:
         self.run, self.tape = run, tape
 
     def of_strand(self, path: str) -> Iterator[Place]:
+        if path not in self.tape:
+            raise self._refuse(path, "its call was never made")
         match self.tape[path][0].record():
             case {"kind": "run_started", "loop": "flow"}:
                 for node, n in self._outcome_of(path).failed:
@@ -77,6 +79,8 @@ class _Failures:
         asked, answered = self.tape[path][n - 1].record(), self.tape[path][n].record()
         if asked["kind"] != "asked" or answered["kind"] != "answered":
             raise self._refuse(path, "a person ended it there")
+        if not _is_failed_call(answered):
+            raise self._refuse(path, "its call succeeded, and the run failed over what followed from it")
         if asked["ask"] == "batch":
             items = [item(path, n - 1, index) for index in range(len(asked["tools"]))]
             for each in items:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agent_core.effects import Json
 from agent_core.journal.chain import is_finished
@@ -13,10 +14,12 @@ from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import read_definition
 from engine_shim.definition.secret_refs import secret_refs
+from engine_shim.definition.template import placeholders
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT
 from utools.errors import DefinitionError, ToolError
 from utools.registry import ToolRegistry
+from utools.schema.config_schema import author_keys
 
 Invoked = Sequence[tuple[str, Workflow]]
 """The workflows below one that are known before it runs, each with the place in it that leads there."""
@@ -49,13 +52,39 @@ class HostCheck:
             return []
         records = {path: rows[0].record() for path, rows in tape.items()}
         runs = {path: record for path, record in records.items() if record["kind"] == "run_started"}
-        workflow = Workflow(read_definition(runs[ROOT]["definition"]), base)
+        unfinished = {path: run for path, run in runs.items() if not is_finished(tape, path)}
         return [
             *self._missing_tools(runs),
-            *self.models.unaskable(workflow.definition, base),
-            *self._unaskable_agents({path: run for path, run in runs.items() if not is_finished(tape, path)}, base),
-            *(problem for _, problem in self._missing_secrets(workflow)),
+            *self.models.unaskable(read_definition(runs[ROOT]["definition"]), base),
+            *self._unaskable_agents(unfinished, base),
+            *self._missing_secrets_of(unfinished, base),
+            *self._widened_presets(unfinished),
         ]
+
+    def _widened_presets(self, runs: Mapping[str, Json]) -> Iterator[Problem]:
+        """Values of recorded runs that the host's presets, as they are now, do not allow."""
+        for path, run in runs.items():
+            for code, tool in run["tools"].items():
+                bound = self.registry.policy.presets.get(code, {})
+                given = [tool.get("preset", {}), _defaults(tool["schema"])]
+                given += [node.get("config", {}) for node in _nodes(run) if node["tool"] == code]
+                for config in given:
+                    for key in sorted(bound.keys() & config.keys()):
+                        yield from self._widened(path, code, key, config[key])
+
+    def _widened(self, path: str, code: str, key: str, value: Any) -> Iterator[Problem]:
+        if any(True for _ in placeholders(value)):
+            return
+        for fault in self.registry.validate(code, {key: value}):
+            if fault.pointer.split("/")[1:2] == [key]:
+                yield Problem(path, f"{code}: {fault.message}{self.registry.policy.describe_preset(code, key)}")
+
+    def _missing_secrets_of(self, runs: Mapping[str, Json], base: Path) -> Iterator[Problem]:
+        for path, run in runs.items():
+            if run["loop"] == "flow":
+                workflow = Workflow(read_definition(run["definition"]), base)
+                for _, problem in self._missing_secrets(workflow):
+                    yield problem if path == ROOT else Problem(f"{path}: {problem.where}", problem.message)
 
     def _missing_tools(self, runs: Mapping[str, Json]) -> Iterator[Problem]:
         known = {tool.code for tool in self.registry.all()}
@@ -94,6 +123,18 @@ class HostCheck:
                 self.secrets(name)
             except ToolError as error:
                 yield name, Problem(where, str(error))
+
+
+def _nodes(run: Json) -> list[Json]:
+    nodes: list[Json] = run["definition"]["nodes"] if run["loop"] == "flow" else []
+    return nodes
+
+
+def _defaults(schema: Json) -> Json:
+    """The values that only an author sets and that a tool has without one: presets of the host that began the run."""
+    keys = author_keys(schema)
+    properties = schema.get("properties", {})
+    return {key: properties[key]["default"] for key in keys if "default" in properties[key]}
 
 
 def _unset_variables(workflow: Workflow) -> Iterator[Problem]:

@@ -28,14 +28,16 @@ class RunIndex:
     def load(self, run: str) -> tuple[Tape, Path]:
         """A run's tape, verified, and the directory that its relative paths start from."""
         tape, entry = self.store.journal.load(run), self.store.entry(run)
-        if ROOT not in tape or entry is None:
+        if entry is None or not (tape or entry.records):
             raise RunNotFound(run)
+        if ROOT not in tape:
+            raise Damaged(ROOT, 0, "it is missing")
         return check_chains(run, tape), Path(entry.base)
 
     def load_intact(self, run: str) -> Tape:
         """A run's tape, once it may be driven on: `Damaged` for any fault, and for records that are missing."""
+        entry = self.store.entry(run)  # before the tape: whoever drives the run may end it in between
         tape, _ = self.load(run)
-        entry = self.store.entry(run)
         assert entry is not None
         check_intact(run, tape, verifying_keys(), at_rest=entry.status in (*ENDED, "waiting"))
         end = len(tape[ROOT])

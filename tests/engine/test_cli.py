@@ -736,3 +736,27 @@ def test_schema_of_a_node_tells_its_legal_next_step(cli: Cli) -> None:
 def test_demo_tells_a_program_in_one_document(cli: Cli) -> None:
     told = cli("demo", "--json").json
     assert (told["status"], told["verified"], told["replay_identical"]) == ("completed", True, True)
+
+
+# ── what is said twice, and what is said where a name belongs ────────────────────────────────────
+
+
+def test_an_argument_that_is_said_twice_is_refused(cli: Cli, waiting: str, write: Write) -> None:
+    doubled = '{"numbers": [1], "numbers": [2]}'
+    refused = cli("decide", waiting, "edit", "--args", doubled)
+    assert (refused.code, "the key 'numbers' occurs twice" in refused.err) == (2, True)
+    write("w.json", {"id": "w", "nodes": [{"tool": "echo", "config": {"text": "{{external.n}}"}}]})
+    twice = cli("run", "w.json", "--input", "n=1", "--input", "n=2")
+    assert (twice.code, "--input n is given twice" in twice.err) == (2, True)
+    write("inputs.json", '{"n": "1", "n": "2"}')
+    assert "the key 'n' occurs twice" in cli("run", "w.json", "--inputs", "inputs.json").err
+
+
+def test_a_key_where_a_name_belongs_is_masked(cli: Cli, write: Write) -> None:
+    key = "sk-ant-api03-" + "Ab3_" * 23 + "AbCdEfGh-AA"
+    config = {"model": "openai:x", "api_key_env": key, "max_steps": 1, "prompt": "Go.", "allowed_tools": []}
+    write("w.json", {"id": "w", "nodes": [{"tool": "agent_core", "config": config}]})
+    for words in (("validate", "w.json"), ("run", "w.json"), ("validate", "w.json", "--json")):
+        told = cli(*words)
+        assert told.code == 3
+        assert key[:40] not in told.out + told.err

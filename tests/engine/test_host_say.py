@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,64 @@ def test_a_secret_that_only_the_host_presets_is_looked_for(cli: Cli, write: Writ
     refused = cli("run", "flow.json")
     assert refused.code == 3
     assert "nodes/0 (a)/config/webhook_env: the secret NOWHERE is not allowed" in refused.err
+
+
+def test_presets_that_came_later_bind_a_run_that_waits(cli: Cli, write: Write, home: Path) -> None:
+    (home / "data").mkdir()
+    write("secret.txt", "private")
+    host: dict[str, Any] = {}
+    write("agent-core.yaml", host)
+    nodes = [
+        {"id": "a", "tool": "agent_core", "config": {**WAITING, "allowed_tools": ["calculator"]}},
+        {"id": "b", "tool": "read_file", "config": {"path": "secret.txt", "root": "."}},
+    ]
+    write("r.json", [action("calculator", operation="sum", numbers=[1]), final("Done.")])
+    write("flow.json", {"id": "w", "nodes": nodes, "edges": [{"from": "a", "to": "b"}]})
+    run = cli("run", "flow.json", "--json").json["run_id"]
+    write("agent-core.yaml", {"presets": {"read_file": {"root": "data"}}})
+    before = cli("show", run).out
+    refused = cli("decide", run, "approve")
+    assert refused.code == 3
+    assert "presets of agent-core.yaml bind root of read_file to 'data' or less" in refused.err
+    assert cli("show", run).out == before
+
+
+def test_no_symlink_leads_out_of_a_directory_that_the_host_presets(cli: Cli, write: Write, home: Path) -> None:
+    (home / "data").mkdir()
+    (home / "beside").mkdir()
+    (home / "data" / "link").symlink_to("../beside")
+    write("agent-core.yaml", {"presets": {"write_file": {"root": "data"}}})
+    write("flow.json", _flow("write_file", {"path": "x.txt", "text": "x", "root": "data/link"}))
+    refused = cli("run", "flow.json")
+    assert (refused.code, list((home / "beside").iterdir())) == (1, [])
+    assert "a symlink leads to the directory 'data/link'; name the directory itself" in refused.out
+
+
+def test_a_denial_that_denies_nothing_is_told(cli: Cli, write: Write) -> None:
+    write("agent-core.yaml", {"deny_tools": ["calculatr"]})
+    told = cli("tools")
+    assert (told.code, "deny_tools/0: no tool is called 'calculatr'; did you mean calculator" in told.err) == (3, True)
+    write("agent-core.yaml", {})
+    write("r.json", [final()])
+    flow = _agent("*")
+    flow["nodes"][0]["config"]["deny_tools"] = ["calculatr"]
+    write("flow.json", flow)
+    assert "deny_tools/0: no tool is called 'calculatr'; did you mean calculator" in cli("validate", "flow.json").out
+
+
+def test_a_configuration_of_another_name_or_another_user_is_named(
+    cli: Cli, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("below/agent-core.yml", "deny_tools: [echo]")
+    write("agent-core.yaml", OWN)
+    monkeypatch.chdir(home / "below")
+    told = cli("tools")
+    assert "agent-core.yml is not read; call it agent-core.yaml" in told.err
+    assert "calculator" not in told.out
+    monkeypatch.setattr("os.geteuid", lambda: os.stat(home / "agent-core.yaml").st_uid + 1)
+    if os.stat(home / "agent-core.yaml").st_uid:
+        told = cli("tools")
+        assert f"{home / 'agent-core.yaml'} belongs to another user and is not used" in told.err
 
 
 def test_a_preset_of_no_tool_is_told_with_its_place(cli: Cli, write: Write) -> None:

@@ -75,6 +75,24 @@ def test_question_that_failed_is_asked_again_and_the_payment_before_it_is_not(wo
     assert started["forked"] == {"run": "r", "strand": AGENT, "n": 7}
 
 
+def test_question_after_an_approved_call_is_asked_again_alone(world: World) -> None:
+    config = {**CONFIG, "approval": "always"}
+    waits = world.run([{"tool": "agent_core", "config": config}], [action("pay")])
+    entry = waits.waiting[0]
+    decisions = {(entry["strand"], entry["n"]): Approve()}
+    failed = asyncio.run(world.engine([action("pay")]).resume("r", decisions=decisions))
+    assert (failed.status, world.did) == ("failed", ["pay"])
+    assert (world.retry([action("pay"), final()]).status, world.did) == ("completed", [])
+
+
+def test_a_run_is_tried_again_once(world: World) -> None:
+    world.run([{"tool": "agent_core", "config": CONFIG}], [action("pay")])
+    done = asyncio.run(world.engine([action("pay"), final()]).retry_failed("r"))
+    assert done.run_id == "r-retry"
+    with pytest.raises(DecisionError, match="run 'r' was tried again already, as run 'r-retry'; go on with that one"):
+        asyncio.run(world.engine([action("pay"), final()]).retry_failed("r"))
+
+
 def test_all_models_are_asked_again(world: World) -> None:
     world.run([{"tool": "agent_core", "config": {**CONFIG, "fallback_models": ["m2", "m3"]}}])
     done = world.retry([final("Well.")])
@@ -137,6 +155,12 @@ def test_what_would_be_the_same_or_harm_is_refused(world: World, nodes: Any, why
     world.broken = {"pay"}
     world.run(nodes, [action("look")])
     with pytest.raises(DecisionError, match=why):
+        world.retry()
+
+
+def test_a_call_that_was_never_made_is_not_tried_again(world: World) -> None:
+    world.run([_plain("see"), {"id": "look", "tool": "look", "config": {"q": "{{nodes.see.x}}"}}])
+    with pytest.raises(DecisionError, match=r"cannot be tried again at flow/look\.1: its call was never made"):
         world.retry()
 
 

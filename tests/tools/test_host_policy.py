@@ -13,7 +13,8 @@ from utools.host_policy import HostPolicy
 KEYS: dict[str, Any] = {
     "list": {"type": "array", "x-author": True, "x-narrow": "subset"},
     "names": {"type": "array", "items": {"type": "string"}, "x-author": True, "x-narrow": "patterns"},
-    "root": {"type": "string", "x-author": True, "x-narrow": "prefix"},
+    "root": {"type": "string", "x-author": True, "x-narrow": "path"},
+    "prefix": {"type": "string", "x-author": True, "x-narrow": "prefix"},
     "most": {"type": "integer", "x-author": True, "x-narrow": "minimum"},
     "strict": {"type": "boolean", "x-author": True, "x-narrow": "true"},
     "wide": {"type": "boolean", "x-author": True, "x-narrow": "false"},
@@ -33,7 +34,7 @@ NARROWED: list[tuple[str, Any, list[Any], list[Any]]] = [
     (
         "root",
         "data",
-        ["data", "data/in", "data/in/.."[:7], "data:in", "data/"],
+        ["data", "data/in", "data/in/x", "data/"],
         [
             "database",
             ".",
@@ -48,7 +49,7 @@ NARROWED: list[tuple[str, Any, list[Any], list[Any]]] = [
             "",
         ],
     ),
-    ("root", "app:", ["app", "app:", "app:x"], ["apple", "other"]),
+    ("prefix", "app:", ["app", "app:", "app:x"], ["apple", "other", "app/x"]),
     ("root", ".", [".", "x", "x/y", "..x"], ["..", "../x", "/x", "x/../..", "x\n", "x\n/.."]),
     ("most", 10, [10, 3], [11]),
     ("strict", True, [True], [False]),

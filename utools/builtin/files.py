@@ -19,7 +19,7 @@ SNIPPET = 200
 WRITE_ROOT = {
     "type": "string",
     "x-author": True,
-    "x-narrow": "prefix",
+    "x-narrow": "path",
     "description": "The directory that may be written in, inside the host's root. `.` is all of that: then also what "
     "other programs there run, though never what this host goes by.",
 }
@@ -29,7 +29,7 @@ Clean = Callable[[str], str]
 ROOT = {
     "type": "string",
     "x-author": True,
-    "x-narrow": "prefix",
+    "x-narrow": "path",
     "description": "A directory inside the host's root that bounds the tool.",
 }
 

@@ -40,7 +40,7 @@ SCHEMA: dict[str, Any] = {
             "type": "string",
             "default": ".",
             "x-author": True,
-            "x-narrow": "prefix",
+            "x-narrow": "path",
             "description": "The directory to run in.",
         },
         "allow": {

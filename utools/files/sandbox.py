@@ -34,8 +34,8 @@ class Sandbox:
         self._root = Path(root)
 
     def subdirectory(self, path: str | None) -> "Sandbox":
-        """The sandbox of a directory below this one; this sandbox itself for None."""
-        return self if path is None else Sandbox(self._real_root() / self._inside(path))
+        """The sandbox of a directory below this one, which no symlink leads to; this sandbox itself for None."""
+        return self if path is None else Sandbox(self._real_root() / self._without_links(path))
 
     def resolve(self, path: str, *, stores: bool = False) -> PurePath:
         """`path` relative to the root, with all symlinks resolved.
@@ -47,6 +47,13 @@ class Sandbox:
             raise SandboxError(f"{path!r} is a store of this host, and not for tools")
         if hidden := next((part for part in inside.parts if part.startswith(HIDDEN)), None):
             raise SandboxError(f"{path!r} is hidden: {hidden!r} begins with a dot")
+        return inside
+
+    def _without_links(self, path: str) -> PurePath:
+        """`path` relative to the root. An author's directory is where it is written, so that a host can bind it."""
+        inside = self._inside(path)
+        if inside != PurePath(os.path.normpath(path)) and not os.path.isabs(path):
+            raise SandboxError(f"a symlink leads to the directory {path!r}; name the directory itself")
         return inside
 
     def _inside(self, path: str) -> PurePath:
@@ -74,8 +81,8 @@ class Sandbox:
         return os.fdopen(descriptor, "rb")
 
     def directory(self, path: str) -> Path:
-        """The absolute path of a directory, to run something in."""
-        directory = self._real_root() / self._inside(path)
+        """The absolute path of a directory, to run something in; no symlink leads to it."""
+        directory = self._real_root() / self._without_links(path)
         if not directory.is_dir():
             raise SandboxError(f"there is no directory {path!r}")
         return directory
