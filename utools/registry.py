@@ -173,11 +173,12 @@ class ToolRegistry:
         error_text = None if result.error is None else _clean(_for_the_model(result.error))
         if not result.success and not error_text:
             error_text = f"The tool {tool.code} failed without saying why."
+        metadata = _metadata_of(result)
         try:
-            output, metadata = _to_json(result.output), _to_json(result.metadata)
+            output = _to_json(result.output)
         except NotJson as error:
             if not result.success:
-                return _failure(str(error_text), **{name: bool(result.metadata.get(name)) for name in MARKS})
+                return _failure(str(error_text), **{name: bool(metadata.get(name)) for name in MARKS})
             raise ResultError(f"the tool {tool.code} gave something that is not JSON: {error}.") from None
         schema = self._outputs.get(tool.code)
         if result.success and schema and (faults := schema.faults(output)):
@@ -224,11 +225,26 @@ def _execute_whole(execute: Execute, args: Args, context: ToolContext) -> Any:
 def _to_json(value: Any) -> Any:
     """The value as plain JSON; NotJson if it cannot be converted."""
     try:
-        return as_json(value)
-    except NotJson:
-        from utools.schema.conversion import convert  # imports pydantic
+        try:
+            return as_json(value)
+        except NotJson:
+            from utools.schema.conversion import convert  # imports pydantic
 
-        return as_json(value, convert=convert)
+            return as_json(value, convert=convert)
+    except NotJson:
+        raise
+    except (Exception, SystemExit) as error:  # the author's own code runs here, and may fail in any way
+        raise NotJson(f"it is of type {type(value).__name__}, and reading it failed: {type(error).__name__}") from None
+
+
+def _metadata_of(result: ToolResult) -> dict[str, Any]:
+    """A result's metadata as plain JSON; the marks alone where the rest is none: the output is not lost over it."""
+    given: Any = result.metadata if isinstance(result.metadata, dict) else {}
+    try:
+        metadata: dict[str, Any] = _to_json(given)
+        return metadata
+    except NotJson:
+        return {name: True for name in MARKS if given.get(name)}
 
 
 def _lost_result(tool: Tool, args: Args, context: ToolContext, error: ResultError) -> ToolResult:

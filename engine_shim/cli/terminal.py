@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
@@ -61,7 +62,7 @@ def out() -> TextIO:
 def err() -> TextIO:
     """stderr as it is, for a writer that escapes what it shows."""
     streams = _STREAMS.get()
-    return streams.err if streams else sys.stderr
+    return cast(TextIO, QuietStream(streams.err if streams else sys.stderr))
 
 
 def with_own_streams(command: Callable[P, T]) -> Callable[P, T]:
@@ -125,15 +126,20 @@ def _take_over(stdout: TextIO) -> TextIO:
     return open(own, "w", encoding=stdout.encoding, errors=stdout.errors)
 
 
-class VisibleStream:
-    """A text stream that shows as text what would steer a terminal; in all else it is the stream that it wraps."""
+class QuietStream:
+    """A text stream that nobody has to read: what cannot be written is lost, and no run ends over it."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
     def write(self, text: str) -> int:
-        self._inner.write(visible(text))
+        with suppress(OSError):
+            self._inner.write(text)
         return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._inner.flush()
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -141,3 +147,11 @@ class VisibleStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+
+class VisibleStream(QuietStream):
+    """The same, which shows as text what would steer a terminal; in all else it is the stream that it wraps."""
+
+    def write(self, text: str) -> int:
+        super().write(visible(text))
+        return len(text)

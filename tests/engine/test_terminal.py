@@ -259,6 +259,38 @@ def test_a_reader_that_goes_away_is_no_mistake_of_ours() -> None:
     assert "BrokenPipe" not in err
 
 
+FULL = Path("/dev/full")
+"""A file that can never be written to."""
+
+
+LOGGING = """
+import logging
+from utools import tool
+
+@tool(effect="read")
+def logs() -> str:
+    "Logs."
+    logging.getLogger("utools").warning("logged")
+    print("printed")
+    return "quiet"
+"""
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
+def test_a_run_does_not_end_over_what_cannot_be_written(write: Write) -> None:
+    write("logs.py", LOGGING)
+    write("agent-core.yaml", "tools: [logs.py:logs]")
+    write("w.json", {"id": "w", "nodes": [{"tool": "logs"}]})
+    command = [COMMAND, "run", "w.json"]
+    with FULL.open("w") as full:
+        told = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True, check=False)
+        lost = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (told.returncode, "logs: quiet" in told.stdout) == (0, True)
+    assert lost.returncode == 1
+    assert "Traceback" not in lost.stderr
+    assert lost.stderr.splitlines()[-1] == "agent-core: stdout cannot be written: No space left on device"
+
+
 # ── tools that end the program ───────────────────────────────────────────────────────────────────
 
 LEAVING = """

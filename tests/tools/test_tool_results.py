@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import itertools
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -122,6 +123,22 @@ def deep(levels: int) -> Any:
     return value
 
 
+class Exploding(dict[str, Any]):
+    """As a dict is that another thread changes."""
+
+    def items(self) -> Any:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    __iter__ = keys = items
+
+
+class Exiting(dict[str, Any]):
+    def items(self) -> Any:
+        sys.exit(3)
+
+    __iter__ = keys = items
+
+
 LOST: dict[str, tuple[Any, str]] = {
     "NaN": ({"a": float("nan")}, "/a is not a finite number"),
     "NaN of a dataclass": (Receipt(1, float("nan")), "/at is not a finite number"),
@@ -137,7 +154,8 @@ LOST: dict[str, tuple[Any, str]] = {
     "an object in a dataclass": ({"r": Receipt(1, object())}, "/r is of type Receipt"),
     "an object whose conversion fails": ({"x": Hostile()}, "/x is of type Hostile"),
     "what may never end": ({"n": itertools.count()}, "/n is of type count"),
-    "metadata": (ToolResult(output=1, metadata={"x": object()}), "/x is of type object"),
+    "an object that cannot be read": ({"x": Exploding(a=1)}, "reading it failed: RuntimeError"),
+    "an object that ends the program": ({"x": Exiting(a=1)}, "reading it failed: SystemExit"),
 }
 
 
@@ -193,6 +211,11 @@ async def test_the_effect_of_these_arguments_decides() -> None:
 async def test_a_failure_stays_one_whatever_came_with_it() -> None:
     refused = ToolResult(False, output=object(), error="no such account", metadata={"transient": True, "x": object()})
     assert await executed(giving(refused)) == ToolResult(False, error="no such account", metadata={"transient": True})
+
+
+@pytest.mark.parametrize("metadata", [None, [], {"x": object()}])
+async def test_an_output_is_not_lost_over_metadata(metadata: Any) -> None:
+    assert await executed(giving(ToolResult(output={"id": 1}, metadata=metadata))) == ToolResult(output={"id": 1})
 
 
 async def test_a_tool_may_say_itself_that_its_result_is_lost(caplog: pytest.LogCaptureFixture) -> None:
