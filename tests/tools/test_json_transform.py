@@ -13,6 +13,13 @@ from utools.query import QueryError, query
 PEOPLE = {"people": [{"name": "Ada", "age": 36}, {"name": "Bo", "age": 3}]}
 
 
+def test_values_without_an_order_compare_to_null() -> None:
+    assert query("p < `5`", {"p": "12"}, clock=lambda: 0.0) is None
+    assert query("p[?a > `1`]", {"p": [{"a": 2}, {"a": "x"}]}, clock=lambda: 0.0) == [{"a": 2}]
+    with pytest.raises(QueryError, match="max_by"):
+        query("max_by(@, &a)", [{"a": 1}, {"a": "x"}], clock=lambda: 0.0)
+
+
 @pytest.mark.parametrize(
     ("data", "expression", "expected"),
     [
@@ -23,13 +30,6 @@ PEOPLE = {"people": [{"name": "Ada", "age": 36}, {"name": "Bo", "age": 3}]}
         pytest.param([3, 1, 2], "sort(@)", [1, 2, 3], id="function"),
     ],
 )
-def test_values_without_an_order_compare_to_null() -> None:
-    assert query("p < `5`", {"p": "12"}, clock=lambda: 0.0) is None
-    assert query("p[?a > `1`]", {"p": [{"a": 2}, {"a": "x"}]}, clock=lambda: 0.0) == [{"a": 2}]
-    with pytest.raises(QueryError, match="max_by"):
-        query("max_by(@, &a)", [{"a": 1}, {"a": "x"}], clock=lambda: 0.0)
-
-
 async def test_expression_selects(data: Any, expression: str, expected: Any) -> None:
     result = await ToolRegistry([json_transform()]).execute("json_transform", {"data": data, "expression": expression})
     assert (result.success, result.output) == (True, expected)
