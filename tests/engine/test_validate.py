@@ -176,6 +176,8 @@ CONDITIONS: dict[str, tuple[str, str]] = {
     "unknown node": ("nodes.fetsch.status", "there is no 'fetsch' in nodes; there are fetch, say"),
     "unknown output of a node": ("nodes.fetch.stats", "there is no 'stats' in nodes.fetch"),
     "unknown input": ("external.tier == 'a'", "there is no 'tier' in external; there are n"),
+    "true as a name": ("output.body == true", "there is no 'true' here: write the value in backticks, `true`"),
+    "false as a name": ("false == output.body", "there is no 'false' here: write the value in backticks, `false`"),
 }
 
 
@@ -201,6 +203,8 @@ SOUND = (
     "output.body[] | [0:3]",
     "!external.n && (output.status || `1`)",
     "to_string(output) == ''",
+    "output.truncated == null",
+    "output.truncated != null && null == output.body",
 )
 
 
