@@ -15,6 +15,7 @@ from engine_shim.runs.prepare import with_runs
 from support.by_hand import action, final
 from support.command import Cli, Write
 from utools import Tool, default_registry
+from utools.schema.value_shape import shape_of
 
 FETCH = {"id": "fetch", "tool": "http_request", "config": {"method": "GET", "url": "https://example.com"}}
 AGENT = {"model": "m", "max_steps": 1, "allowed_tools": [], "prompt": "p"}
@@ -153,6 +154,20 @@ SCHEMAS: dict[str, tuple[dict[str, Any], str, bool]] = {
 def test_output_schema_of_any_tool_says_what_its_node_can_have(schema: Any, path: str, possible: bool) -> None:
     found = problems({"tool": "rows"}, say(f"{{{{nodes.rows.{path}}}}}"), tools=(rows("rows", schema),))
     assert (found == []) is possible
+
+
+def test_recursive_schema_is_followed_along_a_long_path() -> None:
+    inner = {"$ref": "#/$defs/json"}
+    kinds = [{"type": "object", "additionalProperties": inner}, {"type": "array", "items": inner}, {"type": "string"}]
+    shape = shape_of({**inner, "$defs": {"json": {"anyOf": kinds}}})
+    for _ in range(10):
+        shape = shape.at("0")
+        assert len(shape.alternatives) == len(kinds)
+
+
+def test_schema_that_names_itself_twice_is_open() -> None:
+    inner = {"$ref": "#/$defs/json"}
+    assert shape_of({**inner, "$defs": {"json": {"anyOf": [inner, inner]}}}).is_open
 
 
 # ── conditions and expressions ───────────────────────────────────────────────────────────────────
