@@ -228,6 +228,11 @@ def test_condition_that_may_hold_is_none(when: str) -> None:
     assert forked(when) == []
 
 
+def test_input_whose_name_fits_a_pattern_may_be_there() -> None:
+    inputs = {"type": "object", "patternProperties": {"^x_": {}}, "additionalProperties": False}
+    assert forked("external.x_1 == 'a'", say("{{external.x_2}}", "fetch"), inputs=inputs) == []
+
+
 def test_error_edges_condition_reads_what_a_failed_node_left() -> None:
     edge = {"from": "fetch", "to": "say", "on": "error", "when": "output.error.kind == 'timeout'"}
     assert problems(FETCH, say("x"), edges=[edge]) == []
