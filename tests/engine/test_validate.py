@@ -355,6 +355,25 @@ def test_outputs_of_a_sub_workflow_are_known(below: Path, path: str, message: st
     assert problems(node, say("{{nodes.sub.outputs.answer}} {{nodes.sub.outputs.page.body.x}}"), base=below) == []
 
 
+def test_failed_sub_workflow_leaves_the_errors_of_its_nodes(write: Write) -> None:
+    bad = {"id": "f", "tool": "calculator", "config": {"expression": "{{external.sum?}}"}}
+    inner = {"id": "inner", "nodes": [bad], "outputs": {"total": "{{nodes.f}}"}}
+    base = write("inner.json", inner).parent
+    sub = {"id": "sub", "tool": "invoke_workflow", "config": {"workflow": "inner.json", "inputs": {"sum": "1/0"}}}
+    write("outer.json", {"id": "outer", "nodes": [sub]})
+    goes_on = {**sub, "on_error": "continue"}
+    told = say("{{nodes.sub.outputs.f.error.message?}}")
+    assert problems(goes_on, told, base=base) == []
+    assert "no 'error' in nodes.sub.outputs.f: it is a number" in problems(sub, told, base=base)[0]
+    assert "no 'eror' in" in problems(goes_on, say("{{nodes.sub.outputs.f.eror?}}"), base=base)[0]
+    edge = {"from": "sub", "to": "say", "on": "error", "when": "output.outputs.f.error.kind == 'error'"}
+    assert problems(sub, say("x"), edges=[edge], base=base) == []
+    outer = {**goes_on, "config": {"workflow": "outer.json"}}
+    assert problems(outer, say("{{nodes.sub.outputs.sub.outputs.f.error.message?}}"), base=base) == []
+    ran = Engine(store=MemoryRunStore()).run_sync(load_workflow({"id": "w", "nodes": [goes_on, told]}, base=base))
+    assert (ran.status, "zero" in ran.outputs["say"]) == ("completed", True)
+
+
 def test_faults_of_a_sub_workflow_are_told_beside_those_of_its_outputs(write: Write) -> None:
     base = write("below.json", {"id": "b", "nodes": [say("x")], "outputs": {"o": "{{nodes say}}"}}).parent
     node = {"id": "sub", "tool": "invoke_workflow", "config": {"workflow": "below.json"}}
