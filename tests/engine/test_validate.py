@@ -269,6 +269,13 @@ def test_constant_expression_in_a_preset_is_read_too() -> None:
     assert problem.startswith("nodes/0/config/allowed_tools/0/preset/expression: JMESPath: there is no function 'len'")
 
 
+def test_constant_expression_may_fail_where_the_run_goes_on() -> None:
+    node = {"id": "sum", "tool": "calculator", "config": {"expression": "1/0"}}
+    assert problems({**node, "on_error": "continue"}) == []
+    assert problems(node, say("x"), edges=[{"from": "sum", "to": "say", "on": "error"}]) == []
+    assert len(problems(node)) == 1
+
+
 def test_expression_that_is_filled_in_later_is_not_read() -> None:
     assert problems(
         transform("{{external.expression}}"), FETCH, transform("len(@)") | {"id": "b", "tool": "echo2"}
