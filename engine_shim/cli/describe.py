@@ -137,6 +137,6 @@ def _find_problems(file: Path, host: HostConfig) -> tuple[Sequence[Problem], Seq
         found, check = examine(workflow, registry), HostCheck(registry, host.secrets(), models)
         doubts = map(workflow.locate, find_warnings(workflow.definition, models.is_priced(workflow.base)))
         problems = [*found.problems, *check.problems(workflow, found.invoked)]
-        return problems, [*doubts, *check.warnings(workflow, found.invoked)]
+        return problems, [*doubts, *found.warnings, *check.warnings(workflow, found.invoked)]
     except DefinitionError as error:
         return problems_in(error), ()

@@ -10,6 +10,8 @@ IN_TURN = ("subexpression", "pipe", "index_expression")
 """Each part reads what the one before it has found."""
 TOGETHER = ("comparator", "and_expression", "or_expression", "not_expression", "multi_select_list", "multi_select_dict")
 """Each part reads the same value."""
+BARE_NULL, BARE_BOOLEANS = "null", ("true", "false")
+"""Values that somebody may write without backticks: then they are names. What has no such name gives null."""
 
 
 class _Found(NamedTuple):
@@ -67,11 +69,19 @@ class _Reader:
 
     def _read_field(self, name: str, value: _Found) -> _Found:
         found = value.shape.at(name)
+        if found.is_empty and (value.path or name != BARE_NULL):
+            self.absent.append(_describe_absent(name, value))
         if found.is_empty:
-            place = f"in {'.'.join(value.path)}" if value.path else "here"
-            self.absent.append(f"there is no {name!r} {place}{value.shape.describe()}")
             return _UNKNOWN
         return _Found(found, (*value.path, name))
+
+
+def _describe_absent(name: str, value: _Found) -> str:
+    if value.path:
+        return f"there is no {name!r} in {'.'.join(value.path)}{value.shape.describe()}"
+    if name in BARE_BOOLEANS:
+        return f"there is no {name!r} here: write the value in backticks, `{name}`"
+    return f"there is no {name!r} here{value.shape.describe()}"
 
 
 def _items_of(value: _Found, index: str) -> _Found:

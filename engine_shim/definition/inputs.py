@@ -45,6 +45,15 @@ def _declared(definition: Definition) -> Mapping[str, Any]:
     return declared if isinstance(declared, dict) else {}
 
 
+def closed_inputs(definition: Definition) -> Set[str] | None:
+    """The names of the inputs, where no others may be given; None where others may."""
+    return _declared(definition).keys() if _is_closed(definition.inputs or {}) else None
+
+
+def _is_closed(schema: Mapping[str, Any]) -> bool:
+    return schema.get("additionalProperties") is False and not schema.get("patternProperties")
+
+
 def input_schema(definition: Definition) -> ConfigSchema | None:
     """The validator of `inputs`; None when there are none. DefinitionError when they are not a JSON Schema."""
     return None if definition.inputs is None else compile_schema(definition.inputs, where="inputs")
@@ -101,7 +110,7 @@ def faults_beside_placeholders(
     """
     later = {location for location, _ in placeholders(value, where)}
     own = schema.schema
-    closed = own.get("properties", {}).keys() if own.get("additionalProperties") is False else None
+    closed = own.get("properties", {}).keys() if _is_closed(own) else None
     for fault in schema.faults(value):
         name, location = fault.pointer[1:].partition("/")[0], f"{where}{fault.pointer}"
         unknown = bool(name) and closed is not None and name not in closed

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine_shim.definition.conditions import absent_names
 from engine_shim.definition.errors import Problem
+from engine_shim.definition.inputs import closed_inputs
 from engine_shim.definition.model import AGENT, Definition, Edge
 from engine_shim.definition.outputs import NodeOutputs
 from engine_shim.definition.template import Placeholder, placeholders
@@ -78,9 +79,8 @@ def _condition_faults(
 
 def _external_shape(definition: Definition) -> Shape:
     """The inputs, by their names alone, where no others may be given."""
-    inputs = definition.inputs or {}
-    closed = inputs.get("additionalProperties") is False and isinstance(inputs.get("properties"), dict)
-    return record(dict.fromkeys(inputs["properties"], ANYTHING)) if closed else ANYTHING
+    closed = closed_inputs(definition)
+    return ANYTHING if closed is None else record(dict.fromkeys(closed, ANYTHING))
 
 
 def _primary_faults(use: ToolUse, outputs: NodeOutputs) -> Iterator[Problem]:

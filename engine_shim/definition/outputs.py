@@ -27,6 +27,7 @@ class NodeOutputs:
         self._nodes = {node.id: node for node in definition.nodes}
         self._handled = {edge.source for edge in definition.edges or () if edge.on == "error"}
         self._succeeded: dict[str, Shape] = {}
+        self._failed: dict[str, Shape] = {}
 
     def succeeded(self, name: str) -> Shape:
         """What a node gives that has done its work."""
@@ -37,13 +38,25 @@ class NodeOutputs:
 
     def failed(self, name: str) -> Shape:
         """What a node leaves that has failed; a run of its own leaves what it has."""
-        nested = self._nodes[name].tool in (AGENT, INVOKE)
-        return self.succeeded(name) | FAILED if nested else FAILED
+        if name not in self._failed:
+            self._failed[name] = ANYTHING
+            self._failed[name] = FAILED | self._left_by(self._nodes[name])
+        return self._failed[name]
+
+    def _left_by(self, node: Node) -> Shape:
+        """What the run of its own leaves that a node has begun."""
+        schema = self.schema_of(node.tool)
+        if node.tool == INVOKE and schema is not None and (invoked := self._below(node)):
+            return _with(shape_of(schema), schema, outputs=invoked.left())
+        return self.succeeded(node.id) if node.tool in (AGENT, INVOKE) else FAILED
+
+    def goes_on(self, name: str) -> bool:
+        """Whether the run may go on after the node has failed."""
+        return name in self._handled or self._nodes[name].on_error == "continue"
 
     def read(self, name: str) -> Shape:
         """What a later node, or the end of the run, may find of a node."""
-        goes_on = name in self._handled or self._nodes[name].on_error == "continue"
-        return self.succeeded(name) | self.failed(name) if goes_on else self.succeeded(name)
+        return self.succeeded(name) | self.failed(name) if self.goes_on(name) else self.succeeded(name)
 
     def all(self) -> Shape:
         """The outputs of all nodes, by node."""
@@ -53,6 +66,10 @@ class NodeOutputs:
         """The `outputs` of the whole workflow."""
         declared = {name: self._shape_of_value(value) for name, value in self._definition.outputs.items()}
         return record({**{name: self.read(name) for name in self._nodes}, **declared})
+
+    def left(self) -> Shape:
+        """The `outputs` of the whole workflow when it has failed: those of nodes alone, any of which may have."""
+        return record({name: self.succeeded(name) | self.failed(name) for name in self._nodes})
 
     def _shape_of(self, node: Node) -> Shape:
         schema = self.schema_of(node.tool)

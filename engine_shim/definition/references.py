@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from engine_shim.definition.errors import Problem, problems_in
+from engine_shim.definition.inputs import closed_inputs
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.template import placeholders
 from engine_shim.errors import DefinitionError
@@ -37,14 +38,13 @@ def unknown_references(
 
 def _known_names(root: str, definition: Definition, nodes: Set[str]) -> Set[str] | None:
     """The names below a placeholder's root; None where they are not known before a run."""
-    inputs = definition.inputs or {}
     match root:
         case "nodes":
             return nodes
         case "env":
             return definition.secrets | definition.plain
         case "external":
-            return set(inputs.get("properties", ())) if inputs.get("additionalProperties") is False else None
+            return closed_inputs(definition)
         case _:
             return {"id"}
 

@@ -10,12 +10,16 @@ from engine_shim.errors import DefinitionError
 
 
 class ToolUse(NamedTuple):
-    """One use of a tool. `config` is what the author gives, at `where`; of an agent's tool, its preset alone."""
+    """One use of a tool. `config` is what the author gives, at `where`; of an agent's tool, its preset alone.
+
+    `by_name` says that the author names the tool itself, and not by a pattern that others fit as well.
+    """
 
     where: str
     tool: str
     config: Mapping[str, Any]
     by_agent: bool = False
+    by_name: bool = True
 
     def known(self) -> dict[str, Any]:
         """The values of the config that no placeholder fills later."""
@@ -36,7 +40,9 @@ def uses_of_node(node: Node, where: str, codes: Sequence[str]) -> Iterator[ToolU
         yield from _uses_of_agent(node.config, where, codes)
 
 
-def _uses_of_agent(config: Mapping[str, Any], where: str, codes: Sequence[str]) -> Iterator[ToolUse]:
+def _uses_of_agent(
+    config: Mapping[str, Any], where: str, codes: Sequence[str], by_name: bool = True
+) -> Iterator[ToolUse]:
     entries, denied = config.get("allowed_tools"), config.get("deny_tools")
     globs = [each for each in denied if isinstance(each, str)] if isinstance(denied, list) else []
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):
@@ -47,9 +53,10 @@ def _uses_of_agent(config: Mapping[str, Any], where: str, codes: Sequence[str]) 
         at = f"{where}/allowed_tools/{index}{'/preset' if given else ''}"
         for code in codes:
             if fnmatchcase(code, pattern) and not any(fnmatchcase(code, glob) for glob in globs):
-                yield ToolUse(at, code, given, by_agent=True)
+                named = by_name and code == pattern
+                yield ToolUse(at, code, given, by_agent=True, by_name=named)
                 if code == AGENT:
-                    yield from _uses_of_agent(given, at, codes)
+                    yield from _uses_of_agent(given, at, codes, named)
 
 
 def _is_known(value: Any) -> bool:

@@ -1,6 +1,6 @@
 """CheckedWorkflow: a workflow in which nothing was found wrong, and what there is to find without running it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_core.errors import DefinitionError
 from agent_core.run.prepare import prepare_agent
+from engine_shim.definition.call_faults import call_faults
 from engine_shim.definition.errors import DefinitionErrors, Problem, message_of, problems_in, refuse
 from engine_shim.definition.graph import Graph, graph_of
 from engine_shim.definition.inputs import (
@@ -25,10 +26,9 @@ from engine_shim.definition.outputs import NodeOutputs
 from engine_shim.definition.reachability import Reachability, reachability_of, unmet_references
 from engine_shim.definition.references import exposed_secrets, unknown_references, unvouched_text
 from engine_shim.definition.template import BRACES, TEMPLATE, find_placeholder_inside
-from engine_shim.definition.uses import ToolUse, uses_of, uses_of_node
+from engine_shim.definition.uses import ToolUse, uses_of_node
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
-from utools.schema.faults import Fault
 
 FORMATTER = "formatter"
 
@@ -87,10 +87,11 @@ def validate(workflow: Workflow, registry: ToolRegistry) -> list[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found in a workflow. `invoked` are the workflows below it that could be read, each with the place in
-    this one that leads to it."""
+    """What was found in a workflow. `warnings` are of faults in calls that need not be made, or may fail. `invoked` are
+    the workflows below it that could be read, each with the place in this one that leads to it."""
 
     problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
     invoked: tuple[tuple[str, Workflow], ...]
     checked: CheckedWorkflow | None
 
@@ -100,12 +101,16 @@ def examine(workflow: Workflow, registry: ToolRegistry, *, begun: bool = False) 
     seen: list[_Checker] = []
     checker = _Checker(workflow, registry, seen, begun=begun)
     problems = tuple(dict.fromkeys(map(workflow.locate, checker.find_problems())))
+    warnings = [*map(workflow.locate, checker.warnings)]
+    for below in seen[1:]:
+        located = map(below.workflow.locate, below.warnings)
+        warnings += [workflow.locate(Problem(below.entry, str(each))) for each in located]
     invoked = tuple((each.entry, each.workflow) for each in seen[1:])
     checked = None
     if checker.graph is not None and checker.reachability is not None:
         data = workflow.as_json()
         checked = CheckedWorkflow(workflow, registry, checker.graph, checker.reachability, data, invoked)
-    return Examination(problems, invoked, checked)
+    return Examination(problems, tuple(dict.fromkeys(warnings)), invoked, checked)
 
 
 class _Checker:
@@ -121,6 +126,7 @@ class _Checker:
         self.outputs = NodeOutputs(workflow.definition, self._output_schema, self._outputs_below)
         self._registry, self._seen, self._begun = registry, seen, begun
         self._below: dict[str, _Checker] = {}
+        self.warnings: list[Problem] = []
         seen.append(self)
 
     def find_problems(self) -> Iterator[Problem]:
@@ -137,24 +143,17 @@ class _Checker:
         yield from exposed_secrets(definition)
         if not self._begun:
             yield from later_faults(definition, self.outputs)
-            for use in uses_of(definition, [tool.code for tool in self._registry.all()]):
-                yield from self._check_call(use)
+            for is_certain, problem in call_faults(definition, self._registry, self.outputs.goes_on):
+                if is_certain:
+                    yield problem
+                else:
+                    self.warnings.append(problem)
         try:
             self.graph = graph_of(definition)
             self.reachability = reachability_of(self.graph)
             yield from unmet_references(definition, self.graph, self.reachability)
         except DefinitionError as error:
             yield from problems_in(error)
-
-    def _check_call(self, use: ToolUse) -> Iterator[Problem]:
-        """What a tool itself knows to be wrong with a call whose arguments fit its schema."""
-        check, known = self._registry.get(use.tool).check, use.known()
-        if check is None or _misfits(known, self._registry.validate(use.tool, known)):
-            return
-        try:
-            check(known)
-        except DefinitionError as error:
-            yield Problem(f"{use.where}/{error.where}" if error.where else use.where, message_of(error))
 
     def _output_schema(self, code: str) -> Any:
         try:
@@ -236,8 +235,3 @@ class _Checker:
         self._below[file] = made
         found = dict.fromkeys(map(below.locate, made.find_problems()))
         yield from (Problem(where, str(each)) for each in found)
-
-
-def _misfits(known: Mapping[str, Any], faults: Iterable[Fault]) -> bool:
-    """Whether a fault is about a value that is given, rather than about one that is still to come."""
-    return any(f"{fault.pointer}/".split("/")[1] in known for fault in faults)

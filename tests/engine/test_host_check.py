@@ -174,6 +174,28 @@ def test_command_whose_program_is_not_there_is_a_problem_where_it_is_used(
         assert cli("validate", str(write("other.json", {"id": "w", "nodes": [agent()]}))).code == 0
 
 
+UNCALLED: dict[str, tuple[dict[str, Any], str]] = {
+    "every tool": (agent(allowed_tools=["*"]), f"{NODE}/allowed_tools/0"),
+    "a node that may fail": ({"tool": "count", "on_error": "continue"}, NODE),
+}
+
+
+@pytest.mark.parametrize(("node", "where"), UNCALLED.values(), ids=UNCALLED)
+def test_program_that_a_run_may_do_without_is_a_warning(
+    cli: Cli, write: Write, node: dict[str, Any], where: str
+) -> None:
+    write("count.json", manifest("no-such-program"))
+    write("agent-core.yaml", {"manifests": ["count.json"]})
+    below = write("below.json", {"id": "b", "nodes": [node]})
+    invoke = {"tool": "invoke_workflow", "config": {"workflow": below.name}}
+    flow = write("flow.json", {"id": "w", "nodes": [invoke]})
+    for file, shown in (below, where), (flow, f"{NODE}/workflow"):
+        ran = cli("validate", str(file), "--json")
+        told = [each for each in ran.json["warnings"] if "starts the program" in each["message"]]
+        assert (ran.code, [each["where"] for each in told]) == (0, [shown])
+        assert cli("run", str(file)).code == 0
+
+
 @needs("mcp")
 def test_mcp_server_whose_program_is_not_there_is_a_problem_where_its_tool_is_used(
     cli: Cli, write: Write, home: Path
@@ -181,7 +203,7 @@ def test_mcp_server_whose_program_is_not_there_is_a_problem_where_its_tool_is_us
     program = write("server", f'#!/bin/sh\nexec {sys.executable} {FAULTY} "$@"\n')
     program.chmod(0o755)
     write("agent-core.yaml", {"mcp_servers": {"own": {"command": ["./server", str(home)], "tools": ["echo"]}}})
-    flow = str(write("flow.json", {"id": "w", "nodes": [agent(allowed_tools=["mcp.own.*"])]}))
+    flow = str(write("flow.json", {"id": "w", "nodes": [agent(allowed_tools=["mcp.own.echo"])]}))
     assert cli("validate", flow).code == 0
     program.unlink()
     ran = cli("validate", flow, "--json")

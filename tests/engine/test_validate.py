@@ -15,6 +15,7 @@ from engine_shim.runs.prepare import with_runs
 from support.by_hand import action, final
 from support.command import Cli, Write
 from utools import Tool, default_registry
+from utools.schema.value_shape import shape_of
 
 FETCH = {"id": "fetch", "tool": "http_request", "config": {"method": "GET", "url": "https://example.com"}}
 AGENT = {"model": "m", "max_steps": 1, "allowed_tools": [], "prompt": "p"}
@@ -155,6 +156,20 @@ def test_output_schema_of_any_tool_says_what_its_node_can_have(schema: Any, path
     assert (found == []) is possible
 
 
+def test_recursive_schema_is_followed_along_a_long_path() -> None:
+    inner = {"$ref": "#/$defs/json"}
+    kinds = [{"type": "object", "additionalProperties": inner}, {"type": "array", "items": inner}, {"type": "string"}]
+    shape = shape_of({**inner, "$defs": {"json": {"anyOf": kinds}}})
+    for _ in range(10):
+        shape = shape.at("0")
+        assert len(shape.alternatives) == len(kinds)
+
+
+def test_schema_that_names_itself_twice_is_open() -> None:
+    inner = {"$ref": "#/$defs/json"}
+    assert shape_of({**inner, "$defs": {"json": {"anyOf": [inner, inner]}}}).is_open
+
+
 # ── conditions and expressions ───────────────────────────────────────────────────────────────────
 
 
@@ -176,6 +191,8 @@ CONDITIONS: dict[str, tuple[str, str]] = {
     "unknown node": ("nodes.fetsch.status", "there is no 'fetsch' in nodes; there are fetch, say"),
     "unknown output of a node": ("nodes.fetch.stats", "there is no 'stats' in nodes.fetch"),
     "unknown input": ("external.tier == 'a'", "there is no 'tier' in external; there are n"),
+    "true as a name": ("output.body == true", "there is no 'true' here: write the value in backticks, `true`"),
+    "false as a name": ("false == output.body", "there is no 'false' here: write the value in backticks, `false`"),
 }
 
 
@@ -201,12 +218,19 @@ SOUND = (
     "output.body[] | [0:3]",
     "!external.n && (output.status || `1`)",
     "to_string(output) == ''",
+    "output.truncated == null",
+    "output.truncated != null && null == output.body",
 )
 
 
 @pytest.mark.parametrize("when", SOUND)
 def test_condition_that_may_hold_is_none(when: str) -> None:
     assert forked(when) == []
+
+
+def test_input_whose_name_fits_a_pattern_may_be_there() -> None:
+    inputs = {"type": "object", "patternProperties": {"^x_": {}}, "additionalProperties": False}
+    assert forked("external.x_1 == 'a'", say("{{external.x_2}}", "fetch"), inputs=inputs) == []
 
 
 def test_error_edges_condition_reads_what_a_failed_node_left() -> None:
@@ -243,6 +267,13 @@ def test_constant_expression_in_a_preset_is_read_too() -> None:
     entry = {"tool": "json_transform", "preset": {"expression": "len(@)"}}
     (problem,) = problems(agent(allowed_tools=[entry]))
     assert problem.startswith("nodes/0/config/allowed_tools/0/preset/expression: JMESPath: there is no function 'len'")
+
+
+def test_constant_expression_may_fail_where_the_run_goes_on() -> None:
+    node = {"id": "sum", "tool": "calculator", "config": {"expression": "1/0"}}
+    assert problems({**node, "on_error": "continue"}) == []
+    assert problems(node, say("x"), edges=[{"from": "sum", "to": "say", "on": "error"}]) == []
+    assert len(problems(node)) == 1
 
 
 def test_expression_that_is_filled_in_later_is_not_read() -> None:
@@ -329,6 +360,25 @@ def test_outputs_of_a_sub_workflow_are_known(below: Path, path: str, message: st
     (problem,) = problems(node, say(f"{{{{nodes.sub.{path}}}}}"), base=below)
     assert message in problem
     assert problems(node, say("{{nodes.sub.outputs.answer}} {{nodes.sub.outputs.page.body.x}}"), base=below) == []
+
+
+def test_failed_sub_workflow_leaves_the_errors_of_its_nodes(write: Write) -> None:
+    bad = {"id": "f", "tool": "calculator", "config": {"expression": "{{external.sum?}}"}}
+    inner = {"id": "inner", "nodes": [bad], "outputs": {"total": "{{nodes.f}}"}}
+    base = write("inner.json", inner).parent
+    sub = {"id": "sub", "tool": "invoke_workflow", "config": {"workflow": "inner.json", "inputs": {"sum": "1/0"}}}
+    write("outer.json", {"id": "outer", "nodes": [sub]})
+    goes_on = {**sub, "on_error": "continue"}
+    told = say("{{nodes.sub.outputs.f.error.message?}}")
+    assert problems(goes_on, told, base=base) == []
+    assert "no 'error' in nodes.sub.outputs.f: it is a number" in problems(sub, told, base=base)[0]
+    assert "no 'eror' in" in problems(goes_on, say("{{nodes.sub.outputs.f.eror?}}"), base=base)[0]
+    edge = {"from": "sub", "to": "say", "on": "error", "when": "output.outputs.f.error.kind == 'error'"}
+    assert problems(sub, say("x"), edges=[edge], base=base) == []
+    outer = {**goes_on, "config": {"workflow": "outer.json"}}
+    assert problems(outer, say("{{nodes.sub.outputs.sub.outputs.f.error.message?}}"), base=base) == []
+    ran = Engine(store=MemoryRunStore()).run_sync(load_workflow({"id": "w", "nodes": [goes_on, told]}, base=base))
+    assert (ran.status, "zero" in ran.outputs["say"]) == ("completed", True)
 
 
 def test_faults_of_a_sub_workflow_are_told_beside_those_of_its_outputs(write: Write) -> None:

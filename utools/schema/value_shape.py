@@ -4,7 +4,7 @@ What a schema leaves open is possible: only what no value that fits can have is 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ SAY_NOTHING = frozenset(
     {"title", "description", "default", "examples", "deprecated", "$defs", "definitions", "$schema"}
 )
 """Keywords that may stand beside a reference or alternatives without changing the value."""
-NESTING = 32
-"""References and alternatives that are followed, one within another."""
+FOLLOWED = 64
+"""References and lists of alternatives that are followed for one value."""
 KINDS = {
     "object": "an object",
     "array": "a list, counted from 0",
@@ -56,11 +56,11 @@ class Shape:
 
     def at(self, part: str) -> "Shape":
         """What the value has under a key, or at an index; empty when it can have nothing there."""
-        return Shape(tuple(inner for each in self.alternatives for inner in _step(each, part)))
+        return _shape_of_each(inner for each in self.alternatives for inner in _step(each, part))
 
     def items(self) -> "Shape":
         """What the items of the value may be; empty when it is no list."""
-        return Shape(tuple(inner for each in self.alternatives for inner in _items(each)))
+        return _shape_of_each(inner for each in self.alternatives for inner in _items(each))
 
     def describe(self) -> str:
         """What there is where a key is not: the names of an object, or what else the value is."""
@@ -71,16 +71,25 @@ class Shape:
         return f": it is {' or '.join(kinds)}" if kinds else "; it is empty"
 
     def __or__(self, other: "Shape") -> "Shape":
-        return Shape((*self.alternatives, *other.alternatives))
+        return _shape_of_each((*self.alternatives, *other.alternatives))
 
 
 ANYTHING = Shape((None,))
 
 
+def _shape_of_each(alternatives: Iterable[Any]) -> Shape:
+    """The shape of these alternatives, each once: a recursive schema leads to the same ones again."""
+    return Shape(tuple({id(_written(each)): each for each in alternatives}.values()))
+
+
+def _written(alternative: _Fits | Mapping[str, Shape] | None) -> Any:
+    return alternative.schema if isinstance(alternative, _Fits) else alternative
+
+
 def shape_of(schema: Any) -> Shape:
     """The shape of the values that fit a schema."""
     follow = resolver(schema) if isinstance(schema, dict) else _follow_nothing
-    return Shape(tuple(_spell_out(schema, follow, NESTING)))
+    return _shape_of_each(_spell_out(schema, follow, set()))
 
 
 def record(properties: Mapping[str, Shape]) -> Shape:
@@ -92,22 +101,24 @@ def _follow_nothing(reference: str) -> Any:
     return None
 
 
-def _spell_out(schema: Any, follow: Callable[[str], Any], depth: int) -> Iterator[_Fits | None]:
-    """The alternatives of a schema."""
+def _spell_out(schema: Any, follow: Callable[[str], Any], entered: set[int]) -> Iterator[_Fits | None]:
+    """The alternatives of a schema. One that is `entered` already, by its id, may lead to itself: it is left open."""
     if schema is False:
         return
-    if not isinstance(schema, dict) or not depth or any(key in schema for key in UNREAD):
+    if not isinstance(schema, dict) or any(key in schema for key in UNREAD):
         yield None
         return
     branching = [key for key in ("$ref", "anyOf", "oneOf") if key in schema]
+    is_followed = id(schema) not in entered and len(entered) < FOLLOWED
     if not branching:
         yield _Fits(schema, follow) if _types(schema) else None
-    elif len(branching) > 1 or schema.keys() - SAY_NOTHING - {*branching}:
+    elif not is_followed or len(branching) > 1 or schema.keys() - SAY_NOTHING - {*branching}:
         yield None
     else:
+        entered.add(id(schema))
         (key,) = branching
         for each in [follow(schema[key])] if key == "$ref" else schema[key]:
-            yield from _spell_out(each, follow, depth - 1)
+            yield from _spell_out(each, follow, entered)
 
 
 def _types(schema: Mapping[str, Any]) -> Sequence[str]:
@@ -148,10 +159,10 @@ def _step(alternative: _Fits | Mapping[str, Shape] | None, part: str) -> Iterato
         case _Fits(schema, follow):
             types = _types(schema)
             if "object" in types:
-                yield from _spell_out(_property(schema, part), follow, NESTING)
+                yield from _spell_out(_property(schema, part), follow, set())
             if "array" in types and INDEX.fullmatch(part):
                 first, index = schema.get("prefixItems", ()), int(part)
-                yield from _spell_out(first[index] if index < len(first) else schema.get("items"), follow, NESTING)
+                yield from _spell_out(first[index] if index < len(first) else schema.get("items"), follow, set())
         case _ if part in alternative:
             yield from alternative[part].alternatives
 
@@ -170,4 +181,4 @@ def _items(alternative: _Fits | Mapping[str, Shape] | None) -> Iterator[Any]:
         case None:
             yield None
         case _Fits(schema, follow) if "array" in _types(schema):
-            yield from _spell_out(None if "prefixItems" in schema else schema.get("items"), follow, NESTING)
+            yield from _spell_out(None if "prefixItems" in schema else schema.get("items"), follow, set())
