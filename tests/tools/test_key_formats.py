@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.growth import growth
 from utools.secrets.key_formats import NAMES, mask_keys, unsettled_key
 from utools.secrets.redaction import Redactor
 
@@ -78,6 +79,27 @@ AROUND = [
     "`{}`,",
     "a;{};b",
     "({})",
+    "text=my+key+is+{}&x=1",
+    "key:+{}",
+    "_{}_",
+    "__{}__",
+    "***_{}_***",
+    "--{}--",
+    '{{"diff": "one\\n-{}\\n+other"}}',
+    "mysql -p{} shop",
+    '["-p{}"]',
+    "key-{}",
+    "KEY_{}",
+    "\x1b[38;5;208m{}\x1b[0m",
+    "\x1b[38;2;10;20;130m{}\x1b[0m",
+    "\\u001b[38;5;208m{}\\u001b[0m",
+    "key=3D{}",
+    "callback?to=a%25253Dtoken%25253D{}%252526x",
+    "\\302\\240{}",
+    "\\v{}",
+    "\\U0000003d{}",
+    "...{}",
+    "{}_x",
 ]
 
 
@@ -109,12 +131,20 @@ def test_of_a_key_of_a_newer_and_longer_form_nothing_is_shown(name: str) -> None
     assert mask_keys(f"key={LONGER[name]}\n") == f"key=[redacted:{name}]\n"
 
 
+GLUED = ["aws", "npm_token", "openai", "openai_project", "anthropic", "sendgrid", "square_oauth", "stripe", "jwt"]
+
+
+@pytest.mark.parametrize("name", [*GLUED, "github_token", "huggingface"])
+def test_of_two_keys_without_a_gap_nothing_is_shown(name: str) -> None:
+    assert mask_keys(f"key={KEYS[name] * 2}\n") == f"key=[redacted:{name}]\n"
+
+
 WITHIN = sorted(KEYS.keys() - {"private_key", "password_in_url", "npm", "feishu_webhook"})
 """The formats that are a key and nothing else; the others are told by what is before the key."""
 FIXED = ["aws", "sendgrid", "square_oauth", "google_api_key", "npm_token", "openai", "huggingface"]
 
 
-@pytest.mark.parametrize("before", ["x", "7", "_", "-", "+", "Qk9PS0lORw"])
+@pytest.mark.parametrize("before", ["x", "7", "_", "-", "__", "-p", "Qk9PS0lORw"])
 @pytest.mark.parametrize("name", WITHIN)
 def test_what_only_looks_like_a_key_within_a_longer_text_is_data(name: str, before: str) -> None:
     text = f'{{"offer": "{some(40)}{before}{KEYS[name]}{some(40)}"}}'
@@ -210,6 +240,12 @@ def test_of_this_projects_own_files_hardly_a_word_is_masked() -> None:
     assert hits < 40
 
 
+def test_the_end_of_a_long_token_is_found_in_linear_time() -> None:
+    small, large = (f"a {'x' * size}!" for size in (50_000, 200_000))
+    assert growth(unsettled_key, small, large) < 10
+    assert unsettled_key(small) == 0
+
+
 @given(st.text(max_size=300))
 def test_any_text_may_be_looked_through(text: str) -> None:
     assert len(mask_keys(text)) >= 0
@@ -229,6 +265,18 @@ def test_a_redactor_masks_formats_only_where_it_is_told_to() -> None:
 @pytest.mark.parametrize("text", ["/" * 200_000 + "\n:_authToken=", "sk-" * 70_000 + " T3BlbkFJ", "eyJ" * 70_000 + "."])
 def test_a_hostile_text_is_looked_through_in_a_moment(text: str) -> None:
     assert "[redacted" not in mask_keys(text)
+
+
+@pytest.mark.parametrize("part", ["key_eyJaaaaaaaa", "-p_eyJaaaaaaaa", "+eyJaaaaaaaa", "__eyJaaaaaaaa"])
+def test_beginnings_of_keys_in_a_row_are_looked_through_in_linear_time(part: str) -> None:
+    small, large = (part * count for count in (1000, 4000))
+    assert growth(mask_keys, small, large) < 10
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_keys_in_a_row_that_end_in_other_text_are_looked_through_in_linear_time(name: str) -> None:
+    small, large = (KEYS[name] * count + some(41) for count in (500, 2000))
+    assert growth(mask_keys, small, large) < 10
 
 
 def test_words_about_a_private_key_do_not_take_the_rest_of_a_text_along() -> None:

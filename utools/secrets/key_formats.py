@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
+from string import ascii_letters, digits
 
 HINTS: Mapping[str, tuple[str, ...]] = {
     "aws": ("AKIA", "ASIA", "ABIA", "ACCA", "A3T"),
@@ -26,17 +27,34 @@ ARMOUR = r"A-Za-z0-9+/=\s\\:,-"
 """The characters of a private key, with its headers and with escaped line breaks."""
 KEY_ITSELF = "[A-Za-z0-9+/=]{24}"
 """A part that every private key has, and no text about one."""
-LEFT = (
-    r"(?:(?<![\w+\-])"
-    r"|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2})|(?<=%25[0-9A-Fa-f]{2})"
-    r"|(?<=\[[mK])|(?<=[\[;]\dm)|(?<=[\[;]\d\dm)"  # the colours of a terminal
-    r"|(?m:(?<=^[+-])))"  # a line of a diff
+GAP = r"(?<![A-Za-z0-9_\-])"
+"""A place that is within no word and no base64url; a `+` may be a space of a form, as a `/` may be one of a path."""
+ESCAPES = (
+    r"\\[abefnrtv0]",
+    r"\\[0-3][0-7]{2}",
+    r"\\x[0-9A-Fa-f]{2}",
+    r"\\u[0-9A-Fa-f]{4}",
+    r"\\U[0-9A-Fa-f]{8}",
+    *(f"%{'25' * count}[0-9A-Fa-f]{{2}}" for count in range(3)),
+    "=[0-9A-F]{2}",  # quoted-printable
+    r"\[[mK]",
+    *(rf"[\[;:]\d{{{count}}}m" for count in (1, 2, 3)),  # the colours of a terminal
 )
-"""What is before a key that is a text of its own; the end of an escape sequence is."""
-RIGHT = r"(?!\w)"
+"""The ends of escape sequences, each of one length, as a look behind needs it."""
+MARKS = (
+    *(rf"(?:{GAP}|(?<=\\n))[_\-]{{{count}}}" for count in (1, 2, 3)),  # Markdown, a line of a diff
+    r"(?<![^\s\"'])-[A-Za-z]",  # an option of one letter
+    rf"{GAP}(?i:key)[_\-]",
+)
+"""What may stand directly before a key, and hardly ever stands before the same characters in base64url."""
+START = "(?=[AGSeghnprsx])"
+"""The first characters of the keys: a look at one is cheaper than all looks behind."""
+LEFT = f"{START}(?:{GAP}|{'|'.join(f'(?<={each})' for each in (*ESCAPES, *MARKS))})"
+"""What is before a key that is a text of its own."""
+RIGHT = "(?![A-Za-z0-9])"
 """What is after a key of a fixed length."""
-FIXED_LENGTH = re.compile(r"\{\d+\}\Z")
-"""The end of a pattern for keys of a fixed length."""
+FIXED_LENGTH = re.compile(r"\{\d+,?\}\Z")
+"""The end of a pattern for keys of a fixed length, or of letters only."""
 CONTEXT = re.compile(r"\(\?<=|-----BEGIN|.*\[\\'\\\"\]")
 """The pattern of a format that is recognised by what is around the key."""
 PLACEHOLDER = r"(?:<[^>\s@]*>|\$?\{[^}\s@]*\}|\$[A-Z_][A-Z0-9_]*|%s|\*+|[xX]+|\.{3})"
@@ -51,13 +69,13 @@ OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
         rf"|\A(?=[{ARMOUR}]*?{KEY_ITSELF})(?:(?!-----BEGIN)[{ARMOUR}])*?-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----",
     ),
     "github_token": (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_\w{36,}(?:\.[\w-]{8,}){0,2}"),
-    "stripe": (("sk_live_", "rk_live_"), r"[rs]k_live_[0-9A-Za-z]{24,}"),
-    "jwt": (("eyJ",), r"(?<!\.)eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
+    "stripe": (("sk_live_", "rk_live_"), r"[rs]k_live_[0-9A-Za-z]{24,}\w*"),
+    "jwt": (("eyJ",), r"(?<![\w=-]\.)eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?(?:\.[\w-]{8,}){0,2}"),
     "github_fine_grained": (("github_pat_",), r"github_pat_\w{22,255}"),
-    "google_api_key": (("AIza",), r"AIza[\w-]{35}(?![\w-])"),
+    "google_api_key": (("AIza",), r"AIza[\w-]{35}"),
     "anthropic": (("sk-ant-",), r"sk-ant-[\w-]{20,}"),
     "openai_project": (("sk-proj-", "sk-svcacct-", "sk-admin-"), r"sk-(?:proj|svcacct|admin)-[\w-]{20,}"),
-    "huggingface": (("hf_",), r"hf_[A-Za-z]{30,}(?!\w)"),
+    "huggingface": (("hf_",), r"hf_(?:(?!hf_)[A-Za-z]){30,}"),
     "slack_app": (("xapp-", "xoxe"), r"xapp-\d-[A-Z0-9]+-\d+-[a-z0-9]+|xoxe(?:\.xox[bp])?-\d-[\w-]{20,}"),
     "npm_token": (("npm_",), r"npm_[A-Za-z0-9]{36}"),
     "feishu_webhook": (("/bot/v2/hook/", "/bot/hook/"), r"(?<=hook/)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
@@ -69,8 +87,8 @@ OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
 """Formats of our own, by name: hints and pattern."""
 NAMES = sorted([*HINTS, *OWN])
 ALL_HINTS = tuple(hint for hints in (*HINTS.values(), *(hints for hints, _ in OWN.values())) for hint in hints)
-TOKEN = re.compile(r"[\w\-.~+/=:%@]+\Z", re.ASCII)
-"""The end of a text that goes on, where a key may have begun."""
+TOKEN_CHARACTERS = ascii_letters + digits + "_-.~+/=:%@"
+"""The characters at the end of a text that goes on, where a key may have begun."""
 ARMOUR_BEGIN, ARMOUR_END = "-----BEGIN ", re.compile("-----END [^-]*-----")
 
 
@@ -105,8 +123,7 @@ def unsettled_key(text: str) -> int:
     begin = text.rfind(ARMOUR_BEGIN)
     if begin >= 0 and not ARMOUR_END.search(text, begin):
         return len(text) - begin
-    found = TOKEN.search(text)
-    return len(found[0]) if found else 0
+    return len(text) - len(text.rstrip(TOKEN_CHARACTERS))
 
 
 def _hinted_formats(text: str) -> Iterator[str]:
@@ -128,8 +145,11 @@ def _patterns(name: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _alone(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    """The pattern for a key that is a text of its own. Words are ASCII: in Chinese there is no space before a key."""
+    """The pattern for keys in a row that are a text of their own. Words are ASCII: Chinese has no space before a key.
+
+    The repetition keeps what it took (`++`): the ways to part a row into keys may be exponentially many.
+    """
     if CONTEXT.match(pattern.pattern):
         return pattern
     right = RIGHT if FIXED_LENGTH.search(pattern.pattern) else ""
-    return re.compile(f"{LEFT}(?:{pattern.pattern}){right}", pattern.flags & ~re.UNICODE | re.ASCII)
+    return re.compile(f"{LEFT}(?:{pattern.pattern})++{right}", pattern.flags & ~re.UNICODE | re.ASCII)
