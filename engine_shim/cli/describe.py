@@ -103,7 +103,7 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
     name = node or (agents[0] if len(agents) == 1 else None)
     if name not in agents:
         raise typer.BadParameter(f"choose an agent node of {file} by --node; there are {', '.join(agents) or 'none'}")
-    probe = {**known_config(workflow.nodes[name]), "response_format": "json_schema"}
+    probe = {**known_config(workflow.nodes[name].config), "response_format": "json_schema"}
     registry = _tools_of(load_host_config(config, file))
     options = prepare_agent("schema", "agent", probe, {}, registry=registry, at="", base=workflow.base)["options"]
     output.document(options["step_schema"] if "step_schema" in options else options.get("tools", []))

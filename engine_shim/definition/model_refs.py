@@ -1,10 +1,11 @@
 """The models that a definition names, as far as that is known before it runs: where, and how each is reached. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine_shim.definition.model import AGENT, Definition, Node
 from engine_shim.definition.template import placeholders
+from engine_shim.definition.uses import uses_of_node
 
 ModelRef = tuple[str, str, dict[str, Any]]
 """Where a model is named, its name, and the options that it is reached by."""
@@ -27,18 +28,23 @@ def model_refs(definition: Definition) -> Iterator[ModelRef]:
 
 
 def model_refs_of(node: Node, where: str) -> Iterator[ModelRef]:
-    """Each model that an agent's node names; fallbacks are not reached by the options of the first."""
-    if node.tool != AGENT:
-        return
-    config = known_config(node)
-    if "model" in config and config["model"] == node.config.get("model"):
-        yield f"{where}/model", config["model"], config
-    fallbacks = config.get("fallback_models") or ()
-    for index, name in enumerate(fallbacks if fallbacks == node.config.get("fallback_models") else ()):
+    """Each model that an agent's node names, for itself and for agents that are its tools."""
+    for use in uses_of_node(node, where, (AGENT,)):
+        if use.by_name:
+            yield from _models_of(use.config, use.where)
+
+
+def _models_of(config: Mapping[str, Any], where: str) -> Iterator[ModelRef]:
+    """The models of one agent; fallbacks are not reached by the options of the first."""
+    known = known_config(config)
+    if "model" in known and known["model"] == config.get("model"):
+        yield f"{where}/model", known["model"], known
+    fallbacks = known.get("fallback_models") or ()
+    for index, name in enumerate(fallbacks if fallbacks == config.get("fallback_models") else ()):
         yield f"{where}/fallback_models/{index}", name, {}
 
 
-def known_config(node: Node) -> dict[str, Any]:
+def known_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """An agent's config before it runs, with stand-ins for what placeholders give later."""
-    known = {key: value for key, value in node.config.items() if not any(True for _ in placeholders(value))}
-    return {**{key: value for key, value in STAND_INS.items() if key in node.config}, **known}
+    known = {key: value for key, value in config.items() if not any(True for _ in placeholders(value))}
+    return {**{key: value for key, value in STAND_INS.items() if key in config}, **known}

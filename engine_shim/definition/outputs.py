@@ -105,7 +105,7 @@ def _answer_shape(node: Node) -> Shape:
     """What an agent answers: a text, unless its config has a schema."""
     if "answer_schema" not in node.config or node.config["answer_schema"] is None:
         return TEXT
-    schema = known_config(node).get("answer_schema")
+    schema = known_config(node.config).get("answer_schema")
     try:
         return ANYTHING if schema is None else shape_of(compile_schema(schema, where=AGENT).schema)
     except DefinitionError:  # reported as a fault of the config

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.errors import DefinitionError
-from agent_core.run.prepare import prepare_agent
+from engine_shim.definition.agent_faults import agent_faults
 from engine_shim.definition.call_faults import call_faults
-from engine_shim.definition.errors import DefinitionErrors, Problem, message_of, problems_in, refuse
+from engine_shim.definition.errors import DefinitionErrors, Problem, problems_in, refuse
 from engine_shim.definition.graph import Graph, graph_of
 from engine_shim.definition.inputs import (
     external_of,
@@ -21,7 +21,6 @@ from engine_shim.definition.invoke import load_invoked
 from engine_shim.definition.later_faults import later_faults
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
-from engine_shim.definition.model_refs import known_config
 from engine_shim.definition.outputs import NodeOutputs
 from engine_shim.definition.reachability import Reachability, reachability_of, unmet_references
 from engine_shim.definition.references import exposed_secrets, unknown_references, unvouched_text
@@ -182,28 +181,8 @@ class _Checker:
         faults = unknown or list(faults_beside_placeholders(schema, node.config, where, describe))
         yield from faults
         if node.tool == AGENT and not faults:
-            yield from self._check_agent(node, where, workflow)
-
-    def _check_agent(self, node: Node, where: str, workflow: Workflow) -> Iterator[Problem]:
-        """Prepare the agent as if it ran, with as much of its config as is known before that."""
-        config = known_config(node)
-        problem = self._try_to_prepare(config, where, workflow)
-        if problem is not None:
-            yield problem
-            for index, entry in enumerate(config["allowed_tools"]):  # each may have a fault of its own
-                other = self._try_to_prepare({**config, "allowed_tools": [entry]}, where, workflow)
-                if other is not None:
-                    yield Problem(other.where.replace("allowed_tools/0", f"allowed_tools/{index}"), other.message)
-        yield from unvouched_text(node, where, workflow.definition)
-
-    def _try_to_prepare(self, config: dict[str, Any], where: str, workflow: Workflow) -> Problem | None:
-        """Why an agent could not be started with this config; None when it could."""
-        try:
-            prepare_agent("probe", "agent", config, {}, registry=self._registry, at="", base=workflow.base)
-        except DefinitionError as error:
-            location = error.where.removeprefix("config").lstrip("/")
-            return Problem(f"{where}/{location}" if location else where, message_of(error))
-        return None
+            yield from agent_faults(node, where, self._registry, workflow.base, with_tools=not self._begun)
+            yield from unvouched_text(node, where, workflow.definition)
 
     def _check_invoked(self, use: ToolUse) -> Iterator[Problem]:
         """What is wrong with the workflow that a use names, and with the inputs that it gives.

@@ -282,6 +282,44 @@ def test_expression_that_is_filled_in_later_is_not_read() -> None:
     ) == ["nodes/2/tool: no tool is called 'echo2'; did you mean echo?"]
 
 
+# ── agents that are tools of another ─────────────────────────────────────────────────────────────
+
+WORKER = {"model": "m", "max_steps": 4, "allowed_tools": []}
+PRESET = "nodes/0/config/allowed_tools/0/preset"
+
+
+def employing(**preset: Any) -> dict[str, Any]:
+    return agent(allowed_tools=[{"tool": "agent_core", "preset": {**WORKER, **preset}}])
+
+
+def test_agent_that_is_a_tool_is_prepared_too() -> None:
+    assert problems(employing(allowed_tools=["echo"])) == []
+    found = problems(employing(allowed_tools=["echo", "nosuch", "nor_this"]))
+    assert [each.partition(": ")[0] for each in found] == [f"{PRESET}/allowed_tools/1", f"{PRESET}/allowed_tools/2"]
+    deeper = {"tool": "agent_core", "preset": {**WORKER, "allowed_tools": ["nosuch"]}}
+    (problem,) = problems(employing(allowed_tools=[deeper]))
+    assert problem.startswith(f"{PRESET}/allowed_tools/0/preset/allowed_tools/0: ")
+
+
+def test_preset_of_an_agent_that_is_filled_in_later_is_not_checked() -> None:
+    assert problems(employing(allowed_tools="{{external.tools}}", prompt="{{external.task}}")) == []
+
+
+def test_agent_that_is_a_tool_is_checked_where_its_employer_is_not_known() -> None:
+    preset = {"model": "m", "max_steps": 4, "language": "en"}
+    later = {"tool": "echo", "preset": {"text": "{{external.text}}"}}
+    found = problems(agent(allowed_tools=[later, {"tool": "agent_core", "preset": preset}]))
+    assert [each.partition(": ")[0] for each in found] == ["nodes/0/config/allowed_tools/1/preset/allowed_tools"]
+
+
+def test_model_of_an_agent_that_is_a_tool_must_be_there(cli: Cli, write: Write) -> None:
+    write("replies.json", ['{"type":"final","answer":"x"}'])
+    node = employing(model="scripted:missing.json")
+    node["config"]["model"] = "scripted:replies.json"
+    ran = cli("validate", str(write("flow.json", {"id": "w", "nodes": [node]})), "--json")
+    assert (ran.code, [each["where"] for each in ran.json["problems"]]) == (3, [f"{PRESET}/model"])
+
+
 # ── sub-workflows ────────────────────────────────────────────────────────────────────────────────
 
 BELOW = {
