@@ -73,8 +73,11 @@ class HostPolicy:
 
 
 def narrow_schema(schema: Schema, value: Any) -> Schema:
-    """The schema of a key that the host sets to `value`: only the author may give it, and only a narrower value."""
-    return {**schema, **_narrowed(schema, value), "x-author": True, "default": value}
+    """The schema of a key that the host sets to `value`: only the author may give it, and only a narrower value.
+
+    `x-preset` says, also in a recorded run, that the default is a host's.
+    """
+    return {**schema, **_narrowed(schema, value), "x-author": True, "x-preset": True, "default": value}
 
 
 def _narrowed(schema: Schema, value: Any) -> Schema:

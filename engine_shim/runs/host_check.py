@@ -19,7 +19,6 @@ from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT
 from utools.errors import DefinitionError, ToolError
 from utools.registry import ToolRegistry
-from utools.schema.config_schema import author_keys
 
 Invoked = Sequence[tuple[str, Workflow]]
 """The workflows below one that are known before it runs, each with the place in it that leads there."""
@@ -66,7 +65,7 @@ class HostCheck:
         for path, run in runs.items():
             for code, tool in run["tools"].items():
                 bound = self.registry.policy.presets.get(code, {})
-                given = [tool.get("preset", {}), _defaults(tool["schema"])]
+                given = [tool.get("preset", {}), _presets(tool["schema"])]
                 given += [node.get("config", {}) for node in _nodes(run) if node["tool"] == code]
                 for config in given:
                     for key in sorted(bound.keys() & config.keys()):
@@ -130,11 +129,10 @@ def _nodes(run: Json) -> list[Json]:
     return nodes
 
 
-def _defaults(schema: Json) -> Json:
-    """The values that only an author sets and that a tool has without one: presets of the host that began the run."""
-    keys = author_keys(schema)
-    properties = schema.get("properties", {})
-    return {key: properties[key]["default"] for key in keys if "default" in properties[key]}
+def _presets(schema: Json) -> Json:
+    """The presets of the host that began the run."""
+    properties: Json = schema.get("properties", {})
+    return {key: rule["default"] for key, rule in properties.items() if isinstance(rule, dict) and "x-preset" in rule}
 
 
 def _unset_variables(workflow: Workflow) -> Iterator[Problem]:

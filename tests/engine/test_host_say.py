@@ -138,6 +138,21 @@ def test_presets_that_came_later_bind_a_run_that_waits(cli: Cli, write: Write, h
     assert cli("show", run).out == before
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "code"), [({}, 1000, 0), ({"max_bytes": 9}, 1000, 0), ({"max_bytes": 9}, 8, 3)]
+)
+def test_a_preset_that_came_later_refuses_what_was_given_alone(
+    cli: Cli, write: Write, before: Any, after: int, code: int
+) -> None:
+    write("agent-core.yaml", {"presets": {"http_request": before}})
+    write("r.json", [action("calculator", operation="sum", numbers=[1]), final("Done.")])
+    allowed = ["http_request", {"tool": "calculator", "approval": "always"}]
+    write("flow.json", _flow("agent_core", {**WAITING, "approval": "never", "allowed_tools": allowed}))
+    run = cli("run", "flow.json", "--json").json["run_id"]
+    write("agent-core.yaml", {"presets": {"http_request": {"max_bytes": after}}})
+    assert cli("decide", run, "approve").code == code
+
+
 def test_no_symlink_leads_out_of_a_directory_that_the_host_presets(cli: Cli, write: Write, home: Path) -> None:
     (home / "data").mkdir()
     (home / "beside").mkdir()
