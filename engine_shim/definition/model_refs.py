@@ -39,8 +39,10 @@ def _models_of(config: Mapping[str, Any], where: str) -> Iterator[ModelRef]:
     known = known_config(config)
     if "model" in known and known["model"] == config.get("model"):
         yield f"{where}/model", known["model"], known
-    fallbacks = known.get("fallback_models") or ()
-    for index, name in enumerate(fallbacks if fallbacks == config.get("fallback_models") else ()):
+    fallbacks = known.get("fallback_models")
+    if not isinstance(fallbacks, list) or fallbacks != config.get("fallback_models"):
+        return
+    for index, name in enumerate(fallbacks):
         yield f"{where}/fallback_models/{index}", name, {}
 
 

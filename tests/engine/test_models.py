@@ -235,3 +235,12 @@ async def test_a_summary_is_asked_for_with_the_whole_conversation() -> None:
     ]
     assert await summariser(lambda: model)(told) == "Short."
     assert asked[0].endswith('user: Costs $5?\nassistant: look {"q":"x"}\ntool: yes')
+
+
+def test_fallbacks_that_are_no_list_are_told_once(cli: Cli, write: Write) -> None:
+    config = {"model": "scripted:r.json", "max_steps": 1, "prompt": "Go.", "allowed_tools": []}
+    write("r.json", ["x"])
+    write("w.json", {"id": "w", "nodes": [{"tool": "agent_core", "config": {**config, "fallback_models": "openai:y"}}]})
+    told = cli("validate", "w.json")
+    assert (told.code, told.out.splitlines()[-1]) == (3, "1 problem")
+    assert "fallback_models" in told.out
