@@ -282,7 +282,7 @@ async def test_a_wait_that_is_longer_than_the_caller_has_time_is_an_error_in_the
 
 async def test_requests_for_a_reply_that_never_comes_are_counted() -> None:
     async with endpoint(http(503), http(503), silence) as (model, server):
-        config = {"model": "m1", "max_steps": 1, "allowed_tools": [], "prompt": "Hi.", "single_call_timeout": 0.3}
+        config = {"model": "m1", "max_steps": 1, "allowed_tools": [], "prompt": "Hi.", "single_call_timeout": 2}
         output = await run_agent(config, registry=ToolRegistry(), model=model)
     assert output.finish_reason == "model_error"
     assert output.usage["requests"] == len(server.requests) == 3

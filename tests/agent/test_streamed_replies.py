@@ -335,10 +335,10 @@ def test_no_stream_is_too_odd_to_end(chunks: list[Any]) -> None:
 
 # ── what fails ────────────────────────────────────────────────────────────────────────────────────────
 
-BEGUN = events(piece("no, "), done=False)
+BEGUN = events(piece("no, "), done=False, connection="close")
 BROKEN: dict[str, Reply] = {
     "cut off": BEGUN,
-    "nothing at all": events(done=False),
+    "nothing at all": events(done=False, connection="close"),
     "lost in the middle": http(
         200, b"data: " + orjson.dumps(piece("no, ")) + b"\n\n", content_length="999", content_type="text/event-stream"
     ),

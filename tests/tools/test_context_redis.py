@@ -154,7 +154,7 @@ async def test_connection_cut_in_mid_command_is_told_and_the_turn_may_be_sent_ag
 
 
 async def test_server_that_does_not_answer_is_not_waited_for(redis_server: RealServer) -> None:
-    store = RedisContextStore(RedisServer(f"{redis_server.url}?socket_timeout=0.2"))
+    store = RedisContextStore(RedisServer(f"{redis_server.url}?socket_timeout=1"))
     await store.append("s", "1", turn("one"))
     with redis_server.hanging(), pytest.raises(TimeoutError, match="Redis gave no answer in time"):
         await store.append("s", "2", turn("two"))
