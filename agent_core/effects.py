@@ -67,7 +67,8 @@ class ToolCall:
     """One call that judge has let through. `args` came from the model, `config` is what the tool gets.
 
     `fills` says where the executor puts secrets into the config: {at, parts}, a part being a text or {"env": NAME}.
-    `inherited` is what a nested run is handed down. `within` is how many seconds the call may take.
+    `inherited` is what a nested run is handed down. `within` is how many seconds the call may take. `given` is the
+    output of a call that the loop answers itself: no tool is called.
     """
 
     id: str
@@ -80,6 +81,7 @@ class ToolCall:
     inherited: Inherited = field(default_factory=Inherited)
     fills: Sequence[Json] = ()
     rate_limit: str | None = None
+    given: str | None = None
 
     @property
     def once_only(self) -> bool:

@@ -88,7 +88,7 @@ def select_tools(config: AgentConfig, codes: Sequence[str]) -> dict[str, tuple[A
             if not is_glob or code not in exact:
                 chosen[code] = (allowed, where)
         exact.update(() if is_glob else matching)
-    return {code: bound for code, bound in chosen.items() if not _is_denied(code, config)}
+    return {code: bound for code, bound in chosen.items() if not is_denied(code, config)}
 
 
 def has_wildcard(name: str) -> bool:
@@ -103,7 +103,8 @@ def _check_same_binding(one: AllowedTool, other: AllowedTool, code: str, where: 
         raise DefinitionError(message, where=where, value=code)
 
 
-def _is_denied(code: str, config: AgentConfig) -> bool:
+def is_denied(code: str, config: AgentConfig) -> bool:
+    """Whether `deny_tools` names the tool."""
     return any(fnmatchcase(code, glob) for glob in config.deny_tools)
 
 

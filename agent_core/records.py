@@ -92,6 +92,7 @@ class AgentStartedBody(RunStartedBody):
     options: Json
     cuts: NotRequired[int]
     window: NotRequired[int]
+    reading: NotRequired[ToolPolicy]
 
 
 class AgentStarted(AgentStartedBody):

@@ -49,7 +49,12 @@ def judge_calls(state: RunState, actions: Sequence[Action]) -> Generator[Effect,
 def _judge(state: RunState, call: ToolCall, *, edited: bool = False, earlier: int = 0) -> Verdict:
     """The verdict on a call; `earlier` counts the calls of the same tool before it in the same reply."""
     made = state.calls_made(call.tool) + earlier
-    return judge(call.tool, call.args, call.effect, tools=state.tools, made=made, trusted=state.trusted, edited=edited)
+    tools, trusted = state.tools, state.trusted
+    verdict = judge(call.tool, call.args, call.effect, tools=tools, made=made, trusted=trusted, edited=edited)
+    if verdict is RUN and state.reads_on(call) and (fault := state.cut_observations.fault(call.args)):
+        message = f"The arguments of {call.tool} were refused, nothing was run: {fault}."
+        return Verdict("refuse", "invalid_action", message)
+    return verdict
 
 
 def ask_person(state: RunState, judged: Judged) -> Generator[Effect, Any, Judged | Stop]:

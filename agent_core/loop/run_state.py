@@ -1,18 +1,20 @@
 """The state of one agent run: what it has spent, sent and traced so far. It decides nothing. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from agent_core.decisions import Edit
 from agent_core.effects import CallModel, CallReply, Failed, FinishReason, Json, ModelReply, Result, ToolCall, ToolReply
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.judge import Verdict
+from agent_core.loop.options import add_tool, options_by_stage
 from agent_core.loop.outcome import AgentOutcome, CallResult, error_in, error_of, has_tool_failure, output_of
 from agent_core.loop.provenance import texts_in
+from agent_core.loop.reading import READ_OBSERVATION, CutObservations
 from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
-from agent_core.policy import arguments_of
+from agent_core.policy import Policies, arguments_of
 from agent_core.protocol.clip import as_text, clip
 from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation
 from agent_core.protocol.feedback import Feedback, Repair, Status
@@ -42,7 +44,7 @@ class RunState:
 
     def __init__(self, started: AgentStarted) -> None:
         self.config: Json = started["config"]
-        self.tools = started["tools"]
+        self.tools: Policies = started["tools"]
         self.started_at = self.at = started["at"]
         self.trusted: list[str] = list(started["trusted"])
         self.feedback = Feedback(started["texts"])
@@ -58,7 +60,10 @@ class RunState:
         self._first_step = self.budget.steps
         self._models: list[str] = [self.config["model"], *self.config.get("fallback_models", ())]
         self._is_own_model = True
-        self._options = _options_by_stage(started["options"])
+        self._all_options = started["options"]
+        self._options = options_by_stage(self._all_options)
+        self._reading = started.get("reading")
+        self.cut_observations = CutObservations(self.config["observation_max_len"] if self._reading else None)
         self.transcript = self._open_transcript(started)
 
     def _open_transcript(self, started: AgentStarted) -> Transcript:
@@ -126,10 +131,16 @@ class RunState:
         """The call as it starts now: counted, and bound by what the calls before it have left."""
         self.budget.tool_calls += 1
         self.budget.writes += call.once_only
+        if self.reads_on(call):
+            call = replace(call, given=self.cut_observations.read(call.args))
         if call.effect == "nested":
             return replace(call, within=None, inherited={**self.budget.remaining(), "trusted": list(self.trusted)})
         within = self.budget.within(call.within)
         return call if within == call.within else replace(call, within=within)
+
+    def reads_on(self, call: ToolCall) -> bool:
+        """Whether it is a call of the loop's own tool."""
+        return self._reading is not None and call.tool == READ_OBSERVATION
 
     def calls_made(self, tool: str) -> int:
         count: int = self.trace.tools.get(tool, {}).get("count", 0)
@@ -159,23 +170,27 @@ class RunState:
 
     def observe(self, reply: ModelReply, thought: str | None, results: Sequence[tuple[ToolCall, CallResult]]) -> Step:
         """What the model reads of each call; trace, sums and the neutral conversation are updated."""
-        observations = [self._observe(reply, thought, call, result) for call, result in results]
+        observations = [self._observe(reply, thought, index, *made) for index, made in enumerate(results, start=1)]
         action = action_message([(call.id, call.tool, call.args) for call, _ in results], thought)
         answers = [tool_message(each.call.id, each.call.tool, each.text) for each in observations]
         self.transcript.record(action, *answers)
         return Step(observations, action, answers)
 
-    def _observe(self, reply: ModelReply, thought: str | None, call: ToolCall, result: CallResult) -> Observation:
+    def _observe(
+        self, reply: ModelReply, thought: str | None, index: int, call: ToolCall, result: CallResult
+    ) -> Observation:
+        """What the model reads of call `index` of the reply."""
         limit = self.config["observation_max_len"]
         status: Status = "refused"
-        seconds, is_failure, cached = 0.0, True, False
+        seconds, is_failure, cached, hint = 0.0, True, False, ""
         if isinstance(result, Verdict):
             text = result.message
         else:
             error = error_in(result)
             is_failure = error is not None
             status = "failed" if is_failure else "seen"
-            text, seconds = clip(error or as_text(output_of(result)), limit), result.seconds
+            whole = error or as_text(output_of(result))
+            text, seconds, hint = clip(whole, limit), result.seconds, self._hint_at_rest(index, call, whole)
             cached = isinstance(result, ToolReply) and result.cached
             self._count_call(call, result, is_failure=is_failure)
         shown = clip(text, limit)
@@ -190,7 +205,21 @@ class RunState:
             error=shown if is_failure else None,
             cached=cached,
         )
-        return Observation(call, text, status)
+        return Observation(call, text, status, hint)
+
+    def _hint_at_rest(self, index: int, call: ToolCall, whole: str) -> str:
+        """How the model reads on in what it sees cut; from the first such observation on, it may."""
+        if self.reads_on(call):
+            rest = self.cut_observations.rest_of(call.args)
+        else:
+            rest = self.cut_observations.add(self.budget.steps, index, whole)
+        if rest is None:
+            return ""
+        reading = self._reading
+        if reading is not None and READ_OBSERVATION not in self.tools:
+            self.tools = {**self.tools, READ_OBSERVATION: reading}
+            self._options = options_by_stage(add_tool(self._all_options, READ_OBSERVATION, reading))
+        return self.feedback.reading(**asdict(rest))
 
     def _count_call(self, call: ToolCall, result: Result, *, is_failure: bool) -> None:
         self.at = max(self.at, result.at)
@@ -262,21 +291,6 @@ class RunState:
 
 def _dialect_of(config: Json, feedback: Feedback, codes: Sequence[str]) -> Dialect:
     return ToolsDialect(feedback, codes_by_name(codes)) if config["protocol"] == "tools" else JsonDialect(feedback)
-
-
-def _options_by_stage(options: Json) -> dict[str, Json]:
-    """The options of the run's questions: before any tool was called, between, and where only an answer is legal."""
-    usual = {name: value for name, value in options.items() if name not in ("final_schema", "tool_choice")}
-    first = between = last = usual
-    if "tool_choice" in options:
-        first = {**usual, "tool_choice": options["tool_choice"]}
-    if options.get("tool_choice") == "none":
-        between = first
-    if "final_schema" in options:
-        last = {**usual, "step_schema": options["final_schema"]}
-    if "tools" in options:
-        last = {**usual, "tool_choice": "none"}
-    return {"first": first, "between": between, "last": last}
 
 
 def _with_notice(entries: Sequence[Entry], notice: str | None) -> list[Entry]:

@@ -19,6 +19,7 @@ NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "error": (frozenset({"error"}), frozenset({"error"})),
     "tool_error": (frozenset({"tool", "error"}), frozenset({"error"})),
     "observation": (frozenset({"tool", "observation"}), frozenset({"observation"})),
+    "reading": (frozenset({"left", "args"}), frozenset({"args"})),
     "last_step": (frozenset(), frozenset()),
     "last_call": (frozenset(), frozenset()),
     "answer": (frozenset({"answer_schema"}), frozenset({"answer_schema"})),

@@ -9,14 +9,26 @@ def clip(text: str, limit: int | None) -> str:
     """`text` in at most `limit` characters; None or 0 means no limit."""
     if not limit or len(text) <= limit:
         return text
-    mark = f" …[{len(text) - limit} characters left out]… "
+    mark, head, tail = _divide(len(text), limit)
+    return f"{text[:head]}{mark}{text[len(text) - tail :]}" if mark else text[:limit]
+
+
+def find_cut(length: int, limit: int) -> tuple[int, int]:
+    """Where `clip` cuts a text of this length, which is longer than `limit`: the first character left out, how many."""
+    _, head, tail = _divide(length, limit)
+    return head, length - head - tail
+
+
+def _divide(length: int, limit: int) -> tuple[str, int, int]:
+    """The mark, and the lengths of head and tail; no mark where there is no room for one."""
+    mark = f" …[{length - limit} characters left out]… "
     keep = limit - len(mark)
     if keep < 2:
-        return text[:limit]
-    mark = f" …[{len(text) - keep} characters left out]… "
+        return "", limit, 0
+    mark = f" …[{length - keep} characters left out]… "
     keep = limit - len(mark)
     head = (keep + 1) // 2
-    return f"{text[:head]}{mark}{text[len(text) - (keep - head) :]}"
+    return mark, head, keep - head
 
 
 def as_text(value: Any) -> str:

@@ -35,11 +35,16 @@ class Entry(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What became of one call, as the model reads it."""
+    """What became of one call, as the model reads it. `hint` says how it can read on; it is said in this run alone."""
 
     call: ToolCall
     text: str
     status: Status
+    hint: str = ""
+
+    @property
+    def whole(self) -> str:
+        return f"{self.text} {self.hint}" if self.hint else self.text
 
 
 class Exchange(NamedTuple):

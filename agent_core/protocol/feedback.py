@@ -5,6 +5,8 @@ from functools import lru_cache
 from string import Template
 from typing import Any, Literal, assert_never
 
+import orjson
+
 from agent_core.effects import Json
 
 MIN_QUOTE = 20
@@ -49,6 +51,11 @@ class Feedback:
                 return self.error(text)
             case _:
                 assert_never(status)
+
+    def reading(self, *, step: int, call: int, start: int, left: int) -> str:
+        """How the model reads the `left` characters from `start` on of a step's observation."""
+        which = {"step": step, "from": start} | ({"call": call} if call > 1 else {})
+        return _fill(self.texts["reading"], {"left": str(left), "args": orjson.dumps(which).decode()})
 
     def notice(self, *, last_step: bool, last_call: bool) -> str | None:
         """That the next reply must be the answer, when it must."""

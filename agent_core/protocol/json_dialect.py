@@ -41,7 +41,7 @@ class JsonDialect:
 
     def write_results(self, reply: ModelReply, thought: str | None, observations: Sequence[Observation]) -> Exchange:
         own = "\n".join([_echo(each, thought) for each in observations])
-        parts = [self.feedback.result(each.status, each.call.tool, each.text) for each in observations]
+        parts = [self.feedback.result(each.status, each.call.tool, each.whole) for each in observations]
         all_seen = all(each.status == "seen" for each in observations)
         return Exchange([Entry("assistant", own)], [Entry("user", "\n\n".join(parts), observation=all_seen)])
 

@@ -32,6 +32,12 @@ def step_schema(
     return schema | {"$defs": definitions} if definitions else schema
 
 
+def with_action(steps: Schema, code: str, schema: Schema) -> Schema:
+    """The schema of the next step with one more action, whose arguments refer to nothing."""
+    *actions, final = steps["anyOf"]
+    return {**steps, "anyOf": [*actions, _action(code, schema, {}), final]}
+
+
 def _action(code: str, schema: Schema, definitions: dict[str, Schema]) -> Schema:
     args = _placed(f"args.{code}", {"type": "object"} | split_alternatives(schema), definitions)
     return _step("action", {"tool": _word(code), "args": args})

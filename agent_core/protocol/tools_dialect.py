@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from agent_core.effects import Json, ModelReply
+from agent_core.protocol.alternatives import flatten_alternatives
 from agent_core.protocol.clip import clip, clip_args
 from agent_core.protocol.dialect import MAX_ECHO, Entry, Exchange, Observation, Reading
 from agent_core.protocol.feedback import Feedback
@@ -39,6 +40,13 @@ def function_name(code: str) -> str:
         return name
     prefix = re.sub(r"[^A-Za-z0-9_-]", "_", name)[: MAX_NAME - 9]  # a model may call what is no code at all
     return f"{prefix}_{sha256(code.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def write_function(code: str, tool: Mapping[str, Any]) -> Json:
+    """A tool of the policy as a function, in OpenAI's shape."""
+    parameters = {"type": "object", "properties": {}} | flatten_alternatives(tool["visible"])
+    function = {"name": function_name(code), "description": tool["description"], "parameters": parameters}
+    return {"type": "function", "function": function}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +119,7 @@ class ToolsDialect:
         return actions
 
     def _result_entry(self, observation: Observation) -> Entry:
-        call, text, status = observation
+        call, status, text = observation.call, observation.status, observation.whole
         shown = text if status == "seen" else self.feedback.result(status, call.tool, text)
         return Entry("tool", shown, status == "seen", more={"tool_call_id": call.id})
 

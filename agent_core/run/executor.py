@@ -147,6 +147,8 @@ class Executor:
 
     async def _call_tool(self, call: ToolCall, op: Act, admission: Admission) -> ToolReply | Failed | InDoubt:
         start = admission.began
+        if call.given is not None:
+            return ToolReply(True, call.given, None, now(), perf_counter() - start)
         if admission.refusal is not None:
             return ToolReply(False, None, self.redactor.cut_text(admission.refusal), now(), perf_counter() - start)
         left = None if call.within is None else max(0.0, call.within - (perf_counter() - start))

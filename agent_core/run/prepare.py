@@ -15,14 +15,14 @@ from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.record import FORMAT
 from agent_core.loop.budget import limits_of
+from agent_core.loop.reading import READING, may_read_on
 from agent_core.models.client import ModelInfoOf
-from agent_core.policy import Policies, ToolPolicy
+from agent_core.policy import Policies
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
-from agent_core.protocol.alternatives import flatten_alternatives
 from agent_core.protocol.messages import last_turns, read_messages
 from agent_core.protocol.step_schema import step_schema
-from agent_core.protocol.tools_dialect import codes_by_name, function_name
+from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
 from agent_core.records import AgentStartedBody
 from agent_core.rules import CURRENT
 from agent_core.run.tool_policies import tool_policies
@@ -77,6 +77,8 @@ def prepare_agent(
     }
     if (window := _question_tokens(read, info)) is not None:
         body["window"] = window
+    if tools and read.observation_max_len and may_read_on(read, tools):
+        body["reading"] = READING
     return body
 
 
@@ -191,15 +193,9 @@ def _function_options(config: AgentConfig, tools: Policies) -> Json:
         name = function_name(taken[0])
         message = f"this tool and {codes[name]!r} would both be called {name!r} in function calling; allow one of them"
         raise DefinitionError(message, where="allowed_tools", value=taken[0])
-    functions = [_function(code, tool) for code, tool in tools.items()]
+    functions = [write_function(code, tool) for code, tool in tools.items()]
     choice = {} if config.tool_choice == "auto" else {"tool_choice": config.tool_choice}
     return {**protocol, "tools": functions, **choice}
-
-
-def _function(code: str, tool: ToolPolicy) -> Json:
-    parameters = {"type": "object", "properties": {}} | flatten_alternatives(tool["visible"])
-    function = {"name": function_name(code), "description": tool["description"], "parameters": parameters}
-    return {"type": "function", "function": function}
 
 
 @lru_cache

@@ -7,6 +7,7 @@ from agent_core.config import AgentConfig, AllowedTool
 from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from agent_core.loop.judge import without_filled
+from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.policy import ToolPolicy, binding_of, has_wildcard, select_tools
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
@@ -34,7 +35,7 @@ def _check_offered(config: AgentConfig, registry: ToolRegistry) -> None:
     for index, entry in enumerate(config.allowed_tools):
         if refusal := registry.refusal(entry if isinstance(entry, str) else entry.tool):
             raise DefinitionError(refusal, where=f"allowed_tools/{index}")
-    codes = [tool.code for tool in registry.all()]
+    codes = [*(tool.code for tool in registry.all()), READ_OBSERVATION]
     for index, code in enumerate(config.deny_tools):
         if not has_wildcard(code) and code not in codes and registry.refusal(code) is None:
             raise DefinitionError(str(UnknownTool(code, codes)), where=f"deny_tools/{index}")
