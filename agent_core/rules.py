@@ -26,10 +26,11 @@ class RuleVersions(TypedDict):
     flow: int
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 2, "texts": 1, "comparison": 1, "prompts": 2, "flow": 2}
+CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 1, "comparison": 1, "prompts": 2, "flow": 2}
 """The rules that a new run follows.
 
-cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out.
+cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
+run's own steps were never dropped, and its last observation was shortened like any other.
 prompts 1: nothing told how to read on in what was cut. A run holds its prompts whole, so none is made anew.
 flow 1: placeholders had no quoted keys; `["` was a part of a name.
 """

@@ -233,13 +233,13 @@ class RunState:
         """Send an unreadable reply back with what is wrong with it."""
         echoed = clip(reply.content, MAX_ECHO) or "(an empty reply)"
         own, feedback = self.dialect.write_protocol_error(reply, error.message, self.call_id(0, 1))
-        self.transcript.append(own, [{"role": "assistant", "content": echoed}])
+        self.transcript.append(own, [{"role": "assistant", "content": echoed}], step=self.budget.steps)
         self._append_feedback(feedback, (), Repair(self.feedback.error(error.message), tool_failed=False))
 
     def feed_results(self, reply: ModelReply, thought: str | None, step: Step, failures: Sequence[CallResult]) -> None:
         """Send what became of the calls, errors too."""
         own, feedback = self.dialect.write_results(reply, thought, step.observations)
-        self.transcript.append(own, [step.action])
+        self.transcript.append(own, [step.action], step=self.budget.steps)
         wrong = [
             self.feedback.result(each.status, each.call.tool, each.text)
             for each in step.observations
@@ -254,7 +254,9 @@ class RunState:
         text = "\n\n".join([entry.content for entry in feedback])
         parts = [part for part in (None if neutral else text, notice) if part]
         self.transcript.append(
-            _with_notice(feedback, notice), [*neutral, *({"role": "user", "content": part} for part in parts)]
+            _with_notice(feedback, notice),
+            [*neutral, *({"role": "user", "content": part} for part in parts)],
+            step=self.budget.steps,
         )
 
     def _notice(self) -> str | None:

@@ -44,9 +44,9 @@ class Transcript:
         fixed = estimate(orjson.dumps(extra).decode()) if extra else 0
         self._tokens = fixed + sum(map(_count_tokens, self.entries)) if max_tokens else 0
 
-    def append(self, entries: Sequence[Entry], neutral: Sequence[Json]) -> None:
-        """Send these from now on; `neutral` are the neutral messages for them, which the digest covers."""
-        self.entries += entries
+    def append(self, entries: Sequence[Entry], neutral: Sequence[Json], *, step: int) -> None:
+        """Send these of a step from now on; `neutral` are the neutral messages for them, which the digest covers."""
+        self.entries += [entry._replace(step=step) for entry in entries]
         self._messages += [_to_bytes(entry) for entry in entries]
         if self._max_tokens:
             self._tokens += sum(map(_count_tokens, entries))
@@ -60,29 +60,39 @@ class Transcript:
         return tuple(self._messages)
 
     def fit(self) -> Json | None:
-        """Cut until the next question fits: the oldest observations first, then the oldest whole turns.
+        """Cut until the next question fits.
 
-        Returns what was cut, {"shortened": observations, "dropped": messages}; None when nothing was.
+        First the oldest observations are shortened, then the oldest whole turns dropped, then the oldest whole steps of
+        the run; the last step is shortened only when that is not enough. Returns what was cut, {"shortened":
+        observations, "dropped": messages}, with "steps" when steps were dropped; None when nothing was.
         """
-        if not self._max_tokens or self._tokens <= self._max_tokens:
+        if not self._is_too_long():
             return None
-        shortened, dropped = self._shorten(), self._drop()
-        if not shortened and not dropped:
+        last = None if self._rules < 3 else self.entries[-1].step
+        shortened, dropped, steps = self._shorten(but=last), self._drop(), 0
+        if self._rules >= 3:
+            steps = self._drop_steps(last)
+            shortened += self._shorten()
+        if not shortened and not dropped and not steps:
             return None
         self._messages = [_to_bytes(entry) for entry in self.entries]
         by_content = self._rules == 1
         covered = [[entry.role, entry.content] if by_content else entry.to_wire() for entry in self.entries]
         self.digest = sha256(orjson.dumps(covered)).hexdigest()
-        return {"shortened": shortened, "dropped": dropped}
+        cut: Json = {"shortened": shortened, "dropped": dropped}
+        return {**cut, "steps": steps} if steps else cut
 
     def _is_too_long(self) -> bool:
         return self._max_tokens is not None and self._tokens > self._max_tokens
 
-    def _shorten(self) -> int:
+    def _shorten(self, but: int | None = None) -> int:
+        """Shorten the oldest observations, except those of one step; how many."""
         count = 0
         for index, entry in enumerate(self.entries):
             if not self._is_too_long():
                 break
+            if but is not None and entry.step == but:
+                continue
             if entry.observation and len(entry.content) > SHORTENED:
                 shorter = entry._replace(content=clip(entry.content, SHORTENED))
                 self.entries[index] = shorter
@@ -91,13 +101,28 @@ class Transcript:
         return count
 
     def _drop(self) -> int:
+        """Drop the oldest turns before the run; how many messages."""
         before = len(self.entries)
         for turn in sorted({entry.turn for entry in self.entries if entry.turn is not None}):
             if not self._is_too_long():
                 break
-            self._tokens -= sum(_count_tokens(entry) for entry in self.entries if entry.turn == turn)
-            self.entries = [entry for entry in self.entries if entry.turn != turn]
+            self._remove([entry for entry in self.entries if entry.turn == turn])
         return before - len(self.entries)
+
+    def _drop_steps(self, last: int | None) -> int:
+        """Drop the oldest steps of the run, each whole, but not the last; how many."""
+        count = 0
+        for step in sorted({entry.step for entry in self.entries if entry.step not in (None, last)}):
+            if not self._is_too_long():
+                break
+            self._remove([entry for entry in self.entries if entry.step == step])
+            count += 1
+        return count
+
+    def _remove(self, entries: Sequence[Entry]) -> None:
+        gone = set(map(id, entries))
+        self._tokens -= sum(map(_count_tokens, entries))
+        self.entries = [entry for entry in self.entries if id(entry) not in gone]
 
 
 def _to_bytes(entry: Entry) -> bytes:

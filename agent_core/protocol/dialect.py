@@ -20,7 +20,7 @@ MAX_ECHO = 2000
 class Entry(NamedTuple):
     """One message as it is sent: role, content, and `more` fields of the wire format.
 
-    `observation` may be shortened, `turn` numbers the turns that may be dropped.
+    `observation` may be shortened. `turn` numbers the turns before the run that may be dropped, `step` its own steps.
     """
 
     role: str
@@ -28,6 +28,7 @@ class Entry(NamedTuple):
     observation: bool = False
     turn: int | None = None
     more: Mapping[str, object] | None = None
+    step: int | None = None
 
     def to_wire(self) -> Json:
         message: Json = {"role": self.role, "content": self.content}

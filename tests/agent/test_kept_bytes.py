@@ -29,7 +29,7 @@ def test_a_message_is_kept_twice_and_no_more() -> None:
     def conversation() -> Transcript:
         transcript = Transcript([], [], None)
         for n in range(100):
-            transcript.append([Entry("user", str(n) * 500)], [])
+            transcript.append([Entry("user", str(n) * 500)], [], step=n)
         return transcript
 
     assert room(conversation) < 2.5 * sum(len(str(n) * 500) for n in range(100))

@@ -404,15 +404,42 @@ def test_a_question_that_is_too_long_loses_old_observations_first_then_old_turns
         max_input_tokens=room,
         max_history_messages=0,
     )
-    dropped, shortened, nothing = [asked.cut for asked in run.asked]
-    assert dropped is not None
-    assert (dropped["shortened"], dropped["dropped"] > 0, dropped["dropped"] % 2) == (0, True, 0)
-    assert shortened == {"shortened": 1, "dropped": 0}
-    assert nothing is None
-    assert "characters left out" in str(run.questions[-1])
+    opening, for_the_last_step, older = [asked.cut for asked in run.asked]
+    assert opening is not None
+    assert for_the_last_step is not None
+    assert (opening["shortened"], opening["dropped"] > 0, opening["dropped"] % 2) == (0, True, 0)
+    assert (for_the_last_step["shortened"], for_the_last_step["dropped"] > 0) == (0, True)
+    assert older is None
+    assert "o" * 2000 in str(run.questions[1])
     assert "p" * 40 in str(run.questions[-1])
-    assert run.questions[-1][1]["content"].startswith("user")
-    assert encode_asked(run.asked[1]).get("cut") == shortened
+    assert encode_asked(run.asked[1]).get("cut") == for_the_last_step
+
+
+def test_the_oldest_steps_of_a_long_run_are_dropped_whole(hand: Hands) -> None:
+    room = {"json": 900, "tools": 600}[hand([final()]).started["config"]["protocol"]]
+    run = hand(
+        [*[action(q=f"{step} " + "w" * 200) for step in range(12)], final()],
+        act=[did(f"seen {step} " + "o" * 200) for step in range(12)],
+        prompt="The question itself.",
+        max_steps=20,
+        max_tool_calls=0,
+        max_input_tokens=room,
+    )
+    cuts = [asked.cut for asked in run.asked if asked.cut]
+    assert sum(cut.get("steps", 0) for cut in cuts) > 3
+    for step, question in enumerate(run.questions):
+        sent = str(question)
+        assert "The question itself." in sent
+        assert step == 0 or f"seen {step - 1} " + "o" * 200 in sent
+        roles = [message["role"] for message in question[2:]]
+        assert roles == ["assistant", "tool" if run.started["config"]["protocol"] == "tools" else "user"] * (
+            len(roles) // 2
+        )
+
+
+def test_a_last_step_that_is_too_long_by_itself_is_shortened(hand: Hands) -> None:
+    run = hand([action(), final()], act=[did("o" * 9000)], observation_max_len=0, max_input_tokens=1500)
+    assert run.asked[1].cut == {"shortened": 1, "dropped": 0}
 
 
 def test_digests_are_chained_over_what_the_model_sees(hand: Hands) -> None:
