@@ -159,6 +159,15 @@ async def test_search_is_bounded(root: Path) -> None:
     assert (result.output, result.metadata) == ([], {"unread": 1})
 
 
+async def test_words_that_stand_nowhere_together_are_looked_for_in_one_line(root: Path) -> None:
+    (root / "data" / "terms.txt").write_text("The warranty for laptops is 36 months.\nlaptops are new\n")
+    (hit,) = (await called("file_search", root, query="Laptop warranty")).output
+    assert (hit["path"], hit["line"]) == ("data/terms.txt", 1)
+    (both,) = (await called("file_search", root, query="needle again", limit=1)).output
+    assert both["line"] == 3
+    assert (await called("file_search", root, query="laptop guarantee")).output == []
+
+
 async def test_search_ignores_case_beyond_ascii(root: Path) -> None:
     assert len((await called("file_search", root, query="STRASSE")).output) == 1
 

@@ -1,7 +1,7 @@
 """`file_search`, `read_file` and `write_file`: text files under a root directory."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from utools.calls.deadline import deadline_check
@@ -73,7 +73,8 @@ def file_search(root: str | os.PathLike[str] = ".") -> Tool:
 
     return Tool(
         code="file_search",
-        description="Search text files below a directory for a text, ignoring case. Returns path, line and snippet.",
+        description="Search text files below a directory for a text, or lines with all its words, ignoring case. "
+        "Returns path, line and snippet.",
         config_schema={
             "type": "object",
             "properties": {
@@ -148,7 +149,18 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
 def search(
     sandbox: Sandbox, query: str, directory: str, limit: int, context: ToolContext
 ) -> tuple[list[dict[str, Any]], int]:
-    """The first `limit` hits as path, line and snippet; and how many files could not be searched to their end."""
+    """The first `limit` hits as path, line and snippet; and how many files could not be searched to their end.
+
+    A hit is a line with the query, or, where there is none, one with all of its words.
+    """
+    hits, unread = _search_all(sandbox, [query], directory, limit, context)
+    words = query.split()
+    return (hits, unread) if hits or len(words) < 2 else _search_all(sandbox, words, directory, limit, context)
+
+
+def _search_all(
+    sandbox: Sandbox, wanted: Sequence[str], directory: str, limit: int, context: ToolContext
+) -> tuple[list[dict[str, Any]], int]:
     hits: list[dict[str, Any]] = []
     unread, check = 0, deadline_check(context)
     for count, path in enumerate(sandbox.files(directory)):
@@ -161,7 +173,7 @@ def search(
             unread += 1
             continue
         unread += not whole
-        for line, snippet in _hits(text, query, context.clean):
+        for line, snippet in _hits(text, wanted, context.clean):
             hits.append({"path": path, "line": line, "snippet": snippet})
             if len(hits) == limit:
                 return hits, unread
@@ -194,15 +206,15 @@ def _text(sandbox: Sandbox, path: str) -> tuple[str, bool]:
     return text, len(raw) <= MAX_SEARCHED
 
 
-def _hits(text: str, query: str, clean: Clean) -> Iterator[tuple[int, str]]:
-    """The number and a snippet of each line that holds the query, in the text without secrets."""
-    query = query.casefold()
-    if query not in text.casefold():
+def _hits(text: str, wanted: Sequence[str], clean: Clean) -> Iterator[tuple[int, str]]:
+    """The number and a snippet of each line that holds all that is wanted, in the text without secrets."""
+    wanted, folded = [each.casefold() for each in wanted], text.casefold()
+    if not all(each in folded for each in wanted):
         return
     for number, line in _number_lines(text, clean(text)):
-        at = line.casefold().find(query)
-        if at >= 0:
-            start = max(0, at - SNIPPET // 2)
+        found = [line.casefold().find(each) for each in wanted]
+        if min(found) >= 0:
+            start = max(0, min(found) - SNIPPET // 2)
             yield number, line[start : start + SNIPPET].strip()
 
 
