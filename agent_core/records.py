@@ -93,6 +93,7 @@ class AgentStartedBody(RunStartedBody):
     cuts: NotRequired[int]
     window: NotRequired[int]
     reading: NotRequired[ToolPolicy]
+    examples: NotRequired[list[Json]]
 
 
 class AgentStarted(AgentStartedBody):

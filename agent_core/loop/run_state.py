@@ -67,8 +67,10 @@ class RunState:
         self.transcript = self._open_transcript(started)
 
     def _open_transcript(self, started: AgentStarted) -> Transcript:
-        sent = _with_notice(self.dialect.open_conversation(started["messages"]), self._notice())
-        neutral = [message for message in started["messages"] if message["role"] != "system"]
+        system, *neutral = started["messages"]
+        examples = [e._replace(observation=False) for e in self.dialect.open_conversation(started.get("examples", ()))]
+        first, *rest = self.dialect.open_conversation([system, *neutral])
+        sent = _with_notice([first, *examples, *rest], self._notice())
         max_tokens = self.config["max_input_tokens"] or started.get("window")
         extra = started["options"].get("tools")
         return Transcript(sent, neutral, max_tokens, extra=extra, rules=rules_of(started)["cuts"])

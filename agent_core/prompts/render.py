@@ -11,7 +11,7 @@ from agent_core.errors import DefinitionError
 from utools.errors import ToolError
 
 CONVERSATION = frozenset({"tool_definitions", "conversation_history", "user_message"})
-LIMITS = frozenset({"max_steps", "max_tool_calls", "observation_max_len"})
+LIMITS = frozenset({"limits", "max_steps", "max_tool_calls", "observation_max_len"})
 NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "system": (CONVERSATION | LIMITS, frozenset({"tool_definitions"})),
     "react": (CONVERSATION | LIMITS, frozenset()),

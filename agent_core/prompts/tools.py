@@ -17,13 +17,14 @@ from utools.schema.pointer import unescape
 def tool_definitions(tools: Policies) -> str:
     """One line for each tool, without what the author set."""
     lines = [
-        f"- {code}({_arguments(tool['visible'])}): {_first_sentence(tool['description'])}"
+        f"- {code}({_arguments(tool['visible'])}): {first_sentence(tool['description'])}"
         for code, tool in tools.items()
     ]
     return "\n".join(lines) or "(none: answer with a final)"
 
 
-def _first_sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
+    """The first sentence of a description, on one line."""
     flat = " ".join(text.split())
     return re.split(r"(?<=[.!?。！？])\s|(?<=[。！？])", flat, maxsplit=1)[0]
 
@@ -40,7 +41,7 @@ def _argument(name: str, rule: Any, required: bool, root: Json) -> str:
     signature = f"{name}{'' if required else '?'}" + ("" if kind == "string" else f": {kind}")
     description = rule.get("description") if isinstance(rule, dict) else None
     default = f" = {_json(rule['default'])}" if isinstance(rule, dict) and rule.get("default") is not None else ""
-    return f"{signature}{default}" + (f" ({_first_sentence(description).rstrip('.')})" if description else "")
+    return f"{signature}{default}" + (f" ({first_sentence(description).rstrip('.')})" if description else "")
 
 
 def _type(rule: Any, root: Json, depth: int = 0) -> str:
@@ -48,7 +49,7 @@ def _type(rule: Any, root: Json, depth: int = 0) -> str:
     if not isinstance(rule, dict) or depth > 4:
         return "any"
     if "$ref" in rule:
-        return _type(_target(rule["$ref"], root), root, depth + 1)
+        return _type(find_target(rule["$ref"], root), root, depth + 1)
     for key in ("enum", "const"):
         if key in rule:
             return "|".join(map(_json, rule[key] if key == "enum" else [rule[key]]))
@@ -76,7 +77,8 @@ def _named(kind: str, rule: Json, root: Json, depth: int) -> str:
             return kind
 
 
-def _target(ref: str, root: Json) -> Any:
+def find_target(ref: str, root: Json) -> Any:
+    """What a local reference points to; {} when there is nothing."""
     target: Any = root
     for part in ref.removeprefix("#").strip("/").split("/"):
         key = unescape(part)

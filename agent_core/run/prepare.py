@@ -18,12 +18,14 @@ from agent_core.loop.budget import limits_of
 from agent_core.loop.reading import READING, may_read_on
 from agent_core.models.client import ModelInfoOf
 from agent_core.policy import Policies
+from agent_core.prompts.examples import write_examples
+from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
 from agent_core.protocol.messages import last_turns, read_messages
 from agent_core.protocol.step_schema import step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
-from agent_core.records import AgentStartedBody
+from agent_core.records import AgentStartedBody, LimitsRecord
 from agent_core.rules import CURRENT
 from agent_core.run.tool_policies import tool_policies
 from utools.registry import ToolRegistry
@@ -57,7 +59,8 @@ def prepare_agent(
     _refuse_secret_presets(tools, clean)
     conversation = _read_conversation(read)
     texts = templates(read.language, read.prompts, base, protocol=read.protocol)
-    system, messages = _write_messages(read, texts, tools, conversation)
+    limits = limits_of(read, inherited)
+    system, messages = _write_messages(read, texts, tools, conversation, limits)
     body: AgentStartedBody = {
         "loop": "agent",
         "format": FORMAT,
@@ -69,8 +72,9 @@ def prepare_agent(
         "messages": clean.value([{"role": "system", "content": system}, *messages]),
         "texts": clean.value(texts),
         "trusted": clean.value(_trusted_texts(read, conversation, inherited.get("trusted"))),
+        "examples": clean.value(_write_examples(read, tools, registry)),
         "options": clean.value(_model_options(read, tools)),
-        "limits": limits_of(read, inherited),
+        "limits": limits,
         "redaction": clean.rules,
         "versions": {"agent_core": installed_version()},
         "rules": CURRENT,
@@ -122,7 +126,7 @@ def _read_conversation(config: AgentConfig) -> list[Json]:
 
 
 def _write_messages(
-    config: AgentConfig, texts: Json, tools: Policies, conversation: Sequence[Json]
+    config: AgentConfig, texts: Json, tools: Policies, conversation: Sequence[Json], limits: LimitsRecord
 ) -> tuple[str, list[Json]]:
     """The system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
     leading = [message["content"] for message in conversation if message["role"] == "system"]
@@ -132,6 +136,7 @@ def _write_messages(
         "tool_definitions": tool_definitions(tools),
         "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in history[:-1]),
         "user_message": history[-1]["content"] if history else "",
+        "limits": describe_limits(limits, config.language),
         "max_steps": _show_limit(config.max_steps),
         "max_tool_calls": _show_limit(config.max_tool_calls),
         "observation_max_len": _show_limit(config.observation_max_len),
@@ -142,6 +147,13 @@ def _write_messages(
         protocol.append(render(texts["answer"], {"answer_schema": orjson.dumps(config.answer_schema).decode()}))
     parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *examples]
     return "\n\n".join(part for part in parts if part), history
+
+
+def _write_examples(config: AgentConfig, tools: Policies, registry: ToolRegistry) -> list[Json]:
+    """Made from the run's own tools, where the author gives none and calls are written as text."""
+    if config.examples is not None or "examples" in config.prompts or config.protocol == "tools":
+        return []
+    return write_examples(tools, {code: registry.get(code).output_schema for code in tools}, config.language)
 
 
 def _show_limit(value: int | None) -> str:

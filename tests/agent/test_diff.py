@@ -172,8 +172,14 @@ async def test_tokens_alone_part_runs_that_began_alike_and_no_others() -> None:
 
 
 async def test_a_longer_timeout_is_told_as_config_alone() -> None:
-    found = diff(await run("a", [final()]), await run("b", [final()], timeout=60))
-    assert (at(found), changed(found)) == ([("agent", 0)], {"/config/timeout": (120.0, 60.0)})
+    found = diff(await run("a", [final()]), await run("b", [final()], single_call_timeout=60))
+    assert (at(found), changed(found)) == (
+        [("agent", 0)],
+        {
+            "/config/single_call_timeout": (30.0, 60.0),
+            "/limits/call_seconds": (30, 60.0),
+        },
+    )
 
 
 async def test_a_run_that_ends_before_the_other_parts_where_it_ends() -> None:

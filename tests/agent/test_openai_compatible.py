@@ -456,7 +456,13 @@ async def test_an_endpoint_drives_an_agent_to_its_answer() -> None:
     action = {"type": "action", "tool": "lookup", "args": {"word": "casa"}}
     final = {"type": "final", "answer": "A house."}
     replies = (http(503, b""), chat(orjson.dumps(action).decode()), chat(orjson.dumps(final).decode()))
-    config = {"model": "openai:m1", "max_steps": 5, "allowed_tools": ["lookup"], "prompt": "What is a casa?"}
+    config = {
+        "model": "openai:m1",
+        "max_steps": 5,
+        "allowed_tools": ["lookup"],
+        "prompt": "What is a casa?",
+        "examples": [],
+    }
     async with endpoint(*replies) as (model, server):
         output = await run_agent(config, registry=ToolRegistry([lookup]), model=model, journal=MemoryJournal())
     assert (output.final_answer, output.finish_reason, output.error) == ("A house.", "final", None)

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from agent_core import Action, Final, parse
-from agent_core.prompts.render import LIMITS, NAMES, built_in, render, templates
+from agent_core.prompts.limits import describe_limits
+from agent_core.prompts.render import NAMES, built_in, templates
 from agent_core.prompts.tools import tool_definitions
 from agent_core.protocol.feedback import Feedback
 
@@ -78,21 +79,6 @@ def replies(language: str, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_built_in_examples_follow_the_protocol(language: str) -> None:
-    kinds = [type(parse(reply)).__name__ for reply in replies(language, "examples")]
-    assert kinds == ["Action", "Final", "Action", "Action", "Final", "Final"]
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_examples_observe_in_the_words_of_the_loop(language: str) -> None:
-    examples = built_in(language, "examples")
-    shown = render(built_in(language, "observation"), {"tool": "bus", "observation": '{"minutes":5}'})
-    assert shown in examples
-    failed = render(built_in(language, "tool_error"), {"tool": "inn", "error": "/nights: expected an integer"})
-    assert failed.splitlines()[0] in examples
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_two_legal_forms_stand_before_the_tools(language: str) -> None:
     action, final = replies(language, "system")
     assert isinstance(parse(action.replace("...", "")), Action)
@@ -100,6 +86,23 @@ def test_the_two_legal_forms_stand_before_the_tools(language: str) -> None:
     assert built_in(language, "system").index(final) < built_in(language, "system").index("$tool_definitions")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_limits_in_force_are_told(language: str) -> None:
-    assert all(f"${name}" in built_in(language, "system") for name in LIMITS)
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (
+            {"steps": 5, "tool_calls": 10, "seconds": 120.0},
+            ("5 replies, 10 calls, 120 seconds", "5 次回复、10 次调用、120 秒"),
+        ),
+        (
+            {"steps": 5, "tokens": 4000, "cost": 0.25},
+            ("5 replies, 4000 tokens, 0.25 USD", "5 次回复、4000 个 token、0.25 美元"),
+        ),
+        ({"steps": None}, ("no limit", "无限制")),
+    ],
+    ids=["usual", "all", "none"],
+)
+def test_the_limits_in_force_are_told(limits: Any, told: tuple[str, str]) -> None:
+    assert tuple(describe_limits(limits, language) for language in LANGUAGES) == told
+    assert all(
+        "$limits" in built_in(language, "system", protocol) for language in LANGUAGES for protocol in ("json", "tools")
+    )

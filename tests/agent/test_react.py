@@ -27,7 +27,10 @@ def test_an_action_is_run_and_its_observation_is_the_next_message() -> None:
     assert (run.reason, run.output["final_answer"]) == ("final", "It is seen.")
     assert run.questions[1][-2:] == [
         {"role": "assistant", "content": '{"type":"action","tool":"look","args":{"q":"x"}}'},
-        {"role": "user", "content": "The tool look returned: seen"},
+        {
+            "role": "user",
+            "content": "The tool look returned: seen\nNow the next part of the request, or a final if nothing is left.",
+        },
     ]
 
 
@@ -389,7 +392,7 @@ def test_long_arguments_are_shortened_in_the_trace_only(hand: Hands) -> None:
 
 def test_history_is_trimmed_by_whole_turns(hand: Hands) -> None:
     history = [{"role": role, "content": f"{role} {i}"} for i in range(6) for role in ("user", "assistant")]
-    run = hand([final()], messages_json=history, max_history_messages=5)
+    run = hand([final()], messages_json=history, max_history_messages=5, examples=[])
     assert [m["content"] for m in run.questions[0][1:2]] == ["user 4"]
 
 
@@ -439,7 +442,8 @@ def test_the_oldest_steps_of_a_long_run_are_dropped_whole(hand: Hands) -> None:
 
 def test_a_last_step_that_is_too_long_by_itself_is_shortened(hand: Hands) -> None:
     run = hand([action(), final()], act=[did("o" * 9000)], observation_max_len=0, max_input_tokens=1500)
-    assert run.asked[1].cut == {"shortened": 1, "dropped": 0}
+    assert run.asked[1].cut is not None
+    assert run.asked[1].cut["shortened"] == 1
 
 
 def test_digests_are_chained_over_what_the_model_sees(hand: Hands) -> None:

@@ -43,7 +43,7 @@ def test_a_cut_observation_says_how_to_read_on_and_where_from() -> None:
     start = len(said.removeprefix("The tool look returned: ").partition(" …[")[0])
     left = int(said.partition(" …[")[2].partition(" ")[0])
     call = '{"type":"action","tool":"read_observation","args":{"step":1,"from":' + f"{start}}}}}"
-    assert said.endswith(f"({left} more characters: {call})")
+    assert f"({left} more characters: {call})\n" in said
     assert said.startswith(f"The tool look returned: {LONG[:start]} …[")
 
 

@@ -261,7 +261,8 @@ def test_calls_of_a_history_with_one_id_each_have_their_own_answer() -> None:
         (asked[1], "second"),
     ]
     assert len(set(asked)) == 2
-    texts = [message["content"] for message in Hand([final()], messages_json=history, prompt="And?").questions[0]]
+    run = Hand([final()], messages_json=history, prompt="And?", examples=[])
+    texts = [message["content"] for message in run.questions[0]]
     assert ["first" in texts[3], "second" in texts[5]] == [True, True]
 
 

@@ -38,6 +38,7 @@ HIT = {
     "properties": {"path": {"type": "string"}, "line": {"type": "integer"}, "snippet": {"type": "string"}},
     "additionalProperties": False,
 }
+FOUND = {"path": "data/a.txt", "line": 3, "snippet": "invoice 12 is paid"}
 PART = {
     "type": "object",
     "properties": {
@@ -84,8 +85,9 @@ def file_search(root: str | os.PathLike[str] = ".") -> Tool:
                 "root": ROOT,
             },
             "required": ["query"],
+            "examples": [{"query": "invoice"}],
         },
-        output_schema={"type": "array", "items": HIT},
+        output_schema={"type": "array", "items": HIT, "examples": [[FOUND]]},
         execute=execute,
         effect="read",
     )

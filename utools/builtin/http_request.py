@@ -81,11 +81,13 @@ SCHEMA: dict[str, Any] = {
         },
     },
     "required": ["method", "url"],
+    "examples": [{"method": "GET", "url": "https://example.com/lamp"}],
 }
 OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {"status": {"type": "integer"}, "headers": TEXTS, "body": {}, "truncated": {"type": "string"}},
     "additionalProperties": False,
+    "examples": [{"status": 200, "body": {"name": "lamp", "price": 12}}],
 }
 
 

@@ -71,9 +71,13 @@ class Narrowing:
 
 
 def visible(schema: Schema, hidden: Iterable[str]) -> Schema:
-    """A copy of `schema` without the top-level properties `hidden`, which are not required either."""
+    """A copy of `schema` without the top-level properties `hidden`, which are not required either.
+
+    Whole examples are left out too: they may have hidden properties, and prompts are made from them.
+    """
     gone = frozenset(hidden)
     shown = copy.deepcopy(schema)
+    shown.pop("examples", None)
     if "properties" in shown:
         shown["properties"] = {name: each for name, each in shown["properties"].items() if name not in gone}
     if "required" in shown:
