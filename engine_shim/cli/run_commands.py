@@ -1,0 +1,117 @@
+"""The commands that drive runs, or reach those that are driven: their options and help."""
+
+from typing import Annotated
+
+import typer
+
+from engine_shim.cli.parameters import AsJson, Config, Flow, RunId, Store, Verbose
+
+QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
+
+
+def run(
+    file: Flow,
+    pairs: Annotated[list[str] | None, typer.Option("--input", help="An input, name=value.")] = None,
+    inputs: Annotated[str | None, typer.Option(help="A JSON file with all inputs, or - for stdin.")] = None,
+    model: Annotated[str | None, typer.Option(help="Ask this model alone in every agent node instead.")] = None,
+    store: Store = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """Run a workflow."""
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.run import run_workflow
+
+    return run_workflow(file, pairs or [], inputs, model, Options(store, config, as_json))
+
+
+def resume(
+    run_id: RunId,
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="Start a new run where this one failed over a model or a read."),
+    ] = False,
+    store: Store = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """Go on with a run that was paused, or whose process died."""
+    from engine_shim.cli.output import Options
+
+    if retry_failed:
+        from engine_shim.cli.control import retry_run
+
+        return retry_run(run_id, Options(store, config, as_json))
+    from engine_shim.cli.run import resume_run
+
+    return resume_run(run_id, Options(store, config, as_json))
+
+
+def decide(
+    run_id: RunId,
+    word: Annotated[str, typer.Argument(metavar="approve|deny|edit|retry|skip|fail")],
+    at: Annotated[str | None, typer.Option(help="STRAND:N, when more than one call waits.")] = None,
+    message: Annotated[str, typer.Option(help="Why it is denied; the model reads it.")] = "",
+    args: Annotated[str | None, typer.Option(help="The edited arguments, as a JSON object.")] = None,
+    store: Store = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """Decide on a call that waits, and go on with the run."""
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.run import decide_call, read_decision
+
+    return decide_call(run_id, read_decision(word, message, args), at, Options(store, config, as_json))
+
+
+def pause(
+    run_id: RunId, store: Store = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
+) -> int:
+    """Pause a run: calls under way may answer. `resume` goes on."""
+    from engine_shim.cli.control import pause_run
+    from engine_shim.cli.output import Options
+
+    return pause_run(run_id, Options(store, config, as_json))
+
+
+def cancel(
+    run_id: RunId, store: Store = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
+) -> int:
+    """End a run for good. Calls under way are aborted, and nobody is asked about what waits."""
+    from engine_shim.cli.control import cancel_run
+    from engine_shim.cli.output import Options
+
+    return cancel_run(run_id, Options(store, config, as_json))
+
+
+def fork(
+    run_id: RunId,
+    at: Annotated[str, typer.Option(help="STRAND:N, the first record that is not taken over; `show` lists them.")],
+    repeat_writes: Annotated[
+        bool, typer.Option("--repeat-writes", help="The new run may make the writes after it again; do not ask.")
+    ] = False,
+    store: Store = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """Start a new run with this one's past up to a record. It goes on from there."""
+    from engine_shim.cli.control import fork_run
+    from engine_shim.cli.output import Options
+
+    return fork_run(run_id, at, Options(store, config, as_json), repeat_writes=repeat_writes)
+
+
+def demo(
+    model: Annotated[str | None, typer.Option(help="A real model, e.g. openai:gpt-4o-mini.")] = None,
+    question: Annotated[str, typer.Option(help="Ask something else; needs a real model.")] = QUESTION,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> int:
+    """See an agent think, answer and prove itself."""
+    from engine_shim.cli.demo import show_demo
+
+    return show_demo(model, question, store, as_json=as_json)
