@@ -1,6 +1,7 @@
 """The command line: every command under its name. Each imports what it needs when it is called."""
 
 from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
@@ -17,6 +18,30 @@ COMMANDS: tuple[Callable[..., int], ...] = (
 NAMES = {evaluate: "eval"}
 """Commands whose name is one of Python's own."""
 
-app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+
+def show_version(wanted: bool) -> None:
+    """Write the version, and end the command."""
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"agent-core {version('agent-core')}")
+        raise typer.Exit
+
+
+def describe(
+    version: Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="The version.")] = (
+        False
+    ),
+) -> None:
+    """Run workflows whose agents call tools under limits, and prove later what they did."""
+
+
+app = typer.Typer(
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`agent-core demo` shows it all at once; `agent-core COMMAND -h` has examples of each.",
+)
+app.callback()(describe)
 for command in COMMANDS:
     app.command(NAMES.get(command))(with_own_streams(command))

@@ -21,7 +21,12 @@ def evaluate(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """Measure a model on cases. Tool choice, arguments, several steps, recovery from errors, answers, tokens."""
+    """Measure a model on cases. Tool choice, arguments, several steps, recovery from errors, answers, tokens.
+
+    \b
+    Examples:
+      agent-core eval cases.yaml --model ollama:qwen2.5:7b
+    """
     from engine_shim.cli.eval import Evaluation, evaluate_model, read_settings
 
     chosen = {"protocol": protocol, **read_settings(settings or [])}
@@ -38,7 +43,13 @@ def tools(
     as_json: AsJson = False,
 ) -> int:
     """List the tools of this host. `show CODE` prints one with its schema, `approve [SOURCE]` accepts what an MCP
-    server or another host offers now."""
+    server or another host offers now.
+
+    \b
+    Examples:
+      agent-core tools
+      agent-core tools show calculator
+    """
     from engine_shim.cli.describe import approve_tools, list_tools, show_tool
 
     if action == "approve":
@@ -58,14 +69,25 @@ def schema(
     as_json: AsJson = False,
 ) -> int:
     """Print the JSON Schema of definitions, or of an agent's step. With FLOW, the legal next step of its agent node, or
-    with `protocol: tools` the functions that it may call."""
+    with `protocol: tools` the functions that it may call.
+
+    \b
+    Examples:
+      agent-core schema
+      agent-core schema flow.yaml --node agent_core
+    """
     from engine_shim.cli.describe import show_definition_schema, show_step_schema
 
     return show_definition_schema() if file is None else show_step_schema(file, node, config)
 
 
 def validate(file: Flow, config: Config = None, verbose: Verbose = False, as_json: AsJson = False) -> int:
-    """Find what is wrong with a definition without running it."""
+    """Find what is wrong with a definition without running it.
+
+    \b
+    Examples:
+      agent-core validate flow.yaml
+    """
     from engine_shim.cli.describe import validate_definition
 
     return validate_definition(file, config, as_json=as_json)

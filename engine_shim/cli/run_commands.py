@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from engine_shim.cli.parameters import AsJson, Config, Flow, RunId, Store, Verbose
+from engine_shim.cli.parameters import AsJson, Config, ExistingStore, Flow, RunId, Store, Verbose
 
 QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
 
@@ -19,7 +19,13 @@ def run(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """Run a workflow."""
+    """Run a workflow.
+
+    \b
+    Examples:
+      agent-core run flow.yaml --input message="How many A-17 do we have?"
+      agent-core run flow.yaml --inputs inputs.json --json
+    """
     from engine_shim.cli.output import Options
     from engine_shim.cli.run import run_workflow
 
@@ -32,21 +38,28 @@ def resume(
         bool,
         typer.Option("--retry-failed", help="Start a new run where this one failed over a model or a read."),
     ] = False,
-    store: Store = None,
+    store: ExistingStore = None,
     config: Config = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """Go on with a run that was paused, or whose process died."""
+    """Go on with a run that was paused, or whose process died.
+
+    \b
+    Examples:
+      agent-core resume last
+      agent-core resume 20260131-12 --retry-failed
+    """
     from engine_shim.cli.output import Options
+    from engine_shim.cli.run_names import find_run
 
     if retry_failed:
         from engine_shim.cli.control import retry_run
 
-        return retry_run(run_id, Options(store, config, as_json))
+        return retry_run(find_run(run_id, store), Options(store, config, as_json))
     from engine_shim.cli.run import resume_run
 
-    return resume_run(run_id, Options(store, config, as_json))
+    return resume_run(find_run(run_id, store), Options(store, config, as_json))
 
 
 def decide(
@@ -55,36 +68,56 @@ def decide(
     at: Annotated[str | None, typer.Option(help="STRAND:N, when more than one call waits.")] = None,
     message: Annotated[str, typer.Option(help="Why it is denied; the model reads it.")] = "",
     args: Annotated[str | None, typer.Option(help="The edited arguments, as a JSON object.")] = None,
-    store: Store = None,
+    store: ExistingStore = None,
     config: Config = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """Decide on a call that waits, and go on with the run."""
+    """Decide on a call that waits, and go on with the run.
+
+    \b
+    Examples:
+      agent-core decide last approve
+      agent-core decide last deny --message "Ask me next week."
+      agent-core decide last edit --args '{"pieces": 2}'
+    """
     from engine_shim.cli.output import Options
     from engine_shim.cli.run import decide_call, read_decision
+    from engine_shim.cli.run_names import find_run
 
-    return decide_call(run_id, read_decision(word, message, args), at, Options(store, config, as_json))
+    return decide_call(find_run(run_id, store), read_decision(word, message, args), at, Options(store, config, as_json))
 
 
 def pause(
-    run_id: RunId, store: Store = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
+    run_id: RunId, store: ExistingStore = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
 ) -> int:
-    """Pause a run: calls under way may answer. `resume` goes on."""
+    """Pause a run: calls under way may answer. `resume` goes on.
+
+    \b
+    Examples:
+      agent-core pause last
+    """
     from engine_shim.cli.control import pause_run
     from engine_shim.cli.output import Options
+    from engine_shim.cli.run_names import find_run
 
-    return pause_run(run_id, Options(store, config, as_json))
+    return pause_run(find_run(run_id, store), Options(store, config, as_json))
 
 
 def cancel(
-    run_id: RunId, store: Store = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
+    run_id: RunId, store: ExistingStore = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
 ) -> int:
-    """End a run for good. Calls under way are aborted, and nobody is asked about what waits."""
+    """End a run for good. Calls under way are aborted, and nobody is asked about what waits.
+
+    \b
+    Examples:
+      agent-core cancel last
+    """
     from engine_shim.cli.control import cancel_run
     from engine_shim.cli.output import Options
+    from engine_shim.cli.run_names import find_run
 
-    return cancel_run(run_id, Options(store, config, as_json))
+    return cancel_run(find_run(run_id, store), Options(store, config, as_json))
 
 
 def fork(
@@ -93,16 +126,22 @@ def fork(
     repeat_writes: Annotated[
         bool, typer.Option("--repeat-writes", help="The new run may make the writes after it again; do not ask.")
     ] = False,
-    store: Store = None,
+    store: ExistingStore = None,
     config: Config = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """Start a new run with this one's past up to a record. It goes on from there."""
+    """Start a new run with this one's past up to a record. It goes on from there.
+
+    \b
+    Examples:
+      agent-core fork last --at flow:1
+    """
     from engine_shim.cli.control import fork_run
     from engine_shim.cli.output import Options
+    from engine_shim.cli.run_names import find_run
 
-    return fork_run(run_id, at, Options(store, config, as_json), repeat_writes=repeat_writes)
+    return fork_run(find_run(run_id, store), at, Options(store, config, as_json), repeat_writes=repeat_writes)
 
 
 def demo(
@@ -111,7 +150,13 @@ def demo(
     store: Store = None,
     as_json: AsJson = False,
 ) -> int:
-    """See an agent think, answer and prove itself."""
+    """See an agent think, answer and prove itself.
+
+    \b
+    Examples:
+      agent-core demo
+      agent-core demo --model ollama:qwen2.5:7b
+    """
     from engine_shim.cli.demo import show_demo
 
     return show_demo(model, question, store, as_json=as_json)

@@ -8,6 +8,7 @@ from typing import Any
 from agent_core.journal.chain import check_chains
 from agent_core.journal.source import load_run
 from engine_shim.cli import output
+from engine_shim.cli.run_names import find_run
 from engine_shim.errors import RunNotFound
 from engine_shim.runs.store import SqliteRunStore, default_store
 
@@ -33,10 +34,10 @@ def find_source(run: str, store: Path | None) -> tuple[Path, str | None]:
     """Where a run is: a journal file of that name, or the store."""
     if Path(run).is_file():
         return Path(run), None
-    path = store or default_store()
-    if not path.exists() or not SqliteRunStore(path).journal.load(run):
-        raise RunNotFound(run)
-    return path, run
+    path, found = store or default_store(), find_run(run, store)
+    if not SqliteRunStore(path).journal.load(found):
+        raise RunNotFound(found)
+    return path, found
 
 
 def record_as_line(record: dict[str, Any]) -> str:
