@@ -14,6 +14,8 @@ from agent_core.errors import DefinitionError
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
 from engine_shim.cli.show import find_source
+from engine_shim.host.environment import load_environment
+from engine_shim.host.find import find_host_config
 from engine_shim.runs.loops import LOOPS
 from utools.document import read_document
 
@@ -23,6 +25,7 @@ def verify_run(
 ) -> int:
     """Verify a run's journal, with the keys of this host, and write what was found."""
     source, run_id = find_source(run, store)
+    load_environment(find_host_config())
     found = verify(source, run_id=run_id, strand=strand, head=head, count=count, keys=verifying_keys())
     if as_json:
         output.document({name: getattr(found, name) for name in found.__slots__})
