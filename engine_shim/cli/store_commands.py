@@ -34,16 +34,25 @@ def runs(
     return list_runs(wanted, store, as_json=as_json)
 
 
-def show(run: Recorded, store: ExistingStore = None, as_json: AsJson = False) -> int:
-    """Show a run, record by record.
+def show(
+    run: Recorded,
+    trace: Annotated[bool, typer.Option("--trace", help="What its agents emitted as their trace, instead.")] = False,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show a run, record by record, in order of time.
 
     \b
     Examples:
       agent-core show last
+      agent-core show last --trace
       agent-core show run.jsonl --json
     """
     from engine_shim.cli.show import show_run
+    from engine_shim.cli.trace import show_trace
 
+    if trace:
+        return show_trace(run, store, as_json=as_json)
     return show_run(run, store, as_json=as_json)
 
 

@@ -394,17 +394,6 @@ def test_empty_store_lists_nothing_and_is_not_made(cli: Cli, home: Path) -> None
     assert (cli("runs").out, cli("runs", "--json").json, list(home.iterdir())) == ("", [], [])
 
 
-def test_show_tells_each_record_in_a_line_under_its_strand(cli: Cli, waiting: str) -> None:
-    cli("decide", waiting, "deny", "--message", "Not\ntoday.")
-    lines = cli("show", waiting).out.splitlines()
-    assert lines[0] == "flow"
-    assert lines[3] == "flow/agent_core.1"
-    assert "    4  waiting       awaiting_approval calculator" in "\n".join(lines)
-    assert '    5  resolved      {"decision": "deny", "message": "Not\\ntoday."' in "\n".join(lines)
-    assert lines[-1] == "    9  run_finished  final"
-    assert max(map(len, lines)) <= 190
-
-
 def test_finished_run_verifies_and_replays(cli: Cli) -> None:
     run = cli("run", str(FIXTURES / "nested.yaml"), "--json").json
     told = cli("verify", run["run_id"], "--head", run["journal"]["head"], "--count", str(run["journal"]["count"]))
