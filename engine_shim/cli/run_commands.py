@@ -14,6 +14,7 @@ def run(
     pairs: Annotated[list[str] | None, typer.Option("--input", help="An input, name=value.")] = None,
     inputs: Annotated[str | None, typer.Option(help="A JSON file with all inputs, or - for stdin.")] = None,
     model: Annotated[str | None, typer.Option(help="Ask this model alone in every agent node instead.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Run again whenever a file of it changes.")] = False,
     store: Store = None,
     config: Config = None,
     verbose: Verbose = False,
@@ -25,11 +26,19 @@ def run(
     Examples:
       agent-core run flow.yaml --input message="How many A-17 do we have?"
       agent-core run flow.yaml --inputs inputs.json --json
+      agent-core run flow.yaml --input message=Hello --watch
     """
     from engine_shim.cli.output import Options
     from engine_shim.cli.run import run_workflow
 
-    return run_workflow(file, pairs or [], inputs, model, Options(store, config, as_json))
+    options = Options(store, config, as_json)
+    if not watch:
+        return run_workflow(file, pairs or [], inputs, model, options)
+    if as_json or inputs == "-":
+        raise typer.BadParameter("--watch runs many times: it goes neither with --json nor with --inputs -")
+    from engine_shim.cli.watch import run_and_watch
+
+    return run_and_watch(lambda: run_workflow(file, pairs or [], inputs, model, options))
 
 
 def resume(
