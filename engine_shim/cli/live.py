@@ -14,6 +14,7 @@ from agent_core.journal.control import Decisions
 from agent_core.run.events import Event
 from engine_shim.cli import output, terminal
 from engine_shim.cli.ask import ask_decision, is_attended
+from engine_shim.cli.log import logs_json
 from engine_shim.cli.output import Options
 from engine_shim.cli.view import View
 from engine_shim.definition.load import Workflow
@@ -32,7 +33,7 @@ def drive(engine: Engine, workflow: Workflow, work: Work, on_interrupt: Callable
         finally:
             await engine.close()
 
-    with View(workflow) as view, _interruptible(view, on_interrupt):
+    with View(workflow, quiet=logs_json()) as view, _interruptible(view, on_interrupt):
         return asyncio.run(work_and_close())
 
 

@@ -1,16 +1,22 @@
 """Arguments and options that several commands take."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+if TYPE_CHECKING:
+    from engine_shim.cli.log import Level
 
-def show_log(verbose: bool) -> None:
-    """Write what the packages log to stderr."""
+
+def set_log(context: typer.Context, option: typer.CallbackParam, value: Any) -> None:
+    """Write what the packages log to stderr, as the options that were read so far say."""
     from engine_shim.cli.log import configure_log
 
-    configure_log(verbose=verbose)
+    given = context.meta.setdefault(__name__, {})
+    given[option.name] = value
+    usual: Level = "debug" if given.get("debug") else "info" if given.get("verbose") else "warning"
+    configure_log(level=given.get("log_level") or usual, form=given.get("log_format") or "text")
 
 
 def check_store(context: typer.Context, path: Path | None) -> Path | None:
@@ -36,6 +42,16 @@ ExistingStore = Annotated[
 """For commands that do not make a store."""
 Config = Annotated[Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG")]
 Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", help="Say on stderr which configuration is used.", callback=show_log, expose_value=False),
+    bool, typer.Option("--verbose", help="Log what happens, on stderr.", callback=set_log, expose_value=False)
+]
+Debug = Annotated[
+    bool, typer.Option("--debug", help="… with arguments, redacted.", callback=set_log, expose_value=False)
+]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"] | None,
+    typer.Option(help="What to log. --verbose is info, --debug is debug.", callback=set_log, expose_value=False),
+]
+LogFormat = Annotated[
+    Literal["text", "json"],
+    typer.Option(help="json: an object a line, and no live view.", callback=set_log, expose_value=False),
 ]

@@ -4,7 +4,18 @@ from typing import Annotated
 
 import typer
 
-from engine_shim.cli.parameters import AsJson, Config, ExistingStore, Flow, RunId, Store, Verbose
+from engine_shim.cli.parameters import (
+    AsJson,
+    Config,
+    Debug,
+    ExistingStore,
+    Flow,
+    LogFormat,
+    LogLevel,
+    RunId,
+    Store,
+    Verbose,
+)
 
 QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
 
@@ -18,6 +29,9 @@ def run(
     store: Store = None,
     config: Config = None,
     verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
     as_json: AsJson = False,
 ) -> int:
     """Run a workflow.
@@ -50,6 +64,9 @@ def resume(
     store: ExistingStore = None,
     config: Config = None,
     verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
     as_json: AsJson = False,
 ) -> int:
     """Go on with a run that was paused, or whose process died.
@@ -80,6 +97,9 @@ def decide(
     store: ExistingStore = None,
     config: Config = None,
     verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
     as_json: AsJson = False,
 ) -> int:
     """Decide on a call that waits, and go on with the run.
@@ -138,6 +158,9 @@ def fork(
     store: ExistingStore = None,
     config: Config = None,
     verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
     as_json: AsJson = False,
 ) -> int:
     """Start a new run with this one's past up to a record. It goes on from there.
@@ -157,6 +180,10 @@ def demo(
     model: Annotated[str | None, typer.Option(help="A real model, e.g. openai:gpt-4o-mini.")] = None,
     question: Annotated[str, typer.Option(help="Ask something else; needs a real model.")] = QUESTION,
     store: Store = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
     as_json: AsJson = False,
 ) -> int:
     """See an agent think, answer and prove itself.

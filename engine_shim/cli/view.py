@@ -28,12 +28,12 @@ ROWS = 4
 class View:
     """Prints a run's events as they come. Use it as a context manager, so that the spinner ends with the run."""
 
-    def __init__(self, workflow: Workflow) -> None:
+    def __init__(self, workflow: Workflow, *, quiet: bool = False) -> None:
         nodes = workflow.nodes
         self._agent_nodes = {name for name, node in nodes.items() if node.tool == AGENT}
         self._agent_strands: set[str] = set()
         self._column = min(max(len(name) for name in nodes), 24)
-        self._console = Console(file=terminal.err(), highlight=False, soft_wrap=True)
+        self._console = Console(file=terminal.err(), highlight=False, soft_wrap=True, quiet=quiet)
         self._streams = ExitStack()
         self._width = self._console.width if self._console.is_terminal else WIDTH
         self._status: Status | None = None
@@ -42,7 +42,7 @@ class View:
         self._cut = self._has_output = False
 
     def __enter__(self) -> "View":
-        if self._console.is_terminal:
+        if self._console.is_terminal and not self._console.quiet:
             self._status = self._console.status("starting")
             self._status.start()
             # rich shows above the spinner what others write, and would let escapes pass
