@@ -59,12 +59,15 @@ def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options)
     workflow = engine.workflow(run_id)
     calls = waiting_calls(engine.store.journal.load(run_id)) if make_decisions else []
     decisions = make_decisions(calls) if make_decisions else None
+    by_place = {(call["strand"], call["n"]): call for call in calls}
+    decided = [(by_place[place], each) for place, each in (decisions or {}).items() if place in by_place]
     result = drive_run(
         engine,
         workflow,
         run_id,
         lambda tell: engine.resume(run_id, decisions=decisions, by=output.user(), on_event=tell),
         options,
+        decided,
     )
     return report(result, workflow, options)
 

@@ -17,8 +17,6 @@ from engine_shim.cli.parameters import (
     Verbose,
 )
 
-QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
-
 
 def run(
     file: Flow,
@@ -178,7 +176,7 @@ def fork(
 
 def demo(
     model: Annotated[str | None, typer.Option(help="A real model, e.g. openai:gpt-4o-mini.")] = None,
-    question: Annotated[str, typer.Option(help="Ask something else; needs a real model.")] = QUESTION,
+    question: Annotated[str | None, typer.Option(help="Ask something else; needs --model.")] = None,
     store: Store = None,
     verbose: Verbose = False,
     debug: Debug = False,
