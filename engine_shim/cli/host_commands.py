@@ -8,6 +8,22 @@ import typer
 from engine_shim.cli.parameters import AsJson, Config, Flow, Verbose
 
 
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to; here if it is left out.")] = Path(),
+    as_json: AsJson = False,
+) -> int:
+    """Write a workflow with a tool, recorded replies and a test, to begin with.
+
+    \b
+    Examples:
+      agent-core init my-desk
+      agent-core init
+    """
+    from engine_shim.cli.init import write_project
+
+    return write_project(directory, as_json=as_json)
+
+
 def evaluate(
     file: Annotated[Path, typer.Argument(metavar="CASES", help="A case file, JSON or YAML.")],
     model: Annotated[str, typer.Option(help="The model to measure, e.g. openai:gpt-4o-mini.")],
