@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from engine_shim.cli.completion import complete_flow, complete_tool
 from engine_shim.cli.parameters import AsJson, Config, Flow, Verbose
 
 
@@ -53,7 +54,7 @@ def evaluate(
 
 def tools(
     action: Annotated[str | None, typer.Argument(metavar="[show|approve]")] = None,
-    code: Annotated[str | None, typer.Argument(metavar="[CODE|SOURCE]")] = None,
+    code: Annotated[str | None, typer.Argument(metavar="[CODE|SOURCE]", autocompletion=complete_tool)] = None,
     config: Config = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -78,7 +79,7 @@ def tools(
 
 
 def schema(
-    file: Annotated[Path | None, typer.Argument(metavar="[FLOW]")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="[FLOW]", autocompletion=complete_flow)] = None,
     node: Annotated[str | None, typer.Option(help="The agent node whose legal next step is wanted.")] = None,
     config: Config = None,
     verbose: Verbose = False,

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from engine_shim.cli.completion import complete_flow, complete_recorded, complete_run
+
 if TYPE_CHECKING:
     from engine_shim.cli.log import Level
 
@@ -29,10 +31,21 @@ def check_store(context: typer.Context, path: Path | None) -> Path | None:
     raise typer.BadParameter(f"there is no run store {path}; check --store, or leave it out for {default_store()}")
 
 
-Flow = Annotated[Path, typer.Argument(metavar="FLOW", help="A workflow definition, JSON or YAML.")]
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, or `last`.")]
+Flow = Annotated[
+    Path,
+    typer.Argument(metavar="FLOW", help="A workflow definition, JSON or YAML.", autocompletion=complete_flow),
+]
+RunId = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="A run's id, the beginning of it, or `last`.", autocompletion=complete_run),
+]
 Recorded = Annotated[
-    str, typer.Argument(metavar="RUN|FILE", help="A run's id, the beginning of it, `last`, or a journal file.")
+    str,
+    typer.Argument(
+        metavar="RUN|FILE",
+        help="A run's id, the beginning of it, `last`, or a journal file.",
+        autocompletion=complete_recorded,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]
 Store = Annotated[Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE")]

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from engine_shim.cli.completion import complete_recorded
 from engine_shim.cli.parameters import AsJson, ExistingStore, Recorded
 
 FINISHED = "completed,failed,cancelled"
@@ -76,7 +77,9 @@ def verify(
 
 
 def replay(
-    run: Annotated[str | None, typer.Argument(metavar="RUN|FILE", help="A run, as for show.")] = None,
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN|FILE", help="A run, as for show.", autocompletion=complete_recorded)
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every run of the store, and a table of them.")] = False,
     since: Annotated[str | None, typer.Option(help="With --all: begun since a date, or in the last 7d.")] = None,
     policy: Annotated[Path | None, typer.Option(help="A policy to judge the run by instead, JSON or YAML.")] = None,
@@ -105,8 +108,10 @@ def replay(
 
 
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A run, as for show.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The run to compare it with.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="A run, as for show.", autocompletion=complete_recorded)],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The run to compare it with.", autocompletion=complete_recorded)
+    ],
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
