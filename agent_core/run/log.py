@@ -103,10 +103,10 @@ class RunLog:
         self._log("run_finished", owner, **fields)
 
     def _log(self, event: str, owner: LoggedRun | None, **fields: Any) -> None:
-        told = {**(owner.fields() if owner else {}), **fields}
-        step = f" {told['step']}/{told['max_steps']}" if event == "step" else ""
-        rest = (f"{key}={value}" for key, value in told.items() if key not in ("step", "max_steps"))
-        extra = {"event": event, "run_id": self.run, "fields": told}
+        shown = {**(owner.fields() if owner else {}), **fields}
+        step = f" {shown['step']}/{shown['max_steps']}" if event == "step" else ""
+        rest = (f"{key}={value}" for key, value in shown.items() if key not in ("step", "max_steps"))
+        extra = {"event": event, "run_id": self.run, "fields": shown}
         log.info("%s%s run_id=%s %s", event, step, self.run, " ".join(rest), extra=extra)
 
     def _follow(self, path: str, record: Json) -> None:

@@ -27,7 +27,7 @@ class Left(Exception):
 
 def is_attended(options: Options) -> bool:
     """Whether a person sits at the terminal, and may be asked."""
-    return not options.as_json and sys.stdin.isatty() and sys.stderr.isatty()
+    return not options.as_json and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask_decision(call: Mapping[str, Any]) -> Decision | None:

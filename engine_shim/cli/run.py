@@ -59,8 +59,8 @@ def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options)
     workflow = engine.workflow(run_id)
     calls = waiting_calls(engine.store.journal.load(run_id)) if make_decisions else []
     decisions = make_decisions(calls) if make_decisions else None
-    by_place = {(call["strand"], call["n"]): call for call in calls}
-    decided = [(by_place[place], each) for place, each in (decisions or {}).items() if place in by_place]
+    waiting = {(call["strand"], call["n"]): call for call in calls}
+    decided = [(waiting[slot], each) for slot, each in (decisions or {}).items() if slot in waiting]
     result = drive_run(
         engine,
         workflow,

@@ -51,17 +51,17 @@ def _sound_part(run_id: str, tape: Tape) -> tuple[Tape, Damaged | None]:
 
 
 def _write_records(run_id: str, timed: list[TimedRecord]) -> None:
-    """A line for each record: seconds since the run began, its place, its kind, and what it says."""
+    """A line for each record: seconds since the run began, its position, its kind, and what it says."""
     start = next((each.at for each in timed if each.at is not None), None)
     output.line(f"{run_id}  {start:%Y-%m-%d %H:%M:%S} UTC" if start else run_id)
-    places = [f"{each.strand}:{each.n}" for each in timed]
-    width = max(map(len, places), default=0)
-    for each, place in zip(timed, places, strict=True):
+    positions = [f"{each.strand}:{each.n}" for each in timed]
+    width = max(map(len, positions), default=0)
+    for each, position in zip(timed, positions, strict=True):
         passed = f"{(each.at - start).total_seconds():8.3f}" if start and each.at else " " * 8
         kind, style = each.record["kind"], STYLES.get(each.record["kind"], "")
         style = "red" if each.record.get("success") is False or each.record.get("reply") == "failed" else style
         text = output.flatten(_content(each.record), LONGEST)
-        output.styled_line((passed, "dim"), f"  {place:<{width}}  ", (f"{kind:<12}", style), f"  {text}".rstrip())
+        output.styled_line((passed, "dim"), f"  {position:<{width}}  ", (f"{kind:<12}", style), f"  {text}".rstrip())
 
 
 def find_source(run: str, store: Path | None) -> tuple[Path, str | None]:

@@ -41,8 +41,8 @@ def _timed(path: str, records: list[dict[str, Any]]) -> Iterator[TimedRecord]:
     """A strand's records with their times. What was asked began before its answer; else the time before holds on."""
     last: datetime | None = None
     for n, record in enumerate(records):
-        told = _own_time(record) or _began(records[n + 1 : n + 2])
-        last = max(filter(None, (last, told)), default=None)
+        at = _own_time(record) or _began(records[n + 1 : n + 2])
+        last = max(filter(None, (last, at)), default=None)
         yield TimedRecord(last, path, n, record)
 
 

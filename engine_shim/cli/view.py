@@ -126,8 +126,10 @@ class View:
 
     def show_decision(self, call: Mapping[str, Any], decision: Decision) -> None:
         """Print a call that waited, with what was decided about it."""
-        told = encode_decision(decision)
-        shown = f"{told['decision']} {call['tool']} {_json(told.get('args', call['args']))} {told.get('message', '')}"
+        record = encode_decision(decision)
+        shown = (
+            f"{record['decision']} {call['tool']} {_json(record.get('args', call['args']))} {record.get('message', '')}"
+        )
         names = [visible(name) for name in _names(call["strand"])]
         self._print_under(names, Text.assemble(("! ", "yellow"), visible(shown).strip()))
 

@@ -43,8 +43,8 @@ def _own_modules(libraries: Collection[str]) -> dict[str, Path]:
     """The modules that the run has loaded from files of the host, which are loaded anew the next time."""
     loaded = {name: getattr(module, "__file__", None) for name, module in sys.modules.items() if name not in libraries}
     files = {name: Path(file).resolve() for name, file in loaded.items() if isinstance(file, str)}
-    places = {Path.cwd(), *(Path(file).parent for file in protected_files())}
-    return {name: file for name, file in files.items() if not places.isdisjoint(file.parents) and _is_source(file)}
+    directories = {Path.cwd(), *(Path(file).parent for file in protected_files())}
+    return {name: file for name, file in files.items() if not directories.isdisjoint(file.parents) and _is_source(file)}
 
 
 def _is_source(file: Path) -> bool:
@@ -59,10 +59,10 @@ def _wait_for_change(files: Collection[Path], began: int) -> None:
     if any(stamp is not None and stamp[0] >= began for stamp in before.values()):
         return
     directories = {file.parent for file in files if file.parent.is_dir()}
-    told = watchfiles.watch(
+    wakeups = watchfiles.watch(
         *directories, watch_filter=None, recursive=False, rust_timeout=LOOK_AGAIN_MS, yield_on_timeout=True
     )
-    for _ in told:
+    for _ in wakeups:
         if any((now := _stamp(file)) is not None and now != before[file] for file in files):
             return
 

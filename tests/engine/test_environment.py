@@ -69,6 +69,10 @@ def test_keys_of_the_file_sign_runs_and_verify_them(cli: Cli, place: Path, monke
     for _ in range(2):
         assert cli("verify", "last").code == 0
         monkeypatch.delitem(os.environ, "AGENT_CORE_JOURNAL_KEYS")
+    (place.parent / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert cli("verify", "last").code == 0
+    monkeypatch.delitem(os.environ, "AGENT_CORE_JOURNAL_KEYS")
     place.write_text("AGENT_CORE_JOURNAL_KEYS=desk:another-0123456789abc\n")
     assert cli("verify", "last").code == 5
 
