@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCKS = BLOCK.findall(README)
+COMMANDS = [text for language, mark, text in BLOCKS if (language, mark) == ("sh", "run")]
 GRAPHS = BLOCK.findall((ROOT / "engine_shim" / "README.md").read_text("utf-8"))
 EXAMPLES = [
     (commands, told)
@@ -44,10 +45,16 @@ def _ran(commands: str, blocks: list[tuple[str, str, str]], home: Path) -> str:
 
 
 def test_own_tool_runs_in_a_workflow_as_the_readme_says(tmp_path: Path) -> None:
-    (commands,) = [text for language, mark, text in BLOCKS if (language, mark) == ("sh", "run")]
-    printed = _ran(commands, BLOCKS, tmp_path)
+    own_tool, *_ = COMMANDS
+    printed = _ran(own_tool, BLOCKS, tmp_path)
     assert "There are 12 pieces of A-17." in printed
     assert '"status": "completed"' in printed
+
+
+def test_runs_are_looked_at_as_the_readme_says(tmp_path: Path) -> None:
+    printed = _ran("".join(COMMANDS), BLOCKS, tmp_path)
+    assert "\nok: " in printed
+    assert printed.splitlines()[-1].endswith("  stock_desk 1")
 
 
 def test_each_kind_of_graph_has_its_example() -> None:

@@ -19,6 +19,7 @@ from agent_core.run.appender import Appender, Listener
 from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, sign_run
 from agent_core.run.executor import Executor
+from agent_core.run.log import RunLog, with_log
 
 log = logging.getLogger("agent_core")
 MAX_DRIVES = 10
@@ -43,11 +44,14 @@ async def drive(
     ends like any other. Raises DefinitionError for a run that cannot be started and JournalError when the journal
     cannot be read or written.
     """
+    listener = with_log(run, executor.redactor, listener)
     appender = Appender(run, journal, keys, listener)
     driver = LiveDriver(appender, executor, stop or StopSignal())
     for count in range(1, MAX_DRIVES + 1):
         tape = check_chains(run, journal.load(run))
         appender.resume_from(tape)
+        if isinstance(listener, RunLog):
+            listener.resume_from(tape)
         try:
             ended = await driver.run(record_run(Run(run, tape, loops), path, spec))
         except Lost:

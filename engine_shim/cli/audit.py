@@ -14,7 +14,10 @@ from agent_core.errors import DefinitionError
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
 from engine_shim.cli.show import find_source
+from engine_shim.host.environment import load_environment
+from engine_shim.host.find import find_host_config
 from engine_shim.runs.loops import LOOPS
+from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.document import read_document
 
 
@@ -23,6 +26,7 @@ def verify_run(
 ) -> int:
     """Verify a run's journal, with the keys of this host, and write what was found."""
     source, run_id = find_source(run, store)
+    load_environment(_host_file(run_id, store))
     found = verify(source, run_id=run_id, strand=strand, head=head, count=count, keys=verifying_keys())
     if as_json:
         output.document({name: getattr(found, name) for name in found.__slots__})
@@ -34,6 +38,12 @@ def verify_run(
         location = f" at {bad['strand']}:{bad['n']}" + (f", line {bad['line']}" if bad["line"] else "") if bad else ""
         output.line(f"NOT ok{location}: {found.why}")
     return output.OK if found.ok else output.AUDIT
+
+
+def _host_file(run_id: str | None, store: Path | None) -> Path | None:
+    """The configuration of the host that began the run, whose keys signed it; of a journal file, of this host."""
+    entry = None if run_id is None else SqliteRunStore(store or default_store()).entry(run_id)
+    return Path(entry.host) if entry is not None and entry.host else find_host_config()
 
 
 def replay_run(run: str, store: Path | None, policy: dict[str, Any] | None, *, as_json: bool) -> int:

@@ -11,7 +11,7 @@ from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.engine import open_engine
-from engine_shim.cli.live import drive, on_interrupt
+from engine_shim.cli.live import drive_run
 from engine_shim.cli.output import Options
 from engine_shim.cli.run import read_place
 from engine_shim.cli.summary import report
@@ -65,12 +65,7 @@ def _drive_new(run_id: str, options: Options, start: StartNew) -> int:
     """Drive a new run that has the past of another one."""
     engine, new = open_engine(options, run=run_id), new_run_id()
     workflow = engine.workflow(run_id)
-    result = drive(
-        engine,
-        workflow,
-        lambda tell: start(engine, new, tell),
-        on_interrupt=on_interrupt(new, options),
-    )
+    result = drive_run(engine, workflow, new, lambda tell: start(engine, new, tell), options)
     return report(result, workflow, options)
 
 

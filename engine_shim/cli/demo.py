@@ -1,9 +1,10 @@
 """The command demo: a real workflow with real tools on real files, then the proof of what it did."""
 
-import os
 import tempfile
 from importlib.resources import as_file, files
 from pathlib import Path
+
+import typer
 
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
@@ -22,11 +23,14 @@ from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.context.store_sqlite import SqliteContextStore
 from utools.defaults import default_registry
 
+QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
 
-def show_demo(model: str | None, question: str, store: Path | None, *, as_json: bool) -> int:
+
+def show_demo(model: str | None, question: str | None, store: Path | None, *, as_json: bool) -> int:
     """Run the demo, verify its journal and replay it."""
-    has_model = any(os.environ.get(name) for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"))
-    chosen = model or ("openai:gpt-4o-mini" if has_model else None)
+    if question is not None and model is None:
+        raise typer.BadParameter("--question: recorded replies cannot answer another question; name a model by --model")
+    chosen, question = model and _from_here(model), question or QUESTION
     path, options = store or default_store(), Options(store, as_json=as_json)
     with as_file(files("engine_shim.cli").joinpath("demo_files")) as directory:
         workflow = load_workflow(directory / "workflow.yaml")
@@ -34,7 +38,7 @@ def show_demo(model: str | None, question: str, store: Path | None, *, as_json: 
             workflow = with_model(workflow, chosen)
         if not as_json:
             output.line(f"question: {question}")
-            output.line(f"model: {chosen or 'recorded replies (set OPENAI_API_KEY or --model for a real one)'}")
+            output.line(f"model: {chosen or 'recorded replies (--model asks a real one)'}")
         result = _run(workflow, directory, question, path)
     proof = verify(path, run_id=result.run_id, head=result.journal["head"], count=result.journal["count"])
     again = replay(path, run_id=result.run_id, loops=LOOPS)
@@ -51,7 +55,13 @@ def show_demo(model: str | None, question: str, store: Path | None, *, as_json: 
     return exit_code(result) if proof.ok and again.identical else output.AUDIT
 
 
-def _run(workflow: Workflow, directory: Path, question: str, store: Path) -> RunResult:
+def _from_here(model: str) -> str:
+    """The model's name; a file in it starts from the working directory."""
+    provider, colon, name = model.partition(":")
+    return f"{provider}:{Path(name).absolute()}" if colon and provider in ("scripted", "local") else model
+
+
+def _run(workflow: Workflow, directory: Path, question: str | None, store: Path) -> RunResult:
     run_id = new_run_id()
     with tempfile.TemporaryDirectory() as memory:
         registry = default_registry(str(directory), context_store=SqliteContextStore(Path(memory, "context.db")))

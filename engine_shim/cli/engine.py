@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 from engine_shim.cli.output import Options
-from engine_shim.host.config import read_host_config
-from engine_shim.host.find import VARIABLE, find_host_config, recorded_host_config
+from engine_shim.host.find import VARIABLE, find_host_config, open_host, recorded_host_config
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
 
@@ -18,4 +17,4 @@ def open_engine(options: Options, *, definition: Path | None = None, run: str | 
         file: Path | None = recorded_host_config(entry.host, entry.run)
     else:
         file = find_host_config(options.config, definition)
-    return Engine.of_host(read_host_config(file), store=store)
+    return Engine.of_host(open_host(file), store=store)

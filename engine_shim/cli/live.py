@@ -1,15 +1,21 @@
-"""drive(): drives a run from the command line, with the live view and Ctrl-C."""
+"""drive_run(): drives a run with the live view and Ctrl-C, and asks the person at the terminal."""
 
 import asyncio
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from agent_core.decisions import Decision
+from agent_core.errors import DecisionError
+from agent_core.journal.control import Decisions
 from agent_core.run.events import Event
 from engine_shim.cli import output, terminal
+from engine_shim.cli.ask import ask_decision, is_attended
+from engine_shim.cli.log import logs_json
 from engine_shim.cli.output import Options
 from engine_shim.cli.view import View
 from engine_shim.definition.load import Workflow
@@ -18,9 +24,17 @@ from engine_shim.runs.engine import Engine
 
 Work = Callable[[Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
 
+Decided = tuple[Mapping[str, Any], Decision]
+"""A call that waited, and what a person decided about it."""
 
-def drive(engine: Engine, workflow: Workflow, work: Work, *, on_interrupt: Callable[[], None]) -> RunResult:
-    """The result of `work`, which gets a listener for events. Ctrl-C ends the process; the run can be resumed."""
+
+def drive(
+    engine: Engine, workflow: Workflow, work: Work, on_interrupt: Callable[[], None], decided: Sequence[Decided] = ()
+) -> RunResult:
+    """The result of `work`, which gets a listener for events. Ctrl-C ends the process; the run can be resumed.
+
+    `decided` are the calls that waited, and go on now.
+    """
 
     async def work_and_close() -> RunResult:
         try:
@@ -28,8 +42,32 @@ def drive(engine: Engine, workflow: Workflow, work: Work, *, on_interrupt: Calla
         finally:
             await engine.close()
 
-    with View(workflow) as view, _interruptible(view, on_interrupt):
+    with View(workflow, quiet=logs_json()) as view, _interruptible(view, on_interrupt):
+        for call, decision in decided:
+            view.show_decision(call, decision)
         return asyncio.run(work_and_close())
+
+
+def drive_run(
+    engine: Engine, workflow: Workflow, run_id: str, work: Work, options: Options, decided: Sequence[Decided] = ()
+) -> RunResult:
+    """The result of `work` on this run; at a terminal, after the person has decided on the calls that wait."""
+    result = drive(engine, workflow, work, on_interrupt(run_id, options), decided)
+    while result.status == "waiting" and is_attended(options):
+        call = result.waiting[0]
+        if (decision := ask_decision(call)) is None:
+            break
+        decisions = {(call["strand"], call["n"]): decision}
+        try:
+            work, decided = _resuming(engine, run_id, decisions), [(call, decision)]
+            result = drive(engine, workflow, work, on_interrupt(run_id, options), decided)
+        except DecisionError as error:  # such as edited arguments that the tool does not take: asked again
+            sys.stderr.write(f"{error}\n")
+    return result
+
+
+def _resuming(engine: Engine, run_id: str, decisions: Decisions) -> Work:
+    return lambda tell: engine.resume(run_id, decisions=decisions, by=output.user(), on_event=tell)
 
 
 def on_interrupt(run_id: str, options: Options) -> Callable[[], None]:

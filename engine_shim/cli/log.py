@@ -1,21 +1,47 @@
-"""What the packages log, on stderr: warnings, and with --verbose what is otherwise silent."""
+"""What the packages log, on stderr: as lines for a person, or as one JSON object a line."""
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 PACKAGES = ("agent_core", "engine_shim", "utools")
+Level = Literal["debug", "info", "warning", "error"]
+Format = Literal["text", "json"]
 
 
-class StderrHandler(logging.Handler):
+class TextHandler(logging.Handler):
     """Writes each message as a line of this command, to whatever stderr is then."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(f"agent-core: {record.getMessage()}\n")
 
 
-def configure_log(*, verbose: bool) -> None:
+class JsonHandler(logging.Handler):
+    """Writes each record as a JSON object in a line: ts, level, event, run_id, and the record's fields."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line: dict[str, Any] = {
+            "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": getattr(record, "event", "message"),
+            "run_id": getattr(record, "run_id", None),
+            **getattr(record, "fields", {"logger": record.name, "message": record.getMessage()}),
+        }
+        if record.exc_info:
+            line["exception"] = logging.Formatter().formatException(record.exc_info)
+        sys.stderr.write(json.dumps(line, default=str) + "\n")
+
+
+def configure_log(*, level: Level, form: Format = "text") -> None:
     """Let the packages log to stderr."""
     for package in PACKAGES:
         logger = logging.getLogger(package)
-        logger.setLevel(logging.INFO if verbose else logging.WARNING)
-        logger.handlers = [StderrHandler()]
+        logger.setLevel(level.upper())
+        logger.handlers = [JsonHandler() if form == "json" else TextHandler()]
+
+
+def logs_json() -> bool:
+    """Whether stderr is for programs: every line of it is JSON."""
+    return any(isinstance(handler, JsonHandler) for handler in logging.getLogger(PACKAGES[0]).handlers)

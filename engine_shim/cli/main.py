@@ -24,7 +24,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _run(words: list[str]) -> int:
     try:
-        code = app(words or ["--help"], standalone_mode=False)
+        code = app(words or ["--help"], prog_name="agent-core", standalone_mode=False)
         return (code if isinstance(code, int) else 0) if words else NO_COMMAND
     except Exception as error:  # the outermost edge: whatever happens is reported, and with --json as one document
         from engine_shim.cli.failures import report

@@ -46,6 +46,21 @@ def line(text: str = "") -> None:
     stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
 
+def styled_line(*parts: str | tuple[str, str]) -> None:
+    """Write one line of parts, of which some have a style; only a terminal shows it."""
+    stdout = terminal.out()
+    if not stdout.isatty():
+        line("".join(part if isinstance(part, str) else part[0] for part in parts))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    shown = [
+        terminal.visible(each) if isinstance(each, str) else (terminal.visible(each[0]), each[1]) for each in parts
+    ]
+    Console(file=stdout, highlight=False, soft_wrap=True).print(Text.assemble(*shown))
+
+
 def error(message: str, *, kind: str, where: str, as_json: bool) -> None:
     """Write what went wrong: a JSON document to stdout, or a sentence to stderr."""
     if as_json:

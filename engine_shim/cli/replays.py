@@ -15,9 +15,8 @@ from agent_core.journal.chain import is_finished
 from agent_core.journal.record import Tape
 from agent_core.journal.store import Journal
 from engine_shim.cli import output
-from engine_shim.cli.timespec import parse_recorded_time
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.store import SqliteRunStore, default_store
+from engine_shim.runs.store import SqliteRunStore, default_store, parse_time
 
 _FINE: Final = {"identical", "unfinished"}
 
@@ -77,7 +76,7 @@ def _runs_since(store: SqliteRunStore, since: datetime | None) -> Iterator[tuple
     known = {run for run, _, _ in runs}
     runs += [(run, *_describe_start(store.journal, run)) for run in reversed(store.journal.runs()) if run not in known]
     for run, workflow, started_at in runs:
-        began = parse_recorded_time(started_at)
+        began = parse_time(started_at)
         if since is None or began is None or began >= since:
             yield run, workflow
 

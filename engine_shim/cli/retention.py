@@ -4,17 +4,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
-
-import typer
+from typing import Any
 
 from agent_core.journal.record import Row, Tape
 from engine_shim.cli import output
-from engine_shim.cli.runs import entry_as_data, entry_as_line
-from engine_shim.cli.timespec import parse_recorded_time, read_age
-from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
-
-STATUSES: Final = ("completed", "failed", "cancelled", "waiting", "paused", "running")
+from engine_shim.cli.runs import entry_as_data, entry_as_line, read_statuses
+from engine_shim.cli.timespec import read_age
+from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store, parse_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +23,7 @@ class Expired:
 
 def delete_runs(older_than: str, status: str, path: Path | None, *, dry_run: bool, as_json: bool) -> int:
     """Delete the runs of these statuses that ended longer ago than that, and list them with their sizes."""
-    age, statuses = read_age("--older-than", older_than), _read_statuses(status)
+    age, statuses = read_age("--older-than", older_than), read_statuses(status)
     store = SqliteRunStore(path or default_store())
     old = find_expired(store, age, statuses, datetime.now(UTC))
     driven = [each for each in old if store.leases.holder(each.entry.run)]
@@ -44,7 +40,7 @@ def find_expired(store: RunStore, older_than: timedelta, statuses: Collection[st
     """
     expired = []
     for entry in store.entries():
-        began = parse_recorded_time(entry.started_at)
+        began = parse_time(entry.started_at)
         if entry.status not in statuses or (began is not None and now - began <= older_than):
             continue
         tape = store.journal.load(entry.run)
@@ -62,19 +58,12 @@ def _last_time(rows: list[Row]) -> datetime | None:
         except ValueError:  # damaged
             continue
         if isinstance(at, str):
-            return parse_recorded_time(at)
+            return parse_time(at)
     return None
 
 
 def _size(tape: Tape) -> int:
     return sum(len(row.data) for rows in tape.values() for row in rows)
-
-
-def _read_statuses(text: str) -> list[str]:
-    named = [name.strip() for name in text.split(",")]
-    if set(named) <= set(STATUSES):
-        return named
-    raise typer.BadParameter(f"--status {text!r}: name any of {', '.join(STATUSES)}, separated by commas")
 
 
 def _write_lists(gone: list[Expired], driven: list[Expired], dry_run: bool, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.engine import open_engine
-from engine_shim.cli.live import drive, on_interrupt
+from engine_shim.cli.live import drive_run
 from engine_shim.cli.output import Options
 from engine_shim.cli.summary import report
 from engine_shim.definition.load import Workflow, load_workflow
@@ -34,11 +34,12 @@ def run_workflow(file: Path, pairs: list[str], inputs: str | None, model: str | 
     if model:
         workflow = with_model(workflow, model)
     engine, run_id = open_engine(options, definition=file), new_run_id()
-    result = drive(
+    result = drive_run(
         engine,
         workflow,
+        run_id,
         lambda tell: engine.run(workflow, external=external, run_id=run_id, on_event=tell),
-        on_interrupt=on_interrupt(run_id, options),
+        options,
     )
     return report(result, workflow, options)
 
@@ -58,11 +59,15 @@ def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options)
     workflow = engine.workflow(run_id)
     calls = waiting_calls(engine.store.journal.load(run_id)) if make_decisions else []
     decisions = make_decisions(calls) if make_decisions else None
-    result = drive(
+    waiting = {(call["strand"], call["n"]): call for call in calls}
+    decided = [(waiting[slot], each) for slot, each in (decisions or {}).items() if slot in waiting]
+    result = drive_run(
         engine,
         workflow,
+        run_id,
         lambda tell: engine.resume(run_id, decisions=decisions, by=output.user(), on_event=tell),
-        on_interrupt=on_interrupt(run_id, options),
+        options,
+        decided,
     )
     return report(result, workflow, options)
 

@@ -2,16 +2,19 @@
 
 from pathlib import Path
 
+import typer
+
 from engine_shim.cli import output
-from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
+from engine_shim.runs.store import RunEntry, RunFilter, SqliteRunStore, default_store
 
 UNDER_WAY = ("pending", "running")
+STATUSES = ("completed", "failed", "cancelled", "waiting", "paused", *UNDER_WAY)
 
 
-def list_runs(path: Path | None, *, as_json: bool) -> int:
-    """Write the runs of the store, newest first."""
+def list_runs(wanted: RunFilter, path: Path | None, *, as_json: bool) -> int:
+    """Write these runs of the store, newest first."""
     store = SqliteRunStore(path or default_store())
-    entries = store.entries()
+    entries = store.entries(wanted)
     drivers = {entry.run: store.leases.holder(entry.run) for entry in entries if entry.status in UNDER_WAY}
     if as_json:
         output.document([{**entry_as_data(entry), "driver": drivers.get(entry.run)} for entry in entries])
@@ -21,6 +24,14 @@ def list_runs(path: Path | None, *, as_json: bool) -> int:
         hint = "  its process died; `agent-core resume` goes on" if is_orphan else ""
         output.line(entry_as_line(entry) + hint)
     return output.OK
+
+
+def read_statuses(text: str) -> list[str]:
+    """The statuses that --status names. BadParameter for one that no run has."""
+    named = [name.strip() for name in text.split(",")]
+    if set(named) <= set(STATUSES):
+        return named
+    raise typer.BadParameter(f"--status {text!r}: name any of {', '.join(STATUSES)}, separated by commas")
 
 
 def entry_as_data(entry: RunEntry) -> dict[str, str]:

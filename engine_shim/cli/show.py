@@ -1,42 +1,77 @@
-"""The command show: a run, record by record."""
+"""The command show: a run, record by record, in order of time."""
 
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains
+from agent_core.journal.record import Tape
 from agent_core.journal.source import load_run
 from engine_shim.cli import output
+from engine_shim.cli.run_names import find_run
+from engine_shim.cli.timeline import TimedRecord, in_time
 from engine_shim.errors import RunNotFound
 from engine_shim.runs.store import SqliteRunStore, default_store
 
 LONGEST = 160
+STYLES = {
+    "run_started": "cyan",
+    "run_finished": "cyan",
+    "asked": "dim",
+    "waiting": "yellow",
+    "resolved": "yellow",
+    "cancelled": "red",
+}
 
 
 def show_run(run: str, store: Path | None, *, as_json: bool) -> int:
-    """Write all records of a run."""
+    """Write all records of a run; of a damaged one, those before the damage, which is raised then."""
     run_id, tape = load_run(*find_source(run, store))
-    check_chains(run_id, tape)
-    records = [{"strand": path, "n": row.n, **row.record()} for path in sorted(tape) for row in tape[path]]
     if as_json:
+        check_chains(run_id, tape)
+        records = [{"strand": path, "n": row.n, **row.record()} for path in sorted(tape) for row in tape[path]]
         output.document({"run_id": run_id, "records": records})
         return output.OK
-    for strand, group in groupby(records, key=itemgetter("strand")):
-        output.line(strand)
-        for record in group:
-            output.line(f"  {record['n']:>3}  {record_as_line(record)}")
+    sound, damage = _sound_part(run_id, tape)
+    _write_records(run_id, in_time(sound))
+    if damage is not None:
+        raise damage
     return output.OK
+
+
+def _sound_part(run_id: str, tape: Tape) -> tuple[Tape, Damaged | None]:
+    """The rows of each strand up to its first damage, and the first damage of all."""
+    sound, damage = {}, None
+    for path, rows in tape.items():
+        try:
+            sound[path] = check_chains(run_id, {path: rows})[path]
+        except Damaged as error:
+            sound[path], damage = rows[: error.n], damage or error
+    return sound, damage
+
+
+def _write_records(run_id: str, timed: list[TimedRecord]) -> None:
+    """A line for each record: seconds since the run began, its position, its kind, and what it says."""
+    start = next((each.at for each in timed if each.at is not None), None)
+    output.line(f"{run_id}  {start:%Y-%m-%d %H:%M:%S} UTC" if start else run_id)
+    positions = [f"{each.strand}:{each.n}" for each in timed]
+    width = max(map(len, positions), default=0)
+    for each, position in zip(timed, positions, strict=True):
+        passed = f"{(each.at - start).total_seconds():8.3f}" if start and each.at else " " * 8
+        kind, style = each.record["kind"], STYLES.get(each.record["kind"], "")
+        style = "red" if each.record.get("success") is False or each.record.get("reply") == "failed" else style
+        text = output.flatten(_content(each.record), LONGEST)
+        output.styled_line((passed, "dim"), f"  {position:<{width}}  ", (f"{kind:<12}", style), f"  {text}".rstrip())
 
 
 def find_source(run: str, store: Path | None) -> tuple[Path, str | None]:
     """Where a run is: a journal file of that name, or the store."""
     if Path(run).is_file():
         return Path(run), None
-    path = store or default_store()
-    if not path.exists() or not SqliteRunStore(path).journal.load(run):
-        raise RunNotFound(run)
-    return path, run
+    path, found = store or default_store(), find_run(run, store)
+    if not SqliteRunStore(path).journal.load(found):
+        raise RunNotFound(found)
+    return path, found
 
 
 def record_as_line(record: dict[str, Any]) -> str:
@@ -46,10 +81,12 @@ def record_as_line(record: dict[str, Any]) -> str:
 
 def _content(record: dict[str, Any]) -> str:
     match record:
-        case {"kind": "run_started", "loop": loop, "forked": {"run": run, "strand": strand, "n": n}}:
-            return f"{loop}, {record['at']}, forked from {run} at {strand}:{n}"
-        case {"kind": "run_started", "loop": loop}:
-            return f"{loop}, {record['at']}"
+        case {"kind": "run_started", "forked": {"run": run, "strand": strand, "n": n}}:
+            return f"{_subject(record)}, forked from {run} at {strand}:{n}"
+        case {"kind": "run_started"}:
+            return _subject(record)
+        case {"kind": "asked", "ask": "batch", "tools": tools} | {"kind": "waiting", "tools": tools}:
+            return " ".join([*([record["reason"]] if "reason" in record else []), ", ".join(tools)])
         case {"kind": "asked", "ask": "model"}:
             return f"step {record['step']}: {output.count(record['messages'], 'message')} to {record['model']}"
         case {"kind": "asked" | "waiting", "tool": tool}:
@@ -61,6 +98,11 @@ def _content(record: dict[str, Any]) -> str:
             return output.as_text(record["output"]) if record["success"] else f"failed: {record['error']}"
         case {"kind": "answered", "reply": "failed"}:
             return f"failed: {record['reason']}: {record['message']}"
+        case {"kind": "answered", "reply": "batch"}:
+            return f"all {output.count(len(record['closes']), 'call')} answered"
+        case {"kind": "resolved", "decision": decision, "by": by}:
+            more = record.get("message") or (output.as_text(record["args"]) if "args" in record else "")
+            return f"{decision} by {by}" + (f": {more}" if more else "")
         case {"kind": "decided"}:
             return _verdicts(record)
         case {"kind": "run_finished"}:
@@ -70,6 +112,17 @@ def _content(record: dict[str, Any]) -> str:
         case _:
             aside = ("kind", "strand", "n", "closes", "ask", "reply")
             return output.as_text({key: value for key, value in record.items() if key not in aside})
+
+
+def _subject(record: dict[str, Any]) -> str:
+    """What a run is: its workflow with version, or its agent's model."""
+    match record:
+        case {"definition": {"id": workflow, **more}}:
+            return f"{record['loop']} {workflow} {more.get('version', '1')}"
+        case {"config": {"model": model}}:
+            return f"{record['loop']}, {model}, {output.count(len(record['tools']), 'tool')}"
+        case _:
+            return str(record["loop"])
 
 
 def _verdicts(record: dict[str, Any]) -> str:

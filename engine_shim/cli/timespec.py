@@ -27,14 +27,6 @@ def read_age(option: str, text: str) -> timedelta:
         raise typer.BadParameter(f"{option} {text!r}: write an age, such as 30d, 12h or 30m") from None
 
 
-def parse_recorded_time(at: str) -> datetime | None:
-    """A time as records and the index of runs hold it; None for any other text."""
-    try:
-        return _in_utc(datetime.fromisoformat(at))
-    except ValueError:
-        return None
-
-
 def _parse_age(text: str) -> timedelta:
     match = _AGE.fullmatch(text)
     if match is None:

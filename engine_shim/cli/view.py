@@ -5,6 +5,7 @@ A node that is a plain tool has one line, when it is done. The lines of an agent
 
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from typing import Any, TextIO, cast
 
@@ -12,9 +13,11 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from agent_core.decisions import Decision, encode_decision
 from agent_core.journal.path import is_within, name_of, parse_segment, segments
 from agent_core.run.events import Event
 from engine_shim.cli import terminal
+from engine_shim.cli.output import as_text
 from engine_shim.cli.terminal import VisibleStream, visible
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
@@ -28,12 +31,13 @@ ROWS = 4
 class View:
     """Prints a run's events as they come. Use it as a context manager, so that the spinner ends with the run."""
 
-    def __init__(self, workflow: Workflow) -> None:
-        nodes = workflow.nodes
+    def __init__(self, workflow: Workflow, *, quiet: bool = False) -> None:
+        self._workflow, nodes = workflow, workflow.nodes
+        self._failed: set[str] = set()
         self._agent_nodes = {name for name, node in nodes.items() if node.tool == AGENT}
         self._agent_strands: set[str] = set()
         self._column = min(max(len(name) for name in nodes), 24)
-        self._console = Console(file=terminal.err(), highlight=False, soft_wrap=True)
+        self._console = Console(file=terminal.err(), highlight=False, soft_wrap=True, quiet=quiet)
         self._streams = ExitStack()
         self._width = self._console.width if self._console.is_terminal else WIDTH
         self._status: Status | None = None
@@ -42,7 +46,7 @@ class View:
         self._cut = self._has_output = False
 
     def __enter__(self) -> "View":
-        if self._console.is_terminal:
+        if self._console.is_terminal and not self._console.quiet:
             self._status = self._console.status("starting")
             self._status.start()
             # rich shows above the spinner what others write, and would let escapes pass
@@ -74,16 +78,18 @@ class View:
         if names and (names[0] in self._agent_nodes or any(is_within(strand, agent) for agent in self._agent_strands)):
             self._show_agent_event(names, event)
         elif names:
-            self._show_node_event(" › ".join(names), event)
+            self._show_node_event(names, event)
+        elif event["event"] == "finished" and event.get("status") == "completed":
+            self._show_continued()
 
-    def _show_node_event(self, name: str, event: Event) -> None:
+    def _show_node_event(self, names: list[str], event: Event) -> None:
         match event:
-            case {"event": "observation", "success": True, "text": text}:
-                self._print_node("✓", "green", name, text)
-            case {"event": "observation", "text": text}:
-                self._print_node("✗", "red", name, text)
+            case {"event": "observation", "success": success, "text": text}:
+                self._settle(names, success)
+                name = " › ".join(names)
+                self._print_node("✓" if success else "✗", "green" if success else "red", name, text)
             case {"event": "waiting", "reason": reason, "tool": tool}:
-                self._print_node("?", "yellow", name, f"{reason}: {tool} {_json(event['args'])}")
+                self._print_node("?", "yellow", " › ".join(names), f"{reason}: {tool} {_json(event['args'])}")
 
     def _print_node(self, mark: str, style: str, name: str, text: str) -> None:
         self._last_agent = []
@@ -116,7 +122,31 @@ class View:
             case {"event": "waiting", "reason": reason, "tool": tool}:
                 self._print_under(names, Text.assemble((f"? {reason} ", "yellow"), f"{tool} {_json(event['args'])}"))
             case {"event": "finished", "finish_reason": reason}:
-                self._show_end(names, reason, event.get("error"))
+                self._show_end(names, reason, event.get("error"), event.get("final_answer"))
+
+    def show_decision(self, call: Mapping[str, Any], decision: Decision) -> None:
+        """Print a call that waited, with what was decided about it."""
+        record = encode_decision(decision)
+        shown = (
+            f"{record['decision']} {call['tool']} {_json(record.get('args', call['args']))} {record.get('message', '')}"
+        )
+        names = [visible(name) for name in _names(call["strand"])]
+        self._print_under(names, Text.assemble(("! ", "yellow"), visible(shown).strip()))
+
+    def _settle(self, names: list[str], success: bool) -> None:
+        """Keep in mind which nodes of the workflow failed last."""
+        if len(names) == 1:
+            self._failed.discard(names[0])
+            if not success:
+                self._failed.add(names[0])
+
+    def _show_continued(self) -> None:
+        """Name the nodes that failed without ending the run."""
+        for name in (each for each in self._workflow.nodes if each in self._failed):
+            edges = self._workflow.definition.edges or ()
+            targets = [edge.target for edge in edges if edge.source == name and edge.on == "error"]
+            how = f"by its error edge to {', '.join(targets)}" if targets else "without it"
+            self._print_node("!", "yellow", name, f"failed; the run went on {how}")
 
     def _tail(self) -> str:
         """The end of the answer as far as it is written, as long as a line has room for."""
@@ -131,9 +161,12 @@ class View:
         tail = f" (cut from {whole} to {shown} characters)" if whole > shown else ""
         self._print_under(names, line, tail, rows=1 if event["success"] else ROWS)
 
-    def _show_end(self, names: list[str], reason: str, error: Any) -> None:
+    def _show_end(self, names: list[str], reason: str, error: Any, answer: Any) -> None:
+        self._settle(names, reason == "final")
         mark, style = ("✓ ", "green") if reason == "final" else ("✗ ", "red")
         text = visible(f"{reason}: {error['message']}") if error else reason
+        if error is None and answer is not None:
+            text += f": {visible(as_text(answer))}"
         self._print_under(names, Text.assemble((mark, style), text), rows=ROWS if error else 1)
 
     def _print_under(self, names: list[str], line: Text, tail: str = "", rows: int = 1) -> None:

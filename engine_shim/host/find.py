@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig, read_host_config
+from engine_shim.host.environment import load_environment
 
 VARIABLE = "AGENT_CORE_CONFIG"
 NAME = "agent-core.yaml"
@@ -30,8 +31,14 @@ def find_host_config(named: Path | None = None, definition: Path | None = None) 
 
 
 def load_host_config(named: Path | None = None, definition: Path | None = None) -> HostConfig:
-    """The configuration of the file that is found; the usual one where there is none."""
-    return read_host_config(find_host_config(named, definition))
+    """The configuration of the file that is found, with its environment; the usual one where there is none."""
+    return open_host(find_host_config(named, definition))
+
+
+def open_host(file: Path | None) -> HostConfig:
+    """The configuration of a file, once `.env` beside it has been loaded."""
+    load_environment(file)
+    return read_host_config(file)
 
 
 def recorded_host_config(recorded: str, run: str) -> Path:

@@ -1,8 +1,9 @@
 """RunStore: the journal of workflow runs, an index to list them by, and the leases on them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from agent_core.journal.store import Journal
 
 _COLUMNS = "run, workflow, version, status, started_at, base"
+LAST = "\U0010ffff"
+"""Sorts after every character of an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,42 @@ class RunEntry:
     host: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs of a list are wanted: of these statuses, of this workflow, begun at `since` or later, the newest ones.
+
+    A run whose beginning nobody can read passes `since`.
+    """
+
+    statuses: Collection[str] = ()
+    workflow: str | None = None
+    since: datetime | None = None
+    limit: int | None = None
+
+    def admits(self, entry: RunEntry) -> bool:
+        """Whether the entry is wanted, whatever the limit."""
+        if self.workflow not in (None, entry.workflow) or (self.statuses and entry.status not in self.statuses):
+            return False
+        began = parse_time(entry.started_at)
+        return self.since is None or began is None or began >= self.since
+
+    def as_sql(self) -> tuple[str, list[Any]]:
+        """The same as the end of a query, and its values."""
+        terms, values = ["1"], list[Any](self.statuses)
+        if self.statuses:
+            terms.append(f"status IN ({', '.join('?' for _ in self.statuses)})")
+        if self.workflow is not None:
+            terms, values = [*terms, "workflow = ?"], [*values, self.workflow]
+        if self.since is not None:
+            began = "coalesce(julianday(started_at) >= julianday(?), 1)"
+            terms, values = [*terms, began], [*values, self.since.isoformat()]
+        limit = -1 if self.limit is None else self.limit
+        return f"WHERE {' AND '.join(terms)} ORDER BY started_at DESC, run DESC LIMIT ?", [*values, limit]
+
+
+ALL = RunFilter()
+
+
 class RunStore(Protocol):
     """Runs by id. The journal is the truth; the entries can be lost without losing a run."""
 
@@ -53,8 +92,12 @@ class RunStore(Protocol):
         """The run's entry; None when there is none."""
         ...
 
-    def entries(self) -> list[RunEntry]:
-        """All entries, newest first."""
+    def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
+        """The entries, newest first."""
+        ...
+
+    def find(self, beginning: str, *, limit: int) -> list[str]:
+        """The ids that begin so, in their order, of runs that have an entry or a journal; `limit` of them at most."""
         ...
 
     def forget(self, run: str) -> bool:
@@ -82,8 +125,13 @@ class MemoryRunStore:
     def entry(self, run: str) -> RunEntry | None:
         return self._entries.get(run)
 
-    def entries(self) -> list[RunEntry]:
-        return sorted(self._entries.values(), key=lambda entry: (entry.started_at, entry.run), reverse=True)
+    def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
+        chosen = filter(wanted.admits, self._entries.values())
+        return sorted(chosen, key=lambda entry: (entry.started_at, entry.run), reverse=True)[: wanted.limit]
+
+    def find(self, beginning: str, *, limit: int) -> list[str]:
+        runs = {*self._entries, *self.journal.runs()}
+        return sorted(run for run in runs if run.startswith(beginning))[:limit]
 
     def forget(self, run: str) -> bool:
         journaled = self.journal.delete(run)
@@ -122,8 +170,16 @@ class SqliteRunStore:
         entries = self._select("WHERE run = ?", run)
         return entries[0] if entries else None
 
-    def entries(self) -> list[RunEntry]:
-        return self._select("ORDER BY started_at DESC, run DESC")
+    def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
+        clause, values = wanted.as_sql()
+        return self._select(clause, *values)
+
+    def find(self, beginning: str, *, limit: int) -> list[str]:
+        found: set[str] = set()
+        for table in ("workflow_runs", "rows"):
+            query = f"SELECT DISTINCT run FROM {table} WHERE run >= ? AND run < ? ORDER BY run LIMIT ?"
+            found.update(run for (run,) in self._database.rows(table, query, beginning, f"{beginning}{LAST}", limit))
+        return sorted(found)[:limit]
 
     def forget(self, run: str) -> bool:
         journaled = self.journal.delete(run)
@@ -141,10 +197,18 @@ class SqliteRunStore:
 
     def _select(self, clause: str, *values: Any) -> list[RunEntry]:
         found = self._database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
-        only = clause if values else ""
-        more = self._database.rows("run_hosts", f"SELECT run, records, host FROM run_hosts {only}", *values)
-        by_run = {run: (records, host) for run, records, host in more}
+        query = f"SELECT run, records, host FROM run_hosts WHERE run IN (SELECT run FROM workflow_runs {clause})"
+        by_run = {run: (records, host) for run, records, host in self._database.rows("run_hosts", query, *values)}
         return [RunEntry(*(*row, *by_run.get(row[0], (0, "")))) for row in found]
+
+
+def parse_time(at: str) -> datetime | None:
+    """A time as records and the list of runs hold it, in UTC unless it says otherwise; None for any other text."""
+    try:
+        time = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def default_store() -> Path:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import IO
 
@@ -19,7 +20,7 @@ from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from engine_shim.runs.leases import TTL, new_driver
-from engine_shim.runs.store import MemoryRunStore, RunEntry, RunStore, SqliteRunStore
+from engine_shim.runs.store import MemoryRunStore, RunEntry, RunFilter, RunStore, SqliteRunStore
 
 ROOT = Path(__file__).parents[2]
 NOON = 43_200.0
@@ -86,6 +87,41 @@ def test_entries_come_newest_first_and_one_for_each_run(store: RunStore) -> None
         ("r2", "running"), ("r1", "completed"), ("r3", "running")
     ]  # fmt: skip
     assert store.entry("r3") == entry("r3", "2025-01-01")
+
+
+FILTERS = {
+    "none": (RunFilter(), ["r4", "r3", "r2", "r1"]),
+    "limit": (RunFilter(limit=2), ["r4", "r3"]),
+    "statuses": (RunFilter(statuses=("failed", "waiting")), ["r3", "r2"]),
+    "workflow": (RunFilter(workflow="other"), ["r4"]),
+    "since": (RunFilter(since=datetime(2025, 1, 2, tzinfo=UTC)), ["r4", "r3", "r2"]),
+    "another zone": (RunFilter(since=datetime(2025, 1, 2, 2, tzinfo=timezone(timedelta(hours=1)))), ["r4", "r3"]),
+    "several": (RunFilter(("failed", "running"), "flow", datetime(2025, 1, 1, tzinfo=UTC), 1), ["r2"]),
+}
+
+
+@pytest.mark.parametrize(("chosen", "expected"), FILTERS.values(), ids=FILTERS)
+def test_entries_are_chosen_by(store: RunStore, chosen: RunFilter, expected: list[str]) -> None:
+    store.save(entry("r1", "2025-01-01T23:59:59.999Z"))
+    store.save(entry("r2", "2025-01-02T00:00:00.000Z", "failed"))
+    store.save(entry("r3", "2025-01-02T01:00:00.000Z", "waiting"))
+    store.save(RunEntry("r4", "other", "1", "completed", "2025-01-03T00:00:00.000Z", "/base"))
+    assert [one.run for one in store.entries(chosen)] == expected
+
+
+def test_a_time_that_nobody_can_read_hides_no_entry(store: RunStore) -> None:
+    store.save(entry("r1", "once"))
+    assert store.entries(RunFilter(since=datetime(2025, 1, 1, tzinfo=UTC))) == [entry("r1", "once")]
+
+
+def test_runs_are_found_by_a_beginning_of_their_id_whether_listed_or_only_journaled(store: RunStore) -> None:
+    assert store.find("", limit=5) == []
+    for run in ("ab", "b", "%"):
+        store.save(entry(run))
+    for run in ("a", "ab", "abc"):
+        journaled(store, run)
+    assert [store.find("a", limit=5), store.find("a", limit=2)] == [["a", "ab", "abc"], ["a", "ab"]]
+    assert [store.find("%", limit=5), store.find("c", limit=5)] == [["%"], []]
 
 
 @pytest.mark.parametrize("rows", [True, False], ids=["journal", "no journal"])

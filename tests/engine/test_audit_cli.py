@@ -17,7 +17,8 @@ from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.models import ScriptedModel
 from engine_shim import MemoryRunStore, SqliteRunStore
 from engine_shim.cli import output
-from engine_shim.cli.retention import STATUSES, find_expired
+from engine_shim.cli.retention import find_expired
+from engine_shim.cli.runs import STATUSES
 from engine_shim.runs.leases import new_driver
 from engine_shim.runs.store import RunEntry
 from support.by_hand import action, final

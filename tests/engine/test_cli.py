@@ -64,8 +64,47 @@ def test_live_view_shows_an_agents_steps_under_its_name(cli: Cli, write: Write) 
     assert lines[1].endswith("/text: expected a value, you sent nothing.")  # what to do stands at the end
     assert lines[2].startswith('    2 echo {"text": "long long')
     assert lines[3].endswith(" (cut from 500 to 256 characters)")
-    assert lines[4:] == ["    ✓ final", "observation_max_len sets how much of an observation the model is shown", ""]
+    assert lines[4:] == [
+        "    ✓ final: done",
+        "observation_max_len sets how much of an observation the model is shown",
+        "",
+    ]
     assert max(map(len, [*lines[:1], *lines[2:]])) <= 110
+
+
+def test_live_view_shows_the_answer_of_each_agent(cli: Cli, write: Write) -> None:
+    lines = cli("run", str(FIXTURES / "nested.yaml")).err.splitlines()
+    assert [line.strip() for line in lines if "✓ final" in line] == ["✓ final: 5", "✓ final: The expert says 5."]
+    write("replies.json", {f"flow/{name}.1": [final(f"I am {name}.")] for name in ("a", "b")})
+    nodes = [{**agent()["nodes"][0], "id": name} for name in ("a", "b")]
+    write("w.json", {"id": "w", "nodes": nodes})
+    ran = cli("run", "w.json")
+    assert all(f"✓ final: I am {name}." in ran.err for name in ("a", "b")), ran
+
+
+def test_live_view_says_the_call_that_was_decided(cli: Cli, waiting: str) -> None:
+    lines = cli("decide", waiting, "deny", "--message", "Not today.").err.splitlines()
+    assert lines[0] == "● agent_core"
+    assert re.fullmatch(r"    ! deny calculator \{.*\} Not today\.", lines[1])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "told"),
+    [
+        ([{"on_error": "continue"}, {}], None, "without it"),
+        ([{}, {}], [{"from": "fails", "to": "next", "on": "error"}], "by its error edge to next"),
+    ],
+    ids=["on_error", "error edge"],
+)
+def test_live_view_names_what_failed_and_was_continued(
+    cli: Cli, write: Write, nodes: list[Any], edges: Any, told: str
+) -> None:
+    first = {"id": "fails", "tool": "read_file", "config": {"path": "nothing.txt"}, **nodes[0]}
+    definition = {"id": "w", "nodes": [first, {**NODE, "id": "next"}]}
+    write("w.json", definition if edges is None else {**definition, "edges": edges})
+    ran = cli("run", "w.json")
+    assert ran.code == 0, ran
+    assert f"! fails  failed; the run went on {told}" in ran.err
 
 
 def test_live_view_names_a_nested_agent_behind_its_parent(cli: Cli) -> None:
@@ -394,17 +433,6 @@ def test_empty_store_lists_nothing_and_is_not_made(cli: Cli, home: Path) -> None
     assert (cli("runs").out, cli("runs", "--json").json, list(home.iterdir())) == ("", [], [])
 
 
-def test_show_tells_each_record_in_a_line_under_its_strand(cli: Cli, waiting: str) -> None:
-    cli("decide", waiting, "deny", "--message", "Not\ntoday.")
-    lines = cli("show", waiting).out.splitlines()
-    assert lines[0] == "flow"
-    assert lines[3] == "flow/agent_core.1"
-    assert "    4  waiting       awaiting_approval calculator" in "\n".join(lines)
-    assert '    5  resolved      {"decision": "deny", "message": "Not\\ntoday."' in "\n".join(lines)
-    assert lines[-1] == "    9  run_finished  final"
-    assert max(map(len, lines)) <= 190
-
-
 def test_finished_run_verifies_and_replays(cli: Cli) -> None:
     run = cli("run", str(FIXTURES / "nested.yaml"), "--json").json
     told = cli("verify", run["run_id"], "--head", run["journal"]["head"], "--count", str(run["journal"]["count"]))
@@ -731,14 +759,6 @@ def test_schema_of_a_node_tells_its_legal_next_step(cli: Cli) -> None:
     assert '"calculator"' in legal
     assert '"final"' in legal
     assert cli("schema", APPROVAL, "--node", "agent_core").code == 0
-
-
-def test_demo_tells_a_program_in_one_document(cli: Cli) -> None:
-    told = cli("demo", "--json").json
-    assert (told["status"], told["verified"], told["replay_identical"]) == ("completed", True, True)
-
-
-# ── what is said twice, and what is said where a name belongs ────────────────────────────────────
 
 
 def test_an_argument_that_is_said_twice_is_refused(cli: Cli, waiting: str, write: Write) -> None:

@@ -31,6 +31,7 @@ class Shown(NamedTuple):
 def started(words: tuple[str, ...], piped: str | None) -> Shown:
     """Run a command whose streams are a terminal, but for one that is a pipe."""
     ours, theirs = pty.openpty()
+    os.write(ours, b"\x04")  # whoever is asked has left
     streams: dict[str, Any] = {name: subprocess.PIPE if name == piped else theirs for name in ("stdout", "stderr")}
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "400"}
     with subprocess.Popen([COMMAND, *words], stdin=theirs, env=environment, **streams) as process:
@@ -144,6 +145,8 @@ def test_what_an_approver_reads_does_not_steer_the_terminal_and_is_one_line(writ
     write("w.json", {**agent(allowed_tools=[{"tool": "echo", "approval": "always"}]), "version": f"1\n{HOSTILE}"})
     shown = on_terminal("run", "w.json")
     assert shown.code == 6
+    asked = json.dumps(f"{HOSTILE}\nrun", ensure_ascii=False)
+    assert visible_json(f'    "text": {asked}').encode() in shown.terminal
     (waiting,) = [line for line in shown.terminal.splitlines() if line.startswith(b"waiting")][-1:]
     assert waiting.endswith(b"needs your word")
     run = next(line.split()[1] for line in shown.terminal.splitlines() if line.startswith(b"run "))
@@ -159,7 +162,7 @@ WRONG = {
     "an input": (["run", "w.json", "--input", HOSTILE], 2),
     "a command": ([HOSTILE], 2),
     "an option": (["run", f"--{HOSTILE}"], 2),
-    "a store": (["runs", "--store", f"/proc/{HOSTILE}/runs.db", "--json"], 0),
+    "a store": (["runs", "--store", f"/proc/{HOSTILE}/runs.db"], 2),
     "a configuration": (["tools", "--config", f"{HOSTILE}.yaml"], 3),
 }
 
@@ -169,7 +172,7 @@ WRONG = {
 def test_the_users_own_words_do_not_steer_the_terminal(words: list[str], code: int) -> None:
     shown = on_terminal(*words)
     assert shown.code == code
-    assert code == 0 or rb"\x1b[2J" in shown.terminal
+    assert rb"\x1b[2J" in shown.terminal
 
 
 # ── what tools print ─────────────────────────────────────────────────────────────────────────────

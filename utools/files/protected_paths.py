@@ -18,14 +18,19 @@ PROGRAM_HEADS = (b"#!", b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\x
 
 MOST_STORES = 10_000
 
-_paths: set[str] = set()
+_paths: dict[str, str] = {}
 _globs: set[str] = set()
 _stores: dict[str, None] = {}
 
 
 def protect(path: str | os.PathLike[str]) -> None:
     """From now on no tool of this process writes this file, or anything below this directory."""
-    _paths.add(_normalize(path))
+    _paths[_normalize(path)] = os.path.realpath(path)
+
+
+def protected_files() -> list[str]:
+    """The files among what `protect` was given: what this process has read so far of its host and its definitions."""
+    return [path for path in _paths.values() if os.path.isfile(path)]
 
 
 def protect_glob(pattern: str | os.PathLike[str]) -> None:

@@ -1,0 +1,135 @@
+"""RunLog: what happens in a run, as log records with fields; values of arguments only at DEBUG, and redacted."""
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from agent_core.effects import Json
+from agent_core.journal.path import is_within, name_of
+from agent_core.journal.record import Row, Tape
+from agent_core.run.appender import Listener
+from utools.secrets.redaction import Redactor
+
+log = logging.getLogger("agent_core.run")
+COUNTED: Final = ("input_tokens", "output_tokens")
+
+
+@dataclass(slots=True)
+class LoggedRun:
+    """A run in progress: its agent or workflow, when it began, and the step that it is in."""
+
+    about: Json
+    began: str
+    max_steps: int | None = None
+    step: int | None = None
+    model: str | None = None
+
+    def fields(self) -> Json:
+        return {**self.about, **({} if self.step is None else {"step": self.step, "max_steps": self.max_steps})}
+
+
+@dataclass(slots=True)
+class RunLog:
+    """A driver's listener that logs `run_started`, `step`, `repair`, `tool_call`, `waiting`, `run_finished` at INFO.
+
+    Each record has `event`, `run_id` and `fields` (see the README).
+    """
+
+    run: str
+    redactor: Redactor
+    listener: Listener | None = None
+    runs: dict[str, LoggedRun] = field(default_factory=dict)
+    asked: dict[str, Json] = field(default_factory=dict)
+
+    def resume_from(self, tape: Tape) -> None:
+        """Know the runs of a tape without logging them again; a run that has only begun was begun for this driver."""
+        for path, rows in tape.items():
+            for row in rows:
+                self._follow(path, row.record())
+        if len(tape) == len(self.runs) == 1 and all(len(rows) == 1 for rows in tape.values()):
+            self._log_start(*tape)
+
+    def _log_start(self, path: str) -> None:
+        run = self.runs[path]
+        self._log("run_started", run, strand=path, **({} if run.model is None else {"model": run.model}))
+
+    def __call__(self, row: Row) -> None:
+        if self.listener is not None:
+            self.listener(row)
+        record = row.record()
+        asked = self.asked.get(row.path, {})
+        self._follow(row.path, record)
+        owner = self._owner(row.path)
+        match record:
+            case {"kind": "run_started"}:
+                self._log_start(row.path)
+            case {"kind": "answered", "reply": "said", "usage": usage, "seconds": seconds}:
+                tokens = {key: usage[key] for key in COUNTED}
+                self._log("step", owner, model=record["model"], **tokens, seconds=round(seconds, 3))
+            case {"kind": "answered", "reply": "failed", "reason": reason} if asked.get("ask") == "model":
+                self._log("step", owner, model=asked["model"], reason=reason, seconds=round(record["seconds"], 3))
+            case {"kind": "decided", "unreadable": {"kind": reason}}:
+                self._log("repair", owner, reason=reason)
+            case {"kind": "decided", "calls": calls}:
+                for call in calls:
+                    if call["verdict"] == "refuse":
+                        self._log("repair", owner, tool=call["tool"], reason=call["reason"])
+            case {"kind": "answered", "reply": "did" | "failed"}:
+                self._log_call(owner, asked, record)
+            case {"kind": "waiting", "tool": tool, "reason": reason}:
+                self._log("waiting", owner, tool=tool, reason=reason)
+            case {"kind": "run_finished"}:
+                self._log_end(owner, record)
+
+    def _log_call(self, owner: LoggedRun | None, asked: Json, record: Json) -> None:
+        success = record.get("success", False)
+        fields = {"tool": asked.get("tool"), "success": success, "seconds": round(record["seconds"], 3)}
+        if "reason" in record:
+            fields["reason"] = record["reason"]
+        if log.isEnabledFor(logging.DEBUG):
+            fields["args"] = self.redactor.value(asked.get("args"))
+        self._log("tool_call", owner, **fields)
+
+    def _log_end(self, owner: LoggedRun | None, record: Json) -> None:
+        fields: Json = {"reason": record.get("finish_reason") or record.get("status")}
+        if "usage" in record:
+            fields["tokens"] = record["usage"]["total_tokens"]
+        if record.get("error"):
+            fields["error"] = record["error"]["kind"]
+        if owner is not None:
+            passed = datetime.fromisoformat(record["at"]) - datetime.fromisoformat(owner.began)
+            fields["seconds"] = round(passed.total_seconds(), 3)
+        self._log("run_finished", owner, **fields)
+
+    def _log(self, event: str, owner: LoggedRun | None, **fields: Any) -> None:
+        shown = {**(owner.fields() if owner else {}), **fields}
+        step = f" {shown['step']}/{shown['max_steps']}" if event == "step" else ""
+        rest = (f"{key}={value}" for key, value in shown.items() if key not in ("step", "max_steps"))
+        extra = {"event": event, "run_id": self.run, "fields": shown}
+        log.info("%s%s run_id=%s %s", event, step, self.run, " ".join(rest), extra=extra)
+
+    def _follow(self, path: str, record: Json) -> None:
+        match record:
+            case {"kind": "run_started"}:
+                self.runs[path] = _logged_run(path, record)
+            case {"kind": "asked"}:
+                self.asked[path] = record
+                owner = self.runs.get(path)
+                if owner is not None and record["ask"] == "model":
+                    owner.step = record["step"]
+
+    def _owner(self, path: str) -> LoggedRun | None:
+        owners = [run for run in self.runs if is_within(path, run)]
+        return self.runs[max(owners, key=len)] if owners else None
+
+
+def with_log(run: str, redactor: Redactor, listener: Listener | None) -> Listener | None:
+    """The same listener, with a log around it where somebody listens to that."""
+    return RunLog(run, redactor, listener) if log.isEnabledFor(logging.INFO) else listener
+
+
+def _logged_run(path: str, record: Json) -> LoggedRun:
+    if "definition" in record:
+        return LoggedRun({"workflow": record["definition"]["id"]}, record["at"])
+    return LoggedRun({"agent": name_of(path)}, record["at"], record["limits"]["steps"], model=record["config"]["model"])

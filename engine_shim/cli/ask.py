@@ -1,0 +1,100 @@
+"""ask_decision(): a person at the terminal decides on a call that waits."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, decode_decision
+from engine_shim.cli.output import Options
+from engine_shim.cli.terminal import visible_json
+from utools.document import parse_json
+
+Choices = Mapping[str, type[Decision]]
+APPROVAL: Choices = {"y": Approve, "n": Deny, "edit": Edit}
+IN_DOUBT: Choices = {"retry": Retry, "skip": Skip, "fail": Fail}
+LONG_WORDS = {"yes": "y", "approve": "y", "no": "n", "deny": "n", "e": "edit", "r": "retry", "s": "skip", "f": "fail"}
+
+
+class Left(Exception):
+    """The person ended the input instead of deciding."""
+
+
+def is_attended(options: Options) -> bool:
+    """Whether a person sits at the terminal, and may be asked."""
+    return not options.as_json and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_decision(call: Mapping[str, Any]) -> Decision | None:
+    """What the person decides about the call; None when they end the input (Ctrl-D, Ctrl-C)."""
+    in_doubt = call["reason"] == "in_doubt"
+    why = "may or may not have happened" if in_doubt else f"needs your word ({call['reason']})"
+    _write(f"? {call['tool']} {why}\n{_as_text(call['args'])}\n")
+    try:
+        return _ask_choice(IN_DOUBT if in_doubt else APPROVAL, call["args"])
+    except (Left, KeyboardInterrupt):
+        _write("\n")
+        return None
+
+
+def _ask_choice(choices: Choices, args: dict[str, Any]) -> Decision:
+    while True:
+        word = _read_line(f"[{'/'.join(choices)}] ").lower()
+        kind = choices.get(LONG_WORDS.get(word, word))
+        if kind is None:
+            _write(f"write one of {', '.join(choices)}\n")
+        elif kind is Deny:
+            return Deny(_read_line("why? (the model reads it; may be empty) "))
+        elif kind is not Edit:
+            return decode_decision({"decision": NAMES[kind]})
+        elif (edited := _ask_args(args)) is not None:
+            return Edit(edited)
+
+
+def _ask_args(args: dict[str, Any]) -> dict[str, Any] | None:
+    """The edited arguments; None, once it was said why, for what is no JSON object."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    try:
+        text = _edit(editor, args) if editor else _read_line("the arguments, as a JSON object: ")
+        value = parse_json(text)
+    except (OSError, subprocess.SubprocessError) as error:
+        _write(f"the editor {editor!r} did not work: {error}\n")
+        return None
+    except ValueError as error:
+        _write(f"this is not JSON: {error}\n")
+        return None
+    if not isinstance(value, dict):
+        _write("this is not a JSON object\n")
+        return None
+    return value
+
+
+def _edit(editor: str, args: dict[str, Any]) -> str:
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "args.json")
+        file.write_text(json.dumps(args, ensure_ascii=False, indent=2) + "\n", "utf-8")
+        subprocess.run([*shlex.split(editor), str(file)], check=True, stdout=sys.stderr.fileno())
+        return file.read_text("utf-8")
+
+
+def _as_text(args: dict[str, Any]) -> str:
+    text = json.dumps(args, ensure_ascii=False, indent=2)
+    return "\n".join(f"    {line}" for line in visible_json(text).splitlines())
+
+
+def _read_line(prompt: str) -> str:
+    _write(prompt)
+    line = sys.stdin.readline()
+    if not line:
+        raise Left
+    return line.strip()
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

@@ -1,0 +1,84 @@
+"""What the shell offers for runs, workflow files and tools when a person presses Tab: fast, and never an error."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import wraps
+from pathlib import Path
+
+import typer
+
+NEWEST_RUNS = 50
+DEFINITIONS = (".yaml", ".yml", ".json")
+JOURNALS = (".jsonl",)
+Offer = tuple[str, str]
+"""A word, and what a shell may say about it."""
+Complete = Callable[[typer.Context, str], list[Offer]]
+
+
+def _never_failing(offers: Callable[[typer.Context, str], Iterator[Offer]]) -> Complete:
+    """What begins as the word that is being typed; nothing at all where anything is wrong."""
+
+    @wraps(offers)
+    def complete(context: typer.Context, incomplete: str) -> list[Offer]:
+        logging.disable()
+        try:
+            return [offer for offer in offers(context, incomplete) if offer[0].startswith(incomplete)]
+        except Exception:  # an error here would be written into the line that the person is typing
+            return []
+
+    return complete
+
+
+@_never_failing
+def complete_run(context: typer.Context, incomplete: str) -> Iterator[Offer]:
+    """The newest runs of the store, and `last`."""
+    yield from _runs(context)
+
+
+@_never_failing
+def complete_recorded(context: typer.Context, incomplete: str) -> Iterator[Offer]:
+    """The same, and journal files."""
+    yield from _runs(context)
+    yield from _files(incomplete, JOURNALS)
+
+
+@_never_failing
+def complete_flow(context: typer.Context, incomplete: str) -> Iterator[Offer]:
+    """Files that may be definitions, and directories."""
+    yield from (offer for offer in _files(incomplete, DEFINITIONS) if not Path(offer[0]).name.startswith("agent-core."))
+
+
+@_never_failing
+def complete_tool(context: typer.Context, incomplete: str) -> Iterator[Offer]:
+    """The codes of the built-in tools, and of those that the host configuration lists, which are not loaded."""
+    from engine_shim.host.find import find_host_config
+    from utools import builtin
+    from utools.document import read_document
+
+    yield from ((code, "built in") for code in builtin.__all__ if code != "builtin_tools")
+    if (file := find_host_config(context.params.get("config"))) is not None:
+        for reference in read_document(file, "the host configuration").data.get("tools", []):
+            yield reference.rpartition(":")[2], reference
+
+
+def _runs(context: typer.Context) -> Iterator[Offer]:
+    from engine_shim.runs.store import RunFilter, SqliteRunStore, default_store
+
+    with closing(SqliteRunStore(context.params.get("store") or default_store(), patience=0.1)) as store:
+        entries = store.entries(RunFilter(limit=NEWEST_RUNS))
+    yield "last", "the newest run"
+    yield from ((entry.run, f"{entry.workflow} {entry.status}") for entry in entries)
+
+
+def _files(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[Offer]:
+    """What lies in the directory that the word names so far."""
+    typed, _, _ = incomplete.rpartition("/")
+    prefix = f"{typed}/" if "/" in incomplete else ""
+    for path in sorted(Path(prefix or ".").iterdir()):
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            yield f"{prefix}{path.name}/", "directory"
+        elif path.suffix in suffixes:
+            yield f"{prefix}{path.name}", "file"

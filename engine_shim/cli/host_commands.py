@@ -1,0 +1,110 @@
+"""The commands about models, tools and definitions: their options and help."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from engine_shim.cli.completion import complete_flow, complete_tool
+from engine_shim.cli.parameters import AsJson, Config, Flow, Verbose
+
+
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to; here if it is left out.")] = Path(),
+    as_json: AsJson = False,
+) -> int:
+    """Write a workflow with a tool, recorded replies and a test, to begin with.
+
+    \b
+    Examples:
+      agent-core init my-desk
+      agent-core init
+    """
+    from engine_shim.cli.init import write_project
+
+    return write_project(directory, as_json=as_json)
+
+
+def evaluate(
+    file: Annotated[Path, typer.Argument(metavar="CASES", help="A case file, JSON or YAML.")],
+    model: Annotated[str, typer.Option(help="The model to measure, e.g. openai:gpt-4o-mini.")],
+    only: Annotated[list[str] | None, typer.Option(help="Only cases of this category.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="How often each case is run, with another seed.")] = 1,
+    concurrency: Annotated[int, typer.Option(min=1, help="How many cases run at once.")] = 1,
+    protocol: Annotated[Literal["json", "tools"], typer.Option(help="The dialect.")] = "json",
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A key of the agent's config, key=value.")] = None,
+    store: Annotated[Path | None, typer.Option(help="Keep every run in this store, to look at with show.")] = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """Measure a model on cases. Tool choice, arguments, several steps, recovery from errors, answers, tokens.
+
+    \b
+    Examples:
+      agent-core eval cases.yaml --model ollama:qwen2.5:7b
+    """
+    from engine_shim.cli.eval import Evaluation, evaluate_model, read_settings
+
+    chosen = {"protocol": protocol, **read_settings(settings or [])}
+    return evaluate_model(
+        file, Evaluation(model, chosen, only or [], repeat, concurrency, store, config), as_json=as_json
+    )
+
+
+def tools(
+    action: Annotated[str | None, typer.Argument(metavar="[show|approve]")] = None,
+    code: Annotated[str | None, typer.Argument(metavar="[CODE|SOURCE]", autocompletion=complete_tool)] = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """List the tools of this host. `show CODE` prints one with its schema, `approve [SOURCE]` accepts what an MCP
+    server or another host offers now.
+
+    \b
+    Examples:
+      agent-core tools
+      agent-core tools show calculator
+    """
+    from engine_shim.cli.describe import approve_tools, list_tools, show_tool
+
+    if action == "approve":
+        return approve_tools(code, config, as_json=as_json)
+    if action == "show" and code:
+        return show_tool(code, config)
+    if action is not None:
+        raise typer.BadParameter("write `tools`, `tools show CODE`, or `tools approve [SOURCE]`")
+    return list_tools(config, as_json=as_json)
+
+
+def schema(
+    file: Annotated[Path | None, typer.Argument(metavar="[FLOW]", autocompletion=complete_flow)] = None,
+    node: Annotated[str | None, typer.Option(help="The agent node whose legal next step is wanted.")] = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """Print the JSON Schema of definitions, or of an agent's step. With FLOW, the legal next step of its agent node, or
+    with `protocol: tools` the functions that it may call.
+
+    \b
+    Examples:
+      agent-core schema
+      agent-core schema flow.yaml --node agent_core
+    """
+    from engine_shim.cli.describe import show_definition_schema, show_step_schema
+
+    return show_definition_schema() if file is None else show_step_schema(file, node, config)
+
+
+def validate(file: Flow, config: Config = None, verbose: Verbose = False, as_json: AsJson = False) -> int:
+    """Find what is wrong with a definition without running it.
+
+    \b
+    Examples:
+      agent-core validate flow.yaml
+    """
+    from engine_shim.cli.describe import validate_definition
+
+    return validate_definition(file, config, as_json=as_json)

@@ -1,0 +1,70 @@
+"""Arguments and options that several commands take."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from engine_shim.cli.completion import complete_flow, complete_recorded, complete_run
+
+if TYPE_CHECKING:
+    from engine_shim.cli.log import Level
+
+
+def set_log(context: typer.Context, option: typer.CallbackParam, value: Any) -> None:
+    """Write what the packages log to stderr, as the options that were read so far say."""
+    from engine_shim.cli.log import configure_log
+
+    given = context.meta.setdefault(__name__, {})
+    given[option.name] = value
+    usual: Level = "debug" if given.get("debug") else "info" if given.get("verbose") else "warning"
+    configure_log(level=given.get("log_level") or usual, form=given.get("log_format") or "text")
+
+
+def check_store(context: typer.Context, path: Path | None) -> Path | None:
+    """BadParameter for a --store that does not exist; one that the environment names may be made later."""
+    source = context.get_parameter_source("store")
+    if path is None or path.exists() or context.resilient_parsing or source is None or source.name != "COMMANDLINE":
+        return path
+    from engine_shim.runs.store import default_store
+
+    raise typer.BadParameter(f"there is no run store {path}; check --store, or leave it out for {default_store()}")
+
+
+Flow = Annotated[
+    Path,
+    typer.Argument(metavar="FLOW", help="A workflow definition, JSON or YAML.", autocompletion=complete_flow),
+]
+RunId = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="A run's id, the beginning of it, or `last`.", autocompletion=complete_run),
+]
+Recorded = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN|FILE",
+        help="A run's id, the beginning of it, `last`, or a journal file.",
+        autocompletion=complete_recorded,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]
+Store = Annotated[Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE")]
+ExistingStore = Annotated[
+    Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE", callback=check_store)
+]
+"""For commands that do not make a store."""
+Config = Annotated[Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Log what happens, on stderr.", callback=set_log, expose_value=False)
+]
+Debug = Annotated[
+    bool, typer.Option("--debug", help="… with arguments, redacted.", callback=set_log, expose_value=False)
+]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"] | None,
+    typer.Option(help="What to log. --verbose is info, --debug is debug.", callback=set_log, expose_value=False),
+]
+LogFormat = Annotated[
+    Literal["text", "json"],
+    typer.Option(help="json: an object a line, and no live view.", callback=set_log, expose_value=False),
+]

@@ -1,0 +1,196 @@
+"""The commands that drive runs, or reach those that are driven: their options and help."""
+
+from typing import Annotated
+
+import typer
+
+from engine_shim.cli.parameters import (
+    AsJson,
+    Config,
+    Debug,
+    ExistingStore,
+    Flow,
+    LogFormat,
+    LogLevel,
+    RunId,
+    Store,
+    Verbose,
+)
+
+
+def run(
+    file: Flow,
+    pairs: Annotated[list[str] | None, typer.Option("--input", help="An input, name=value.")] = None,
+    inputs: Annotated[str | None, typer.Option(help="A JSON file with all inputs, or - for stdin.")] = None,
+    model: Annotated[str | None, typer.Option(help="Ask this model alone in every agent node instead.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Run again whenever a file of it changes.")] = False,
+    store: Store = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+    as_json: AsJson = False,
+) -> int:
+    """Run a workflow.
+
+    \b
+    Examples:
+      agent-core run flow.yaml --input message="How many A-17 do we have?"
+      agent-core run flow.yaml --inputs inputs.json --json
+      agent-core run flow.yaml --input message=Hello --watch
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.run import run_workflow
+
+    options = Options(store, config, as_json)
+    if not watch:
+        return run_workflow(file, pairs or [], inputs, model, options)
+    if as_json or inputs == "-":
+        raise typer.BadParameter("--watch runs many times: it goes neither with --json nor with --inputs -")
+    from engine_shim.cli.watch import run_and_watch
+
+    return run_and_watch(lambda: run_workflow(file, pairs or [], inputs, model, options))
+
+
+def resume(
+    run_id: RunId,
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="Start a new run where this one failed over a model or a read."),
+    ] = False,
+    store: ExistingStore = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+    as_json: AsJson = False,
+) -> int:
+    """Go on with a run that was paused, or whose process died.
+
+    \b
+    Examples:
+      agent-core resume last
+      agent-core resume 20260131-12 --retry-failed
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.run_names import find_run
+
+    if retry_failed:
+        from engine_shim.cli.control import retry_run
+
+        return retry_run(find_run(run_id, store), Options(store, config, as_json))
+    from engine_shim.cli.run import resume_run
+
+    return resume_run(find_run(run_id, store), Options(store, config, as_json))
+
+
+def decide(
+    run_id: RunId,
+    word: Annotated[str, typer.Argument(metavar="approve|deny|edit|retry|skip|fail")],
+    at: Annotated[str | None, typer.Option(help="STRAND:N, when more than one call waits.")] = None,
+    message: Annotated[str, typer.Option(help="Why it is denied; the model reads it.")] = "",
+    args: Annotated[str | None, typer.Option(help="The edited arguments, as a JSON object.")] = None,
+    store: ExistingStore = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+    as_json: AsJson = False,
+) -> int:
+    """Decide on a call that waits, and go on with the run.
+
+    \b
+    Examples:
+      agent-core decide last approve
+      agent-core decide last deny --message "Ask me next week."
+      agent-core decide last edit --args '{"pieces": 2}'
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.run import decide_call, read_decision
+    from engine_shim.cli.run_names import find_run
+
+    return decide_call(find_run(run_id, store), read_decision(word, message, args), at, Options(store, config, as_json))
+
+
+def pause(
+    run_id: RunId, store: ExistingStore = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
+) -> int:
+    """Pause a run: calls under way may answer. `resume` goes on.
+
+    \b
+    Examples:
+      agent-core pause last
+    """
+    from engine_shim.cli.control import pause_run
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.run_names import find_run
+
+    return pause_run(find_run(run_id, store), Options(store, config, as_json))
+
+
+def cancel(
+    run_id: RunId, store: ExistingStore = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
+) -> int:
+    """End a run for good. Calls under way are aborted, and nobody is asked about what waits.
+
+    \b
+    Examples:
+      agent-core cancel last
+    """
+    from engine_shim.cli.control import cancel_run
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.run_names import find_run
+
+    return cancel_run(find_run(run_id, store), Options(store, config, as_json))
+
+
+def fork(
+    run_id: RunId,
+    at: Annotated[str, typer.Option(help="STRAND:N, the first record that is not taken over; `show` lists them.")],
+    repeat_writes: Annotated[
+        bool, typer.Option("--repeat-writes", help="The new run may make the writes after it again; do not ask.")
+    ] = False,
+    store: ExistingStore = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+    as_json: AsJson = False,
+) -> int:
+    """Start a new run with this one's past up to a record. It goes on from there.
+
+    \b
+    Examples:
+      agent-core fork last --at flow:1
+    """
+    from engine_shim.cli.control import fork_run
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.run_names import find_run
+
+    return fork_run(find_run(run_id, store), at, Options(store, config, as_json), repeat_writes=repeat_writes)
+
+
+def demo(
+    model: Annotated[str | None, typer.Option(help="A real model, e.g. openai:gpt-4o-mini.")] = None,
+    question: Annotated[str | None, typer.Option(help="Ask something else; needs --model.")] = None,
+    store: Store = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+    as_json: AsJson = False,
+) -> int:
+    """See an agent think, answer and prove itself.
+
+    \b
+    Examples:
+      agent-core demo
+      agent-core demo --model ollama:qwen2.5:7b
+    """
+    from engine_shim.cli.demo import show_demo
+
+    return show_demo(model, question, store, as_json=as_json)

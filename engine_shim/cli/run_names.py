@@ -1,0 +1,38 @@
+"""find_run(): the run that a person names, by its id, the beginning of it, or as the last one."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from engine_shim.errors import RunNotFound
+from engine_shim.runs.store import RunFilter, SqliteRunStore, default_store
+
+NEWEST: Final = "last"
+SHOWN: Final = 5
+"""How many candidates an error names."""
+
+
+def find_run(name: str, store_path: Path | None) -> str:
+    """The id of the run. RunNotFound where the store holds none; BadParameter where it holds several."""
+    path = store_path or default_store()
+    with closing(SqliteRunStore(path)) as store:
+        found = store.find(name, limit=SHOWN + 1) if name else []
+        if name in found[:1]:
+            return name
+        if name == NEWEST:
+            return _find_newest(store)
+    if len(found) > 1:
+        candidates = ", ".join(found[:SHOWN]) + (", …" if len(found) > SHOWN else "")
+        raise typer.BadParameter(f"{name!r} is the beginning of several runs: {candidates}; write more of it")
+    if not found:
+        raise RunNotFound(name)
+    return found[0]
+
+
+def _find_newest(store: SqliteRunStore) -> str:
+    newest = [entry.run for entry in store.entries(RunFilter(limit=1))] or store.journal.runs()[-1:]
+    if not newest:
+        raise typer.BadParameter(f"{store.path} holds no run yet; `agent-core run FLOW` begins one")
+    return newest[0]

@@ -1,0 +1,145 @@
+"""The commands that look at recorded runs, or delete them: their options and help."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine_shim.cli.completion import complete_recorded
+from engine_shim.cli.parameters import AsJson, ExistingStore, Recorded
+
+FINISHED = "completed,failed,cancelled"
+
+
+def runs(
+    limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
+    status: Annotated[str | None, typer.Option(help="Of these statuses, separated by commas.")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Of the workflow of this id.")] = None,
+    since: Annotated[str | None, typer.Option(help="Begun since a date, or in the last 2h, 7d.")] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the runs of the store, newest first.
+
+    \b
+    Examples:
+      agent-core runs --limit 10
+      agent-core runs --status failed,waiting --since 7d
+    """
+    from engine_shim.cli.runs import list_runs, read_statuses
+    from engine_shim.cli.timespec import read_time
+    from engine_shim.runs.store import RunFilter
+
+    begun = None if since is None else read_time("--since", since)
+    wanted = RunFilter(() if status is None else read_statuses(status), workflow, begun, limit)
+    return list_runs(wanted, store, as_json=as_json)
+
+
+def show(
+    run: Recorded,
+    trace: Annotated[bool, typer.Option("--trace", help="What its agents emitted as their trace, instead.")] = False,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show a run, record by record, in order of time.
+
+    \b
+    Examples:
+      agent-core show last
+      agent-core show last --trace
+      agent-core show run.jsonl --json
+    """
+    from engine_shim.cli.show import show_run
+    from engine_shim.cli.trace import show_trace
+
+    if trace:
+        return show_trace(run, store, as_json=as_json)
+    return show_run(run, store, as_json=as_json)
+
+
+def verify(
+    run: Recorded,
+    strand: Annotated[str | None, typer.Option(help="This strand and those below it.")] = None,
+    head: Annotated[str | None, typer.Option(help="The head that the run or node emitted.")] = None,
+    count: Annotated[int | None, typer.Option(help="How many records stood under that head.")] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Check that a run's journal is whole and as it was written. With a key, also that it is sealed.
+
+    \b
+    Examples:
+      agent-core verify last
+    """
+    from engine_shim.cli.audit import verify_run
+
+    return verify_run(run, store, strand=strand, head=head, count=count, as_json=as_json)
+
+
+def replay(
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN|FILE", help="A run, as for show.", autocompletion=complete_recorded)
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every run of the store, and a table of them.")] = False,
+    since: Annotated[str | None, typer.Option(help="With --all: begun since a date, or in the last 7d.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="A policy to judge the run by instead, JSON or YAML.")] = None,
+    changes: Annotated[list[str] | None, typer.Option("--set", help="One key of that policy, key=value.")] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Replay a recorded run offline, and compare every decision.
+
+    \b
+    Examples:
+      agent-core replay last
+      agent-core replay last --set max_steps=3
+      agent-core replay --all --since 7d
+    """
+    from engine_shim.cli.audit import read_policy, replay_run
+    from engine_shim.cli.replays import replay_all
+    from engine_shim.cli.timespec import read_time
+
+    varied = read_policy(policy, changes or [])
+    if every and run is None:
+        return replay_all(store, None if since is None else read_time("--since", since), varied, as_json=as_json)
+    if every or run is None or since is not None:
+        raise typer.BadParameter("replay takes one run, or --all, which --since goes with")
+    return replay_run(run, store, varied, as_json=as_json)
+
+
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A run, as for show.", autocompletion=complete_recorded)],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The run to compare it with.", autocompletion=complete_recorded)
+    ],
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Compare two runs, and say where they part. Times and ids are ignored.
+
+    \b
+    Examples:
+      agent-core diff last last
+    """
+    from engine_shim.cli.diff import compare_runs
+
+    return compare_runs(a, b, store, as_json=as_json)
+
+
+def retention(
+    older_than: Annotated[str, typer.Option(help="How long ago a run ended, at the least: 30d, 12h, 30m.")],
+    status: Annotated[str, typer.Option(help="Which runs, separated by commas.")] = FINISHED,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Delete old runs from the store, journal and all. Unfinished runs go only where --status names them, by when they
+    last went on.
+
+    \b
+    Examples:
+      agent-core retention --older-than 30d --dry-run
+    """
+    from engine_shim.cli.retention import delete_runs
+
+    return delete_runs(older_than, status, store, dry_run=dry_run, as_json=as_json)

@@ -1,0 +1,58 @@
+"""The option show --trace: what the agents of a run emitted as their `trace`, from a replay of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agent_core.audit.replay import Replay, replay
+from agent_core.journal.chain import check_chains
+from agent_core.journal.source import load_run
+from engine_shim.cli import output
+from engine_shim.cli.show import find_source
+
+LONGEST = 160
+
+
+def show_trace(run: str, store: Path | None, *, as_json: bool) -> int:
+    """Write the trace of each agent that is no tool of another, step by step."""
+    source, named = find_source(run, store)
+    run_id, tape = load_run(source, named)
+    check_chains(run_id, tape)
+    if not any(rows[0].record().get("loop") == "agent" for rows in tape.values()):
+        if as_json:
+            output.document({"run_id": run_id, "traces": {}, "missing": None})
+        else:
+            output.line("no agent ran in this run")
+        return output.OK
+    found = replay(source, run_id=run_id)
+    traces = {strand: outcome.output["trace"] for strand, outcome in found.outputs.items()}
+    if as_json:
+        output.document({"run_id": run_id, "traces": traces, "missing": _missing(found)})
+    else:
+        for strand, steps in traces.items():
+            output.line(strand)
+            for text in _table(steps):
+                output.line(f"  {text}")
+        if (missing := _missing(found)) is not None:
+            output.line(f"{missing}: no trace, since the replay ends there; see `agent-core replay`")
+    return output.AUDIT if found.divergence else output.OK
+
+
+def _missing(found: Replay) -> str | None:
+    """The strand in which the replay ended, if it did not come to the end."""
+    return found.divergence["strand"] if found.divergence else found.tape_ended
+
+
+def _table(steps: list[dict[str, Any]]) -> Iterator[str]:
+    rows = [("step", "ms", "tool", "arguments → observation"), *map(_cells, steps)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for step, elapsed, tool, text in rows:
+        yield f"{step:>{widths[0]}}  {elapsed:>{widths[1]}}  {tool:<{widths[2]}}  {text}".rstrip()
+
+
+def _cells(step: dict[str, Any]) -> tuple[str, str, str, str]:
+    action = step["action"] or {"tool": "", "args": None}
+    args = "" if action["args"] is None else output.as_text(action["args"])
+    result = f"error: {step['error']}" if step["error"] else step["observation"] or ""
+    text = output.flatten(" → ".join(filter(None, (args, result))), LONGEST)
+    return str(step["step"]), f"{step['elapsed_ms']:.0f}", action["tool"], text

@@ -1,0 +1,43 @@
+"""The command demo: it needs no key and asks no model unless one is named, and the command that it ends with works."""
+
+import shlex
+
+import pytest
+
+from support.by_hand import final
+from support.command import Cli, Write
+
+
+def test_demo_tells_a_program_in_one_document(cli: Cli) -> None:
+    told = cli("demo", "--json").json
+    assert (told["status"], told["verified"], told["replay_identical"]) == ("completed", True, True)
+
+
+# ── what is said twice, and what is said where a name belongs ────────────────────────────────────
+
+
+def test_demo_asks_no_model_that_is_not_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-no-such-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    ran = cli("demo")
+    assert (ran.code, "model: recorded replies" in ran.out) == (0, True)
+
+
+def test_recorded_replies_answer_no_other_question(cli: Cli) -> None:
+    ran = cli("demo", "--question", "What did the trip to Rome cost?")
+    assert (ran.code, ran.out) == (2, "")
+    assert "recorded replies cannot answer another question; name a model by --model" in ran.err
+
+
+def test_replies_of_ones_own_are_found_from_the_working_directory(cli: Cli, write: Write) -> None:
+    write("mine.json", [final("Forty-two.")])
+    ran = cli("demo", "--model", "scripted:mine.json", "--question", "What is the answer?")
+    assert (ran.code, "Forty-two." in ran.out) == (0, True)
+
+
+@pytest.mark.parametrize("options", [[], ["--store", "my runs.db"]], ids=["usual store", "another store"])
+def test_the_command_that_the_demo_ends_with_works_as_typed(cli: Cli, options: list[str]) -> None:
+    hint = cli("demo", *options).out.splitlines()[-1]
+    assert hint.startswith("look closer: agent-core show ")
+    shown = cli(*shlex.split(hint)[3:])
+    assert (shown.code, "run_finished" in shown.out) == (0, True)

@@ -1,0 +1,69 @@
+"""What the command line says of itself: its version, its help, and examples that work as they are typed."""
+
+import re
+import shlex
+from importlib.metadata import version
+
+import pytest
+
+from engine_shim.cli.app import COMMANDS, NAMES
+from support.by_hand import action, final
+from support.command import Cli, Write
+
+WORDS = {NAMES.get(command) or command.__name__: command for command in COMMANDS}
+NEEDS_MORE = {"eval"}
+"""Commands whose examples need a model or a file that only their user has."""
+WAITING = {"decide", "pause", "cancel"}
+
+
+def examples(cli: Cli, command: str) -> list[str]:
+    """The examples in the help of a command."""
+    paragraph = re.search(r"^  Examples:\n((?: {4}.+\n)+)", cli(command, "--help").out, re.MULTILINE)
+    assert paragraph, command
+    return [line.strip() for line in paragraph[1].splitlines()]
+
+
+@pytest.fixture
+def flow(write: Write) -> None:
+    allowed = [{"tool": "echo", "approval": "on_write"}, {"tool": "calculator", "approval": "always"}]
+    agent = {
+        "model": "scripted:replies.json",
+        "max_steps": 3,
+        "allowed_tools": allowed,
+        "prompt": "{{external.message}}",
+    }
+    inputs = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
+    nodes = [{"tool": "agent_core", "config": agent}]
+    write("flow.yaml", {"id": "w", "inputs": inputs, "nodes": nodes})
+    write("completes.json", [action("echo", text="a"), final()])
+    write("waits.json", [action("calculator", expression="1 + 1"), final()])
+
+
+def test_version_is_that_of_the_package(cli: Cli) -> None:
+    ran = cli("--version")
+    assert (ran.code, ran.out, ran.err) == (0, f"agent-core {version('agent-core')}\n", "")
+
+
+def test_h_is_help_of_the_program_and_of_every_command(cli: Cli) -> None:
+    assert cli("-h").out == cli("--help").out
+    for command in WORDS:
+        assert cli(command, "-h").out.startswith(f"Usage: agent-core {command} ")
+
+
+@pytest.mark.parametrize("command", sorted(WORDS.keys() - NEEDS_MORE))
+@pytest.mark.usefixtures("flow")
+def test_first_example_of_a_command_works_as_it_is_typed(cli: Cli, write: Write, command: str) -> None:
+    replies = "waits.json" if command in WAITING else "completes.json"
+    write("replies.json", (write("x", "").parent / replies).read_text())
+    cli("run", "flow.yaml", "--input", "message=Go.")
+    words = shlex.split(examples(cli, command)[0])
+    assert words[0] == "agent-core"
+    ran = cli(*words[1:])
+    assert ran.code == 0, ran
+
+
+@pytest.mark.parametrize("command", sorted(WORDS))
+def test_examples_are_of_their_command_and_fit_a_line(cli: Cli, command: str) -> None:
+    for example in examples(cli, command):
+        assert example.startswith(f"agent-core {command}"), example
+        assert len(example) <= 76

@@ -1,0 +1,132 @@
+"""The command show: records in order of time, readable lines, traces, and damaged runs up to the damage."""
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from engine_shim.cli.timeline import in_time
+from engine_shim.runs.store import SqliteRunStore
+from support.by_hand import action, final
+from support.command import Cli, Write
+
+FIXTURES = Path(__file__).parents[2] / "fixtures/workflows"
+APPROVAL, NESTED, PARALLEL = (str(FIXTURES / f"{name}.yaml") for name in ("approval", "nested", "parallel"))
+LINE = re.compile(r"^ *(?P<passed>\d+\.\d{3})  (?P<place>\S+:\d+) +(?P<kind>[a-z_]+)(?:  +(?P<text>.*))?$")
+
+
+def shown(cli: Cli, *words: str) -> list[dict[str, str]]:
+    """The lines about records, without the first line."""
+    ran = cli("show", *words)
+    assert ran.code == 0, ran
+    matches = [LINE.match(line) for line in ran.out.splitlines()[1:]]
+    return [match.groupdict() for match in matches if match is not None]
+
+
+def test_the_date_is_told_once_and_each_record_has_its_seconds(cli: Cli) -> None:
+    run = cli("run", PARALLEL, "--json").json["run_id"]
+    first, *lines = cli("show", run).out.splitlines()
+    assert re.fullmatch(rf"{run}  \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC", first)
+    assert [line for line in lines if not LINE.match(line)] == []
+    seconds = [float(each["passed"]) for each in shown(cli, run)]
+    assert (seconds[0], seconds) == (0.0, sorted(seconds))
+
+
+def test_what_is_nested_stands_between_its_call_and_the_answer(cli: Cli) -> None:
+    run = cli("run", NESTED, "--json").json["run_id"]
+    places = [each["place"] for each in shown(cli, run)]
+    nested = [place for place in places if place.startswith("flow/agent_core.1/")]
+    at = places.index("flow/agent_core.1:4")
+    assert places[at + 1 : at + 1 + len(nested)] == nested
+    assert places[at + 1 + len(nested)] == "flow/agent_core.1:5"
+    assert (places[0], places[-1]) == ("flow:0", "flow:1")
+
+
+@pytest.mark.parametrize("flow", [NESTED, PARALLEL, APPROVAL])
+def test_records_of_a_strand_keep_their_order_and_none_is_left_out(cli: Cli, flow: str) -> None:
+    cli("run", flow)
+    (entry,) = SqliteRunStore(Path("data/agent-core/runs.db")).entries()
+    tape = SqliteRunStore(Path("data/agent-core/runs.db")).journal.load(entry.run)
+    timed = in_time(tape)
+    for path, rows in tape.items():
+        assert [each.n for each in timed if each.strand == path] == list(range(len(rows)))
+
+
+def test_each_kind_of_record_has_a_line_that_reads(cli: Cli) -> None:
+    run = cli("run", APPROVAL, "--json").json["run_id"]
+    cli("decide", run, "deny", "--message", "Not\ntoday.")
+    lines = {each["place"]: f"{each['kind']} {each['text']}" for each in shown(cli, run)}
+    assert lines["flow:0"] == "run_started flow approval 1"
+    agent = {n: lines[f"flow/agent_core.1:{n}"] for n in range(10)}
+    assert agent[0].startswith("run_started agent, scripted:")
+    assert agent[1].startswith("asked step 1: 2 messages to scripted:")
+    assert agent[4].startswith("waiting awaiting_approval calculator {")
+    assert re.fullmatch(r"resolved deny by \S+: Not today\.", agent[5])
+    assert agent[9] == "run_finished final"
+
+
+def test_styles_are_for_terminals_alone(cli: Cli) -> None:
+    cli("run", PARALLEL)
+    assert "\x1b" not in cli("show", "last").out
+
+
+def test_a_damaged_run_is_shown_up_to_the_damage(cli: Cli) -> None:
+    run = cli("run", NESTED, "--json").json["run_id"]
+    with closing(sqlite3.connect("data/agent-core/runs.db")) as db, db:
+        where = "strand = 'flow/agent_core.1' AND n = 3"
+        changed = "CAST(replace(CAST(data AS TEXT), 'agent_core', 'agent_coro') AS BLOB)"
+        db.execute(f"UPDATE rows SET data = {changed} WHERE {where}")
+    ran = cli("show", run)
+    assert ran.code == 5
+    places = [match["place"] for line in ran.out.splitlines() if (match := LINE.match(line))]
+    assert [place for place in places if place.startswith("flow/agent_core.1:")] == [
+        f"flow/agent_core.1:{n}" for n in range(3)
+    ]
+    assert ran.err.startswith("agent-core: flow/agent_core.1:3: record 3 of strand 'flow/agent_core.1' is damaged")
+    assert cli("show", run, "--json").json["error"]["where"] == "flow/agent_core.1:3"
+
+
+# ── traces ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def agent(write: Write) -> None:
+    write("replies.json", [action("echo", text="a\nb"), action("nope"), final("Done.")])
+    config = {"model": "scripted:replies.json", "max_steps": 4, "allowed_tools": ["echo"], "prompt": "Go."}
+    write("w.json", {"id": "w", "nodes": [{"tool": "agent_core", "config": config}]})
+
+
+@pytest.mark.usefixtures("agent")
+def test_a_trace_is_what_the_agent_emitted(cli: Cli) -> None:
+    emitted = cli("run", "w.json", "--json").json["outputs"]["agent_core"]["trace"]
+    told = cli("show", "last", "--trace", "--json").json
+    assert (told["traces"], told["missing"]) == ({"flow/agent_core.1": emitted}, None)
+    lines = cli("show", "last", "--trace").out.splitlines()
+    assert lines[0] == "flow/agent_core.1"
+    assert lines[1].split() == ["step", "ms", "tool", "arguments", "→", "observation"]
+    assert re.fullmatch(r' +1 +\d+  echo  \{"text": "a\\nb"\} → a b', lines[2])
+    assert "error: " in lines[3]
+
+
+def test_a_waiting_agent_has_the_trace_so_far(cli: Cli) -> None:
+    cli("run", APPROVAL)
+    (steps,) = cli("show", "last", "--trace", "--json").json["traces"].values()
+    assert len(steps) <= 1
+
+
+def test_an_agent_whose_tape_ends_has_no_trace_yet(cli: Cli) -> None:
+    cli("run", APPROVAL)
+    with closing(sqlite3.connect("data/agent-core/runs.db")) as db, db:
+        db.execute("DELETE FROM rows WHERE strand = 'flow/agent_core.1' AND n > 1")
+    ran = cli("show", "last", "--trace")
+    assert (ran.code, "flow/agent_core.1: no trace, since the replay ends there" in ran.out) == (0, True)
+    assert cli("show", "last", "--trace", "--json").json["missing"] == "flow/agent_core.1"
+
+
+def test_a_run_without_agents_has_no_trace(cli: Cli) -> None:
+    cli("run", PARALLEL)
+    ran = cli("show", "last", "--trace")
+    assert (ran.code, ran.out) == (0, "no agent ran in this run\n")
+    assert cli("show", "last", "--trace", "--json").json["traces"] == {}
