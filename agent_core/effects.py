@@ -179,7 +179,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """A tool's result. `usage` is what a nested run spent."""
+    """A tool's result. `usage` is what a nested run spent; `permanent` says that the same call would fail again."""
 
     success: bool
     output: Any
@@ -188,6 +188,7 @@ class ToolReply:
     seconds: float
     cached: bool = False
     usage: Json | None = None
+    permanent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

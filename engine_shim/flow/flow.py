@@ -121,7 +121,8 @@ def _end_failed_call(state: State, ended: VisitState, visit: Visit, reply: ToolR
     message = reply.message if isinstance(reply, Failed) else reply.error or "the tool failed"
     error = _error(kind, message, ended)
     ended.set_output({"error": {"kind": kind, "message": message}, "output": getattr(reply, "output", None)})
-    retry = _build_retry(state, ended, visit, error, None)
+    is_permanent = isinstance(reply, ToolReply) and reply.permanent
+    retry = None if is_permanent else _build_retry(state, ended, visit, error, None)
     if retry is None:
         _fail(state, ended, error)
     return retry
