@@ -129,7 +129,8 @@ class Decided:
 class Visit:
     """Visit `n` of a workflow's node; `attempt` counts its retries, each after `delay` seconds.
 
-    `spent` is what earlier attempts have used up, `after` the visits (node, n) whose ends let this one start.
+    `spent` is what earlier attempts have used up, `after` the visits (node, n) whose ends let this one start. A `loop`
+    stands in place of the call alone: what it asks for is recorded in the visit's strand, what it returns is the reply.
     """
 
     node: str
@@ -139,6 +140,7 @@ class Visit:
     delay: float = 0.0
     spent: Json | None = None
     after: tuple[tuple[str, int], ...] = ()
+    loop: "Callable[[], Generator[Effect, Any, Any]] | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from agent_core.effects import (
     Cancelled,
     Classify,
     Decided,
+    Effect,
     Failed,
     Json,
-    Loop,
     ModelReply,
     Outcome,
     Result,
@@ -104,14 +104,14 @@ def _read_refusal(record: Record) -> Failed:
     return refusal
 
 
-def _pump(strand: Strand, loop: Loop) -> Generator[Operation, Any, Outcome]:
+def _pump(strand: Strand, loop: Generator[Effect, Any, Any]) -> Generator[Operation, Any, Any]:
+    """Record what a loop asks for; gives what it returns."""
     reply: Any = None
     while True:
         try:
             effect = loop.send(reply)
         except StopIteration as stop:
-            outcome: Outcome = stop.value
-            return outcome
+            return stop.value
         match effect:
             case CallModel():
                 reply = yield from record_act(strand, effect, once_only=False)
@@ -241,6 +241,8 @@ def _record_visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tup
     pending: list[Row] = []
     if visit.call.effect == "nested":
         reply, journal = yield from _record_nested_visit(strand, path, visit, pending)
+    elif visit.loop is not None:
+        reply, journal = (yield from _pump(run.open(path, pending), visit.loop())), None
     else:
         reply, journal = (yield from _record_call(run.open(path, pending), visit.call)), None
     yield from append_pending(pending)

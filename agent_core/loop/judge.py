@@ -113,9 +113,19 @@ def without_filled(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:
     return [fault for fault in faults if fault.pointer not in filled]
 
 
+def edit_faults(schema: Json, before: Json, after: Json) -> list[Fault]:
+    """The faults of a person's arguments that those before did not have: a secret's place holds another text yet."""
+    known = compile_schema(schema).faults(before)
+    return [fault for fault in compile_schema(schema).faults(after) if fault not in known]
+
+
+def refuse_arguments(tool: str, faults: Sequence[Fault]) -> str:
+    """What is said of a call that was not made because of its arguments."""
+    return f"The arguments of {tool} were refused, nothing was run: {list_faults(faults)}."
+
+
 def _refuse(tool: str, reason: FinishReason, faults: Sequence[Fault]) -> Verdict:
-    message = f"The arguments of {tool} were refused, nothing was run: {list_faults(faults)}."
-    return Verdict("refuse", reason, message)
+    return Verdict("refuse", reason, refuse_arguments(tool, faults))
 
 
 def list_faults(faults: Sequence[Fault], at: str = "") -> str:

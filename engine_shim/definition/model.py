@@ -54,6 +54,9 @@ class Node(_Strict):
     config: dict[str, Any] = {}
     retry: Retry | None = None
     on_error: Literal["fail", "continue"] = "fail"
+    approval: Literal["always", "on_write", "never"] = Field(
+        default="never", description="Whether a person has to let the call through before it is made"
+    )
     timeout: Seconds | None = Field(default=None, description="Active seconds for all its attempts; 0: unlimited")
 
     @model_validator(mode="before")

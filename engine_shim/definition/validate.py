@@ -170,6 +170,9 @@ class _Checker:
         except UnknownTool as error:
             yield Problem(f"{where}/tool", str(error))
             return
+        if node.approval != "never" and self._registry.get(node.tool).effect == "nested":
+            message = f"{node.tool} is a run of its own: set the approval of the tools that it uses"
+            yield Problem(f"{where}/approval", message)
         where = f"{where}/config"
         if node.tool == FORMATTER and (half := find_placeholder_inside(node.config.get(TEMPLATE))):
             message = f"{half}: nothing is filled in within a template; give the value in data, and use its name there"

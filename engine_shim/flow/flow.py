@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from agent_core.effects import Cancelled, Effect, Failed, Json, Outcome, Suspended, ToolCall, ToolReply, Visit, Visits
@@ -11,12 +12,15 @@ from engine_shim.definition.graph import Edge
 from engine_shim.definition.model import AGENT
 from engine_shim.definition.template import Names
 from engine_shim.errors import DefinitionError
+from engine_shim.flow.approval import LetThrough, ask_and_call, needs_person
 from engine_shim.flow.branch import NeedsJudgement, choose_edges, judgement_config, judgement_name
 from engine_shim.flow.outcome import error_of, outcome_of
 from engine_shim.flow.state import Key, OutputsBefore, Plan, State, VisitState
 
 RETRIED = ("model_error", "tool_error")
 """Failures that may not happen again the next time."""
+_OWN_KINDS = ("definition", "policy_denied")
+"""Failures of a call that was not made; whatever else fails is the tool's error."""
 
 
 def flow(started: Json, plan: Plan | None = None) -> Generator[Effect, Any, Outcome]:
@@ -51,8 +55,13 @@ def _start_visits(state: State) -> list[Visit]:
             _fail(state, visit, call)
             continue
         state.under_way.add(visit.key)
-        state.budget.writes += call.once_only
-        visits.append(Visit(visit.node, visit.n, call, after=(*visit.after, *_judgements_before(state, visit))))
+        loop = None
+        if needs_person(state.nodes[name], call):
+            loop = partial(ask_and_call, state, call)
+        else:
+            state.budget.writes += call.once_only
+        after = (*visit.after, *_judgements_before(state, visit))
+        visits.append(Visit(visit.node, visit.n, call, after=after, loop=loop))
 
 
 def _judgements_before(state: State, visit: VisitState) -> Iterator[Key]:
@@ -95,6 +104,9 @@ def _end_visit(state: State, visit: Visit, reply: Any, journal: Json | None) -> 
         _end_judgement(state, visit, reply)
         return _start_visits(state)
     ended = state.visits[key]
+    if isinstance(reply, LetThrough):
+        visit, reply = replace(visit, call=reply.call, loop=None), reply.reply
+        state.budget.writes += visit.call.once_only
     retry: Visit | None = None
     match reply:
         case Suspended(waiting=waiting):
@@ -117,7 +129,7 @@ def _end_failed_call(state: State, ended: VisitState, visit: Visit, reply: ToolR
     kind = "tool_error"
     if isinstance(reply, Failed):
         out_of_time = reply.reason == "timeout" and visit.call.within != state.tools[visit.call.tool]["within"]
-        kind = "definition" if reply.reason == "definition" else "timeout" if out_of_time else kind
+        kind = reply.reason if reply.reason in _OWN_KINDS else "timeout" if out_of_time else kind
     message = reply.message if isinstance(reply, Failed) else reply.error or "the tool failed"
     error = _error(kind, message, ended)
     ended.set_output({"error": {"kind": kind, "message": message}, "output": getattr(reply, "output", None)})

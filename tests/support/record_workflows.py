@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from agent_core import Approve, JsonlJournal, Skip
+from agent_core import Approve, Deny, Edit, JsonlJournal, Skip
 from agent_core.models import ScriptedModel
 from agent_core.run.secrets import Secrets
 from engine_shim import Engine, MemoryRunStore, RunResult, load_workflow
@@ -108,6 +108,16 @@ CASES: Mapping[str, Case] = {
         [agent("a", PAY), work("side"), work("after", config={"x": "{{nodes.a.final_answer}}"})],
         script={"flow/a.1": [action("pay", amount=5), final("paid")]},
         decisions=[Approve()],
+    ),
+    "node_approval": Case(
+        [
+            work("a", tool="pay", approval="on_write", config={"token": "{{env.TOKEN}}"}),
+            work("b", tool="pay", approval="always"),
+            work("h", config={"why": "{{nodes.b.error.message}}", "x": "{{nodes.a.did.name}}"}),
+        ],
+        [("a", "b"), ("b", "h", {"on": "error"})],
+        keys={"env": ["TOKEN"]},
+        decisions=[Edit({"name": "c", "token": "{{env.TOKEN}}"}), Deny("Not today.")],
     ),
     "waiting_yet": Case([agent("a", PAY), work("side")], script={"flow/a.1": [action("pay", amount=5)]}),
     "write_in_doubt": Case([work("a", tool="cut_off"), work("b", config={"x": "{{nodes.a}}"})], decisions=[Skip()]),

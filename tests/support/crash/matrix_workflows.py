@@ -175,6 +175,19 @@ CASES: Mapping[str, Case] = {
         _spoken,
         doubtful=True,
     ),
+    "node approval": Case(
+        _flow(
+            [
+                *(_node(f"n{n}", "pay", config={"amount": n}, approval="on_write") for n in (1, 2, 3)),
+                _after("refused", "n2.error.message", "post"),
+                _node("end", "look", config={"takes": ["{{nodes.n1}}", "{{nodes.refused?}}", "{{nodes.n3}}"]}),
+            ],
+            _edge("n2", "refused", on="error"),
+            *(_edge(name, "end") for name in ("n1", "refused", "n3")),
+        ),
+        approval=_spoken,
+        doubtful=True,
+    ),
     "node retry": Case(
         _flow([_node("try", "flaky", retry={"max_attempts": 3}), _after("then", "try", "pay")]), doubtful=True
     ),
