@@ -7,6 +7,7 @@
     Wait                    a tuple of decisions, or Suspended, or Cancelled
     Decided                 None
     Visits                  a tuple with (visit, reply, journal) for each visit that was made
+    Items                   None; or Suspended, when none of them has begun
 
 Replies carry time (`at`, ISO 8601 UTC; `seconds`, active) and tokens, so that no loop reads a clock.
 """
@@ -154,7 +155,20 @@ class Visits:
     more: Callable[[Visit, Any, Json | None], Sequence[Visit]]
 
 
-Effect = CallModel | CallTools | Classify | Wait | Decided | Visits
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Calls of one visit for the items of a list, after `delay` seconds; item `n` of the list is visit `n` here.
+
+    `tools` are those of all calls. `first` and `more` are as of Visits.
+    """
+
+    tools: tuple[str, ...]
+    first: tuple[Visit, ...]
+    more: Callable[[Visit, Any, Json | None], Sequence[Visit]]
+    delay: float = 0.0
+
+
+Effect = CallModel | CallTools | Classify | Wait | Decided | Visits | Items
 
 
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────

@@ -109,6 +109,28 @@ CASES: Mapping[str, Case] = {
         script={"flow/a.1": [action("pay", amount=5), final("paid")]},
         decisions=[Approve()],
     ),
+    "foreach": Case(
+        [
+            work("a", foreach=["x", "y", "z"], max_parallel=1, config={"x": "{{item}} {{index}}"}),
+            work("b", tool="flaky", foreach=[1, 2], retry={"max_attempts": 3}, max_parallel=1),
+            work("c", tool="broken", foreach="{{nodes.a.results}}", on_item_error="continue", max_parallel=1),
+            agent("d", "work", foreach=[1, 2], max_parallel=1),
+            work("e", config={"x": ["{{nodes.c.errors.0.message}}", "{{nodes.d.results.1.final_answer}}"]}),
+        ],
+        [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")],
+        {"flow/d.1/0.0": [action("work", name="x"), final("one")], "flow/d.1/0.1": [final("two")]},
+    ),
+    "foreach_fails": Case(
+        [
+            work("a", tool="broken", foreach=["x", "y", "z"], max_parallel=2),
+            work("h", config={"x": "{{nodes.a.output}}"}),
+        ],
+        [("a", "h", {"on": "error"})],
+    ),
+    "foreach_approval": Case(
+        [work("a", tool="pay", foreach=[1, 2], approval="on_write", on_item_error="continue", max_parallel=1)],
+        decisions=[Approve(), Deny("Not today.")],
+    ),
     "node_approval": Case(
         [
             work("a", tool="pay", approval="on_write", config={"token": "{{env.TOKEN}}"}),
