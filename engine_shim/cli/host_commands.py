@@ -98,6 +98,22 @@ def schema(
     return show_definition_schema() if file is None else show_step_schema(file, node, config)
 
 
+def graph(
+    file: Flow,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="A Mermaid flowchart, for documents.")] = False,
+) -> int:
+    """Draw a workflow. Its nodes, edges and conditions, loops, errors, approvals and agents' tools.
+
+    \b
+    Examples:
+      agent-core graph flow.yaml
+      agent-core graph flow.yaml --mermaid
+    """
+    from engine_shim.cli.graph import draw_graph
+
+    return draw_graph(file, mermaid=mermaid)
+
+
 def validate(file: Flow, config: Config = None, verbose: Verbose = False, as_json: AsJson = False) -> int:
     """Find what is wrong with a definition without running it.
 
