@@ -88,7 +88,7 @@ def _record_run(run: Run, path: str, spec: Spec, pending: list[Row]) -> RunEnd:
     elif started["kind"] == "answered":
         return _read_refusal(started)
     elif run.variation is not None:
-        started = run.variation.vary(started, spec.inherited)
+        started = run.variation.vary(path, started, spec.inherited)
     loop = run.loops[started["loop"]](started)
     del started  # it may be large, and the loop keeps what it needs
     outcome = yield from _pump(strand, loop)

@@ -54,8 +54,7 @@ def judge(
     if refusal := _check_arguments(tool, args, policy):
         return refusal
     if policy["max_calls"] and made >= policy["max_calls"]:
-        message = f"The tool {tool} may be called {policy['max_calls']} times, no more."
-        return Verdict("refuse", "policy_denied", message)
+        return Verdict("refuse", "policy_denied", refuse_count(tool, policy["max_calls"]))
     if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(args)):
         return _refuse(tool, "policy_denied", faults)
     return RUN if edited else _check_approval(tool, args, effect, policy, trusted)
@@ -64,6 +63,11 @@ def judge(
 def _refuse_unknown(tool: str, tools: Policies) -> Verdict:
     offered = f"You may call: {', '.join(tools)}." if tools else "There are no tools in this run."
     return Verdict("refuse", "policy_denied", f"The tool {clip(tool, MAX_SHOWN)!r} is not allowed here. {offered}")
+
+
+def refuse_count(tool: str, most: int) -> str:
+    """What is said of a call of a tool that was called as often as it may be."""
+    return f"The tool {tool} may be called {most} times, no more."
 
 
 def _check_arguments(tool: str, args: Json, policy: ToolPolicy) -> Verdict | None:
