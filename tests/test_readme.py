@@ -59,7 +59,7 @@ def test_runs_are_looked_at_as_the_readme_says(tmp_path: Path) -> None:
 
 
 def test_each_kind_of_graph_has_its_example() -> None:
-    assert len(EXAMPLES) == 10
+    assert len(EXAMPLES) == 11
 
 
 @pytest.mark.parametrize(("commands", "told"), EXAMPLES, ids=IDS)
