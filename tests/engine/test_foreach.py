@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -363,6 +364,40 @@ def test_the_result_is_the_same_whichever_item_ends_first(data: st.DataObject, r
         return data.draw(st.integers(0, len(under_way) - 1))
 
     assert driven(replies, pick, **keys) == driven(replies, lambda _: 0, **keys)
+
+
+@dataclass
+class NestedEnd:
+    """How a nested run came out that spent 10 tokens."""
+
+    finish_reason: str = "final"
+    waiting: tuple[Any, ...] = ()
+    output: Any = None
+    spent: Any = None
+
+    def __post_init__(self) -> None:
+        self.output, self.spent = {"final_answer": "A"}, {"writes": 0, "seconds": 1.0}
+
+    def answer(self) -> ToolReply:
+        usage = {"requests": 1, "tool_calls": 0, "input_tokens": 5, "output_tokens": 5, "writes": 0}
+        return ToolReply(True, "A", None, AT, 1.0, usage=usage)
+
+
+def test_nested_runs_under_a_budget_run_one_after_another_and_get_what_is_left() -> None:
+    tools = {"look": {"schema": ANY, "effect": "nested", "idempotent": False, "within": None}}
+    definition = {"id": "w", "nodes": [each(of=[1, 2, 3])]}
+    started = {"run": "r", "at": AT, "definition": definition, "external": {}, "env": {}, "tools": tools}
+    loop = flow({**started, "rules": CURRENT, "limits": {"tokens": 100, "seconds": None}})
+    (visit,) = next(loop).first  # type: ignore[union-attr]
+    assert visit.loop is not None
+    effect = next(visit.loop())
+    assert isinstance(effect, Items)
+    left, under_way = [], list(effect.first)
+    while under_way:
+        (made,) = under_way
+        left.append(made.call.inherited["tokens"])
+        under_way = list(effect.more(made, NestedEnd(), None))
+    assert left == [100, 90, 80]
 
 
 def test_items_take_the_time_of_the_longest_of_those_side_by_side() -> None:
