@@ -26,6 +26,8 @@ def later_faults(definition: Definition, outputs: NodeOutputs) -> Iterator[Probl
     for index, node in enumerate(definition.nodes):
         for where, value in node.templates(f"nodes/{index}"):
             yield from _absent_outputs(value, where, outputs, definition)
+        if isinstance(node.foreach, str) and (shape := outputs.shape_of_value(node.foreach)).items().is_empty:
+            yield Problem(f"nodes/{index}/foreach", f"{node.foreach} gives no list{shape.describe()}")
     yield from _absent_outputs(definition.outputs, "outputs", outputs, definition)
     for index, edge in enumerate(definition.edges or ()):
         if edge.when is not None:

@@ -76,7 +76,7 @@ class NodeOutputs:
 
     def result(self) -> Shape:
         """The `outputs` of the whole workflow."""
-        declared = {name: self._shape_of_value(value) for name, value in self._definition.outputs.items()}
+        declared = {name: self.shape_of_value(value) for name, value in self._definition.outputs.items()}
         return record({**{name: self.read(name) for name in self._nodes}, **declared})
 
     def left(self) -> Shape:
@@ -98,7 +98,7 @@ class NodeOutputs:
             return _with(usual, schema, outputs=invoked.result())
         return usual
 
-    def _shape_of_value(self, value: Any) -> Shape:
+    def shape_of_value(self, value: Any) -> Shape:
         """The shape of what a template is filled to."""
         if not isinstance(value, str):
             return ANYTHING

@@ -219,6 +219,14 @@ def test_calls_that_need_a_person_wait_together_and_are_decided_one_by_one() -> 
     world.check()
 
 
+def test_calls_that_wait_are_withdrawn_with_the_run() -> None:
+    world = World(each("pay", approval="always"))
+    world.run((1, 2))
+    asyncio.run(world.engine.cancel("r"))
+    assert (world.store.entry("r").status, world.made) == ("cancelled", [])  # type: ignore[union-attr]
+    world.check()
+
+
 # ── nested runs ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -283,6 +291,10 @@ FAULTS: dict[str, tuple[list[Any], str]] = {
     "what results cannot have": (
         [each("echo", config={"text": "{{item}}"}), {"tool": "look", "config": {"q": "{{nodes.each.text}}"}}],
         "nodes/1/config/q: {{nodes.each.text}}: there is no 'text' in nodes.each; there are errors, results",
+    ),
+    "an output that is no list": (
+        [{"tool": "echo", "config": {"text": "a"}}, each(of="{{nodes.echo}}")],
+        "nodes/1/foreach: {{nodes.echo}} gives no list: it is a text",
     ),
     "text that nobody vouched for": (
         [

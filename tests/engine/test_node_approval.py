@@ -153,6 +153,14 @@ def test_a_run_of_its_own_is_no_call_that_could_wait() -> None:
         World(definition(agent)).run()
 
 
+def test_a_call_that_waits_is_withdrawn_with_the_run() -> None:
+    world = World(definition(pay(approval="always")))
+    world.run()
+    asyncio.run(world.engine.cancel("r"))
+    assert (world.store.entry("r").status, world.made) == ("cancelled", [])  # type: ignore[union-attr]
+    world.check()
+
+
 def test_a_fork_before_the_call_asks_for_the_word_again() -> None:
     world = World(definition({"tool": "look", "config": {}, "approval": "always"}))
     world.run()
