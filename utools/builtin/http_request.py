@@ -82,12 +82,14 @@ SCHEMA: dict[str, Any] = {
             "type": "boolean",
             "default": False,
             "x-author": True,
+            "x-narrow": "false",
             "description": f"Give every header of the response, not only {', '.join(SHOWN_HEADERS)}.",
         },
         "fail_on_status": {
             "type": "boolean",
             "default": False,
             "x-author": True,
+            "x-narrow": "true",
             "description": "A status of 400 and more is a failure of the call, with the same output.",
         },
         "token_env": {
