@@ -1,7 +1,7 @@
 """What a person decides about a call that waits, and how the journal writes it. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Json = dict[str, Any]
@@ -14,9 +14,10 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """Refuse the waiting call; the model reads `message`."""
+    """Refuse the waiting call; the model reads `message`. `at` is when, as a journal has it."""
 
     message: str = ""
+    at: str = field(default="", compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def decode_decision(record: Mapping[str, Any]) -> Decision:
     """The decision that a `resolved` record holds."""
     match record["decision"]:
         case "deny":
-            return Deny(record["message"])
+            return Deny(record["message"], at=record.get("at", ""))
         case "edit":
             return Edit(record["args"])
         case name:

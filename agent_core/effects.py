@@ -7,6 +7,7 @@
     Wait                    a tuple of decisions, or Suspended, or Cancelled
     Decided                 None
     Visits                  a tuple with (visit, reply, journal) for each visit that was made
+    Items                   None; or Suspended, when none of them has begun
 
 Replies carry time (`at`, ISO 8601 UTC; `seconds`, active) and tokens, so that no loop reads a clock.
 """
@@ -129,7 +130,8 @@ class Decided:
 class Visit:
     """Visit `n` of a workflow's node; `attempt` counts its retries, each after `delay` seconds.
 
-    `spent` is what earlier attempts have used up, `after` the visits (node, n) whose ends let this one start.
+    `spent` is what earlier attempts have used up, `after` the visits (node, n) whose ends let this one start. A `loop`
+    stands in place of the call alone: what it asks for is recorded in the visit's strand, what it returns is the reply.
     """
 
     node: str
@@ -139,6 +141,7 @@ class Visit:
     delay: float = 0.0
     spent: Json | None = None
     after: tuple[tuple[str, int], ...] = ()
+    loop: "Callable[[], Generator[Effect, Any, Any]] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,20 @@ class Visits:
     more: Callable[[Visit, Any, Json | None], Sequence[Visit]]
 
 
-Effect = CallModel | CallTools | Classify | Wait | Decided | Visits
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Calls of one visit for the items of a list, after `delay` seconds; item `n` of the list is visit `n` here.
+
+    `tools` are those of all calls. `first` and `more` are as of Visits.
+    """
+
+    tools: tuple[str, ...]
+    first: tuple[Visit, ...]
+    more: Callable[[Visit, Any, Json | None], Sequence[Visit]]
+    delay: float = 0.0
+
+
+Effect = CallModel | CallTools | Classify | Wait | Decided | Visits | Items
 
 
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +195,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """A tool's result. `usage` is what a nested run spent."""
+    """A tool's result. `usage` is what a nested run spent; `permanent` says that the same call would fail again."""
 
     success: bool
     output: Any
@@ -188,6 +204,7 @@ class ToolReply:
     seconds: float
     cached: bool = False
     usage: Json | None = None
+    permanent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ class ModelAnswered(TypedDict):
 
 
 class ToolAnswered(TypedDict):
-    """A tool's result, or that of a nested run, which has spent `usage`."""
+    """A tool's result, or that of a nested run, which has spent `usage`. `permanent`: it would fail again."""
 
     kind: Literal["answered"]
     reply: Literal["did"]
@@ -195,6 +195,7 @@ class ToolAnswered(TypedDict):
     seconds: float
     cached: bool
     usage: Json | None
+    permanent: NotRequired[Literal[True]]
     closes: NotRequired[Sequence[Closing]]
 
 
@@ -410,7 +411,7 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
                 record["echo"] = answer.echo
             return record
         case ToolReply():
-            return {
+            result: ToolAnswered = {
                 "kind": "answered",
                 "reply": "did",
                 "success": answer.success,
@@ -421,6 +422,9 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
                 "cached": answer.cached,
                 "usage": answer.usage,
             }
+            if answer.permanent:
+                result["permanent"] = True
+            return result
         case Failed():
             return {
                 "kind": "answered",

@@ -20,6 +20,7 @@ EXAMPLES = [
     for (language, mark, commands), (_, _, told) in pairwise(GRAPHS)
     if (language, mark) == ("sh", "run")
 ]
+IDS = [commands.partition(".yaml")[0].rpartition(" ")[2] for commands, _ in EXAMPLES]
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -58,10 +59,10 @@ def test_runs_are_looked_at_as_the_readme_says(tmp_path: Path) -> None:
 
 
 def test_each_kind_of_graph_has_its_example() -> None:
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 11
 
 
-@pytest.mark.parametrize(("commands", "told"), EXAMPLES, ids=[commands.split()[2] for commands, _ in EXAMPLES])
+@pytest.mark.parametrize(("commands", "told"), EXAMPLES, ids=IDS)
 def test_examples_of_graphs_say_what_the_readme_says(commands: str, told: str, tmp_path: Path) -> None:
     printed = _ran(commands, GRAPHS, tmp_path).splitlines()
     assert [line for line in told.splitlines() if line not in printed] == []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "utools.tools"
 FAULTS_LISTED = 20
-MARKS = ("transient", "cut_off")
+MARKS = ("transient", "permanent", "cut_off")
 """What a failure's metadata may tell the host: another try may help; the call was sent and no answer came back."""
 
 
@@ -259,9 +259,9 @@ def _lost_result(tool: Tool, args: Args, context: ToolContext, error: ResultErro
     return ToolResult(output=_clean(f"The call was made, and only its result could not be kept: {text}"))
 
 
-def _failure(error: str, *, transient: bool = False, cut_off: bool = False) -> ToolResult:
-    marks = dict(zip(MARKS, (transient, cut_off), strict=True))
-    return ToolResult(success=False, error=_clean(error), metadata={name: True for name in MARKS if marks[name]})
+def _failure(error: str, **marks: bool) -> ToolResult:
+    """A failure with those of the `MARKS` that hold."""
+    return ToolResult(success=False, error=_clean(error), metadata={name: True for name in MARKS if marks.get(name)})
 
 
 def _clean(text: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agent_core.audit.explain import explain_difference
 from agent_core.audit.whatif import WhatIf, has_outlived
 from agent_core.effects import Classify, Json
 from agent_core.errors import Divergence, JournalError
@@ -28,8 +29,8 @@ class Replay:
     policy, when no decision changed. `divergence` is {strand, n, recorded, now} of the first difference;
     `tape_ended` names the strand whose tape ends before the run does; `outputs` are the replayed outcomes by strand;
     `steps` counts model replies. `decisions`, under another policy, are {strand, n, tool, recorded, now,
-    counterfactual} of each call: those after the first change are counterfactual, since the run would not have come
-    there.
+    counterfactual, why} of each call: those after the first change are counterfactual, since the run would not have
+    come there. `why` says what made the first difference: of a policy, the rule with its key and value.
     """
 
     identical: bool
@@ -38,6 +39,7 @@ class Replay:
     outputs: dict[str, Any]
     steps: int
     decisions: tuple[Json, ...] = ()
+    why: str | None = None
 
 
 class _TapeEnded(Exception):
@@ -66,7 +68,8 @@ def replay(
     def result(identical: bool, divergence: Divergence | None = None, tape_ended: str | None = None) -> Replay:
         decisions = tuple(whatif.decisions) if whatif else ()
         described = None if divergence is None else _describe(divergence)
-        return Replay(identical, described, tape_ended, outputs, _count_steps(tape), decisions)
+        why = None if divergence is None else _explain(divergence, whatif)
+        return Replay(identical, described, tape_ended, outputs, _count_steps(tape), decisions, why)
 
     try:
         for path in _outermost_runs(tape, loops):
@@ -89,6 +92,12 @@ def _describe(divergence: Divergence) -> Json:
         "recorded": divergence.recorded,
         "now": divergence.now,
     }
+
+
+def _explain(divergence: Divergence, whatif: WhatIf | None) -> str:
+    if whatif is not None:
+        return whatif.explain(divergence)
+    return explain_difference(divergence.recorded, divergence.now)
 
 
 def _outermost_runs(tape: Tape, loops: Loops) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_core.audit.explain import explain_call, explain_difference, explain_limit
 from agent_core.config import AgentConfig, AllowedTool, read_config
 from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError, Divergence
@@ -32,21 +33,39 @@ VARIABLE_KEYS = frozenset(
 
 @dataclass(slots=True)
 class WhatIf:
-    """The `decisions` of one replay under `policy`: {strand, n, tool, recorded, now, counterfactual} of each call.
+    """The `decisions` of one replay under `policy`: {strand, n, tool, recorded, now, counterfactual, why} of each call.
 
-    The recorder uses it in place of its exact comparison. Raises DefinitionError for a policy that no run can have.
+    `why` names the rule that made the difference, with its key and value; None where there is none. The recorder uses
+    it in place of its exact comparison. Raises DefinitionError for a policy that no run can have.
     """
 
     policy: Mapping[str, Any]
     decisions: list[Json] = field(default_factory=list)
+    _starts: dict[str, tuple[Json, Json]] = field(default_factory=dict)
+    """By strand, how its run began, and how it would begin under the policy."""
 
     def __post_init__(self) -> None:
         if unknown := sorted(set(self.policy) - VARIABLE_KEYS):
             message = f"a policy may vary {', '.join(sorted(VARIABLE_KEYS))}"
             raise DefinitionError(message, where=f"policy/{unknown[0]}", value=self.policy[unknown[0]])
 
-    def vary(self, started: Record, inherited: Inherited) -> Record:
+    def vary(self, path: str, started: Record, inherited: Inherited) -> Record:
         """A `run_started` record as it would be under the policy; its tools and its prompt are the recorded ones."""
+        varied = self._vary(started, inherited)
+        self._starts[path] = started, varied
+        return varied
+
+    def explain(self, divergence: Divergence) -> str:
+        """What made the first difference."""
+        recorded, now, place = divergence.recorded, divergence.now, (divergence.strand, divergence.n)
+        for each in self.decisions:
+            if (each["strand"], each["n"]) == place and each["why"]:
+                return f"{each['tool']}: {each['why']}"
+        if isinstance(now, dict) and now["kind"] == "run_finished" and divergence.strand in self._starts:
+            return f"the run ends: {explain_limit(now.get('finish_reason', ''), self._starts[divergence.strand][1])}"
+        return explain_difference(recorded, now)
+
+    def _vary(self, started: Record, inherited: Inherited) -> Record:
         if started["loop"] != "agent":
             return started
         config = read_config({**started["config"], **self.policy}, where="policy")
@@ -67,17 +86,10 @@ class WhatIf:
             raise Divergence(strand, n, recorded, now)
 
     def _note_calls(self, strand: str, n: int, recorded: Record, now: Mapping[str, Any]) -> None:
-        for before, after in zip(recorded.get("calls", ()), now.get("calls", ()), strict=False):
-            self.decisions.append(
-                {
-                    "strand": strand,
-                    "n": n,
-                    "tool": before["tool"],
-                    "recorded": _verdict(recorded, before),
-                    "now": _verdict(now, after),
-                    "counterfactual": False,
-                }
-            )
+        for index, (before, after) in enumerate(zip(recorded.get("calls", ()), now.get("calls", ()), strict=False)):
+            was, is_now = _verdict(recorded, before), _verdict(now, after)
+            why = None if was == is_now else explain_call(recorded, now, self._starts[strand], index)
+            self.decisions.append(_describe_decision(strand, n, before["tool"], was, is_now, why))
 
     def judge_rest(self, tape: Tape, changed: Divergence) -> None:
         """Judge the later recorded calls one by one, as if the run had come that far."""
@@ -85,7 +97,7 @@ class WhatIf:
             first = rows[0].record()
             if first.get("loop") == "agent" and _comes_later(path, changed.strand, changed.n):
                 after = changed.n if path == changed.strand else -1
-                self.decisions.extend(_judge_strand(path, self.vary(first, Inherited()), tape, after))
+                self.decisions.extend(_judge_strand(path, first, self.vary(path, first, Inherited()), tape, after))
 
 
 def has_outlived(divergence: Divergence) -> bool:
@@ -133,7 +145,14 @@ def _comes_later(path: str, changed: str, n: int) -> bool:
     return is_within(path, changed) and parse_segment(segments(path, changed)[0]).number > n
 
 
-def _judge_strand(path: str, started: Record, tape: Tape, after: int) -> Iterator[Json]:
+def _describe_decision(
+    strand: str, n: int, tool: str, recorded: str, now: str, why: str | None, *, counterfactual: bool = False
+) -> Json:
+    fields = {"strand": strand, "n": n, "tool": tool, "recorded": recorded, "now": now}
+    return {**fields, "counterfactual": counterfactual, "why": why}
+
+
+def _judge_strand(path: str, first: Record, started: Record, tape: Tape, after: int) -> Iterator[Json]:
     made: dict[str, int] = {}
     trusted = list(started["trusted"])
     tool = ""
@@ -146,7 +165,7 @@ def _judge_strand(path: str, started: Record, tape: Tape, after: int) -> Iterato
             case {"kind": "answered", "reply": "did"} if started["tools"].get(tool, {}).get("trusted"):
                 trusted.extend(texts_in(record["output"]))
             case {"kind": "decided"} if row.n > after:
-                for call in record.get("calls", ()):
+                for index, call in enumerate(record.get("calls", ())):
                     verdict = judge(
                         call["tool"],
                         call["args"],
@@ -155,11 +174,8 @@ def _judge_strand(path: str, started: Record, tape: Tape, after: int) -> Iterato
                         made=made.get(call["tool"], 0),
                         trusted=trusted,
                     )
-                    yield {
-                        "strand": path,
-                        "n": row.n,
-                        "tool": call["tool"],
-                        "recorded": _verdict(record, call),
-                        "now": verdict.verdict,
-                        "counterfactual": True,
-                    }
+                    was, now = _verdict(record, call), verdict.verdict
+                    judged = {**call, "verdict": now, "reason": verdict.reason, "message": verdict.message}
+                    after_all = {"calls": [*record["calls"][:index], judged]}
+                    why = None if was == now else explain_call(record, after_all, (first, started), index)
+                    yield _describe_decision(path, row.n, call["tool"], was, now, why, counterfactual=True)

@@ -1,7 +1,7 @@
 """The rows that a person appends: decisions, and who paused, resumed or cancelled a run. Pure."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, encode_decision
 from agent_core.errors import DecisionError
@@ -60,12 +60,11 @@ def waiting_calls(tape: Tape) -> list[Record]:
     ]
 
 
-def policies_at(tape: Tape, strand: str) -> Mapping[str, Any]:
-    """The whitelist of the run that a strand belongs to, by tool code."""
-    while tape[strand][0].record()["kind"] != "run_started":
+def start_of(tape: Tape, strand: str) -> Record:
+    """How the run began that a strand belongs to."""
+    while strand not in tape or tape[strand][0].record()["kind"] != "run_started":
         strand = parent_of(strand)
-    policies: Mapping[str, Any] = tape[strand][0].record()["tools"]
-    return policies
+    return tape[strand][0].record()
 
 
 def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str) -> Row:

@@ -4,6 +4,7 @@ agent                        a bare run
 flow/ctx_in.1                visit 1 of a node
 flow/ctx_in.1~2              the same visit, its second further attempt
 flow/agent_core.1/4.0        item 0 of the batch that record 4 asked for
+flow/fetch.1/0.7             item 7 of the list of a `foreach`, which record 0 asked for
 agent/agent_core.7           the run nested under the call that record 7 asked for
 """
 
@@ -87,7 +88,9 @@ def last_segment(path: str) -> str:
 
 
 def name_of(path: str) -> str:
-    """The node or tool that a strand's last segment names; for an item of a batch its record's number."""
+    """The node or tool that a strand's last segment names; for an item of a batch that of the strand above."""
+    while _ITEM.fullmatch(last_segment(path)):
+        path = parent_of(path)
     return unquote(last_segment(path).partition(".")[0])
 
 

@@ -15,14 +15,16 @@ from agent_core.effects import (
     Cancelled,
     Classify,
     Decided,
+    Effect,
     Failed,
+    Items,
     Json,
-    Loop,
     ModelReply,
     Outcome,
     Result,
     Suspended,
     ToolCall,
+    ToolReply,
     Visit,
     Visits,
     Wait,
@@ -86,7 +88,7 @@ def _record_run(run: Run, path: str, spec: Spec, pending: list[Row]) -> RunEnd:
     elif started["kind"] == "answered":
         return _read_refusal(started)
     elif run.variation is not None:
-        started = run.variation.vary(started, spec.inherited)
+        started = run.variation.vary(path, started, spec.inherited)
     loop = run.loops[started["loop"]](started)
     del started  # it may be large, and the loop keeps what it needs
     outcome = yield from _pump(strand, loop)
@@ -104,14 +106,14 @@ def _read_refusal(record: Record) -> Failed:
     return refusal
 
 
-def _pump(strand: Strand, loop: Loop) -> Generator[Operation, Any, Outcome]:
+def _pump(strand: Strand, loop: Generator[Effect, Any, Any]) -> Generator[Operation, Any, Any]:
+    """Record what a loop asks for; gives what it returns."""
     reply: Any = None
     while True:
         try:
             effect = loop.send(reply)
         except StopIteration as stop:
-            outcome: Outcome = stop.value
-            return outcome
+            return stop.value
         match effect:
             case CallModel():
                 reply = yield from record_act(strand, effect, once_only=False)
@@ -121,6 +123,8 @@ def _pump(strand: Strand, loop: Loop) -> Generator[Operation, Any, Outcome]:
                 reply = wait_for_person(strand, effect)
             case Visits():
                 reply = yield from _record_visits(strand, effect)
+            case Items():
+                reply = yield from _record_items(strand, effect)
             case Classify():
                 reply = yield from _classify(strand, effect)
             case Decided(record):
@@ -207,9 +211,10 @@ def _record_nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, 
 
 
 def _reply_of_nested(ended: Ended | NotStarted) -> CallReply:
-    if not isinstance(ended, Ended):
-        return ended
-    outcome = ended.outcome
+    return _reply_of_outcome(ended.outcome) if isinstance(ended, Ended) else ended
+
+
+def _reply_of_outcome(outcome: Outcome) -> CallReply:
     if outcome.waiting:
         return Suspended(outcome.finish_reason, outcome.waiting)
     answer = outcome.answer()
@@ -238,13 +243,53 @@ def _record_visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tup
         stopped = yield Sleep(path, visit.delay)
         if isinstance(stopped, Suspended):
             return visit, stopped, None
+    if visit.loop is None:
+        return (yield from _record_visited_call(strand, path, visit))
+    pending: list[Row] = []
+    reply = yield from _pump(run.open(path, pending), visit.loop())
+    if isinstance(reply, Suspended):
+        strand.visited += [below for below in run.strands if is_below(below, path)]
+    yield from append_pending(pending)
+    return visit, reply, None
+
+
+def _record_visited_call(
+    strand: Strand, path: str, visit: Visit
+) -> Generator[Operation, Any, tuple[Visit, Any, Json | None]]:
+    """The one call of a visit, in a strand of its own; a nested run is that strand's run."""
     pending: list[Row] = []
     if visit.call.effect == "nested":
         reply, journal = yield from _record_nested_visit(strand, path, visit, pending)
     else:
-        reply, journal = (yield from _record_call(run.open(path, pending), visit.call)), None
+        reply, journal = (yield from _record_call(strand.run.open(path, pending), visit.call)), None
     yield from append_pending(pending)
     return visit, reply, journal
+
+
+def _record_items(strand: Strand, effect: Items) -> Generator[Operation, Any, Suspended | None]:
+    """Calls for the items of a list, recorded as a batch: each in a strand with the item's number."""
+    if effect.delay and strand.peek() is None:
+        stopped = yield Sleep(strand.path, effect.delay)
+        if isinstance(stopped, Suspended):
+            return stopped
+    paths: list[str] = []
+
+    def start(visits: Sequence[Visit]) -> list[Operations]:
+        here = [item(strand.path, n, visit.n) for visit in visits]
+        paths.extend(here)
+        return [_record_visited_call(strand, path, visit) for path, visit in zip(here, visits, strict=True)]
+
+    n = strand.n
+    strand.write({"kind": "asked", "ask": "batch", "tools": list(effect.tools)})
+    yield from append_pending(strand.pending)
+    ended = yield Fork(start(effect.first), lambda end: start(effect.more(*end)))
+    _close_batch(strand, paths, [_call_reply_of(reply) for _, reply, _ in ended])
+    return None
+
+
+def _call_reply_of(reply: Any) -> CallReply:
+    """The reply to a call, or what a nested run's outcome is as one."""
+    return reply if isinstance(reply, ToolReply | NotStarted) else _reply_of_outcome(reply)
 
 
 def _record_nested_visit(

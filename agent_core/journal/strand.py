@@ -18,8 +18,8 @@ Loops = Mapping[str, Callable[[Record], Loop]]
 class Variation(Protocol):
     """Another policy to walk a tape under."""
 
-    def vary(self, started: Record, inherited: Inherited) -> Record:
-        """A `run_started` record as it would be under the policy."""
+    def vary(self, path: str, started: Record, inherited: Inherited) -> Record:
+        """The `run_started` record of a strand as it would be under the policy."""
         ...
 
     def compare(self, strand: str, n: int, recorded: Record, now: Mapping[str, Any]) -> None:

@@ -54,8 +54,7 @@ def judge(
     if refusal := _check_arguments(tool, args, policy):
         return refusal
     if policy["max_calls"] and made >= policy["max_calls"]:
-        message = f"The tool {tool} may be called {policy['max_calls']} times, no more."
-        return Verdict("refuse", "policy_denied", message)
+        return Verdict("refuse", "policy_denied", refuse_count(tool, policy["max_calls"]))
     if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(args)):
         return _refuse(tool, "policy_denied", faults)
     return RUN if edited else _check_approval(tool, args, effect, policy, trusted)
@@ -64,6 +63,11 @@ def judge(
 def _refuse_unknown(tool: str, tools: Policies) -> Verdict:
     offered = f"You may call: {', '.join(tools)}." if tools else "There are no tools in this run."
     return Verdict("refuse", "policy_denied", f"The tool {clip(tool, MAX_SHOWN)!r} is not allowed here. {offered}")
+
+
+def refuse_count(tool: str, most: int) -> str:
+    """What is said of a call of a tool that was called as often as it may be."""
+    return f"The tool {tool} may be called {most} times, no more."
 
 
 def _check_arguments(tool: str, args: Json, policy: ToolPolicy) -> Verdict | None:
@@ -113,9 +117,19 @@ def without_filled(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:
     return [fault for fault in faults if fault.pointer not in filled]
 
 
+def edit_faults(schema: Json, before: Json, after: Json) -> list[Fault]:
+    """The faults of a person's arguments that those before did not have: a secret's place holds another text yet."""
+    known = compile_schema(schema).faults(before)
+    return [fault for fault in compile_schema(schema).faults(after) if fault not in known]
+
+
+def refuse_arguments(tool: str, faults: Sequence[Fault]) -> str:
+    """What is said of a call that was not made because of its arguments."""
+    return f"The arguments of {tool} were refused, nothing was run: {list_faults(faults)}."
+
+
 def _refuse(tool: str, reason: FinishReason, faults: Sequence[Fault]) -> Verdict:
-    message = f"The arguments of {tool} were refused, nothing was run: {list_faults(faults)}."
-    return Verdict("refuse", reason, message)
+    return Verdict("refuse", reason, refuse_arguments(tool, faults))
 
 
 def list_faults(faults: Sequence[Fault], at: str = "") -> str:

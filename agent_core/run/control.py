@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agent_core.audit.signature import SEAL, Keys, sign
+from agent_core.effects import Json
 from agent_core.errors import DecisionError, Lost
-from agent_core.journal.control import Control, Decisions, cancel_rows, control_row, decision_rows, policies_at
-from agent_core.journal.record import Row, Tape
+from agent_core.journal.control import Control, Decisions, cancel_rows, control_row, decision_rows, start_of
+from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.store import Journal
-from agent_core.loop.judge import judge
+from agent_core.loop.judge import edit_faults, judge, refuse_arguments
 from agent_core.run.clock import now
 from utools.secrets.redaction import Redactor
 
@@ -58,10 +59,18 @@ def _check_edit(tape: Tape, row: Row) -> None:
     decision, waiting = row.record(), tape[row.path][row.n - 1].record()
     if decision["decision"] != "edit":
         return
-    policies = policies_at(tape, row.path)
-    verdict = judge(waiting["tool"], decision["args"], "write", tools=policies, made=0, trusted=(), edited=True)
-    if verdict.verdict == "refuse":
-        raise DecisionError(f"nothing was decided. {verdict.message}")
+    if refusal := _refuse_edit(start_of(tape, row.path), waiting, decision["args"]):
+        raise DecisionError(f"nothing was decided. {refusal}")
+
+
+def _refuse_edit(started: Record, waiting: Record, args: Json) -> str | None:
+    """Why edited arguments are refused: by the whitelist of an agent's run, by the schema of a workflow's tool."""
+    tool, tools = waiting["tool"], started["tools"]
+    if started["loop"] == "agent":
+        verdict = judge(tool, args, "write", tools=tools, made=0, trusted=(), edited=True)
+        return verdict.message if verdict.verdict == "refuse" else None
+    faults = edit_faults(tools[tool]["schema"], waiting["args"], args)
+    return refuse_arguments(tool, faults) if faults else None
 
 
 def append_control(journal: Journal, run: str, word: Control, *, by: str, keys: Keys | None) -> None:

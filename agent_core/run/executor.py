@@ -167,7 +167,9 @@ class Executor:
         if op.once_only and result.metadata.get("cut_off"):
             return InDoubt(f"{call.tool} was cut off: {error_text}", now(), seconds)
         cached = bool(result.metadata.get("cached"))
-        return ToolReply(result.success, self.redactor.cut_value(result.output), error_text, now(), seconds, cached)
+        permanent = not result.success and bool(result.metadata.get("permanent"))
+        output = self.redactor.cut_value(result.output)
+        return ToolReply(result.success, output, error_text, now(), seconds, cached, permanent=permanent)
 
     async def _call_or_get_cached(self, call: ToolCall, op: Act, start: float) -> ToolResult:
         """The cached answer to the same call of a reading tool, or the call itself."""

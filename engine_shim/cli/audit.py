@@ -52,7 +52,7 @@ def replay_run(run: str, store: Path | None, policy: dict[str, Any] | None, *, a
     found = replay(source, run_id=run_id, policy=policy, loops=LOOPS)
     if as_json:
         fields = {"identical": found.identical, "divergence": found.divergence, "tape_ended": found.tape_ended}
-        output.document({**fields, "steps": found.steps, "decisions": list(found.decisions)})
+        output.document({**fields, "steps": found.steps, "decisions": list(found.decisions), "why": found.why})
     else:
         output.line(describe_replay(found) if policy is None else _describe_changes(found))
     return output.OK if found.identical else output.AUDIT
@@ -86,7 +86,7 @@ def _describe_changes(found: Replay) -> str:
     """What another policy would have changed: a line for each call, then the end."""
     lines = [
         f"{entry['strand']}:{entry['n']}  {entry['tool']}  {entry['recorded']}"
-        + ("" if entry["now"] == entry["recorded"] else f" → {entry['now']}")
+        + ("" if entry["now"] == entry["recorded"] else f" → {entry['now']}: {entry['why']}")
         + ("  (counterfactual)" if entry["counterfactual"] else "")
         for entry in found.decisions
     ]
@@ -96,7 +96,7 @@ def _describe_changes(found: Replay) -> str:
         end = f"the run would have gone on where its tape ends, in {found.tape_ended}"
     else:
         location = found.divergence or {}
-        end = f"the first change is at {location['strand']}:{location['n']}"
+        end = f"the first change is at {location['strand']}:{location['n']}: {found.why}"
     return "\n".join([*lines, end])
 
 
@@ -105,5 +105,5 @@ def describe_replay(found: Replay) -> str:
     if found.identical:
         return f"identical: {found.steps} steps replayed, every decision and the output came out the same"
     if found.divergence:
-        return f"DIVERGED at {found.divergence['strand']}:{found.divergence['n']}: {found.divergence['now']}"
+        return f"DIVERGED at {found.divergence['strand']}:{found.divergence['n']}: {found.why}"
     return f"the run is unfinished: its tape ends in {found.tape_ended}"

@@ -55,22 +55,24 @@ def evaluate(
 def tools(
     action: Annotated[str | None, typer.Argument(metavar="[show|approve]")] = None,
     code: Annotated[str | None, typer.Argument(metavar="[CODE|SOURCE]", autocompletion=complete_tool)] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="With approve: do not ask.")] = False,
     config: Config = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """List the tools of this host. `show CODE` prints one with its schema, `approve [SOURCE]` accepts what an MCP
-    server or another host offers now.
+    """List the tools of this host, and which of them write. `show CODE` prints one with its schema, `approve [SOURCE]`
+    shows what an MCP server or another host offers otherwise than was approved, asks, and approves it.
 
     \b
     Examples:
       agent-core tools
       agent-core tools show calculator
+      agent-core tools approve mcp_servers/github
     """
-    from engine_shim.cli.describe import approve_tools, list_tools, show_tool
+    from engine_shim.cli.tools import approve_tools, list_tools, show_tool
 
     if action == "approve":
-        return approve_tools(code, config, as_json=as_json)
+        return approve_tools(code, config, yes=yes, as_json=as_json)
     if action == "show" and code:
         return show_tool(code, config)
     if action is not None:
@@ -96,6 +98,22 @@ def schema(
     from engine_shim.cli.describe import show_definition_schema, show_step_schema
 
     return show_definition_schema() if file is None else show_step_schema(file, node, config)
+
+
+def graph(
+    file: Flow,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="A Mermaid flowchart, for documents.")] = False,
+) -> int:
+    """Draw a workflow. Its nodes, edges and conditions, loops, errors, approvals and agents' tools.
+
+    \b
+    Examples:
+      agent-core graph flow.yaml
+      agent-core graph flow.yaml --mermaid
+    """
+    from engine_shim.cli.graph import draw_graph
+
+    return draw_graph(file, mermaid=mermaid)
 
 
 def validate(file: Flow, config: Config = None, verbose: Verbose = False, as_json: AsJson = False) -> int:

@@ -104,7 +104,7 @@ def _replay(journal: Journal, run: str, workflow: str, policy: Mapping[str, Any]
             raise
         return Replayed(run, workflow, "unreadable", why=str(error) or type(error).__name__)
     changed = sum(decision["recorded"] != decision["now"] for decision in found.decisions)
-    return Replayed(run, workflow, outcome, at, found.steps, changed)
+    return Replayed(run, workflow, outcome, at, found.steps, changed, found.why)
 
 
 def _outcome(found: Replay, own: Tape, varied: bool) -> tuple[str, str | None]:

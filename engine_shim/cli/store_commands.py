@@ -126,6 +126,26 @@ def diff(
     return compare_runs(a, b, store, as_json=as_json)
 
 
+def stats(
+    since: Annotated[str | None, typer.Option(help="Begun since a date, or in the last 2h, 7d.")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Of the workflow of this id.")] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Count what runs did. Workflows by status and error, tools by calls, failures and time, models by tokens and cost.
+
+    \b
+    Examples:
+      agent-core stats --since 7d
+    """
+    from engine_shim.cli.stats import show_stats
+    from engine_shim.cli.timespec import read_time
+    from engine_shim.runs.store import RunFilter
+
+    begun = None if since is None else read_time("--since", since)
+    return show_stats(RunFilter(workflow=workflow, since=begun), store, as_json=as_json)
+
+
 def retention(
     older_than: Annotated[str, typer.Option(help="How long ago a run ended, at the least: 30d, 12h, 30m.")],
     status: Annotated[str, typer.Option(help="Which runs, separated by commas.")] = FINISHED,

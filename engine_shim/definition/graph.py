@@ -99,7 +99,8 @@ def _read_edges(definition: Definition, order: Sequence[str]) -> list[Edge]:
     named = [
         (each.path[1], node.id)
         for index, node in enumerate(definition.nodes)
-        for _, each in placeholders(node.config, f"nodes/{index}/config")
+        for where, value in node.templates(f"nodes/{index}")
+        for _, each in placeholders(value, where)
         if each.path[0] == "nodes" and each.path[1] in nodes and each.path[1] != node.id
     ]
     return [Edge(index, source, target) for index, (source, target) in enumerate(dict.fromkeys(named))]

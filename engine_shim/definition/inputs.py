@@ -74,7 +74,7 @@ def _values_read(definition: Definition, always_run: Set[str]) -> Iterator[tuple
     """The values whose placeholders are certainly filled: no run starts that would fail later for want of an input."""
     for index, node in enumerate(definition.nodes):
         if node.id in always_run:
-            yield f"nodes/{index}/config", node.config
+            yield from node.templates(f"nodes/{index}")
     yield "outputs", definition.outputs
 
 

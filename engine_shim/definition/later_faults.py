@@ -24,7 +24,10 @@ PRIMARY = "primary_output"
 def later_faults(definition: Definition, outputs: NodeOutputs) -> Iterator[Problem]:
     """Names that no output can have, and conditions that cannot be evaluated."""
     for index, node in enumerate(definition.nodes):
-        yield from _absent_outputs(node.config, f"nodes/{index}/config", outputs, definition)
+        for where, value in node.templates(f"nodes/{index}"):
+            yield from _absent_outputs(value, where, outputs, definition)
+        if isinstance(node.foreach, str) and (shape := outputs.shape_of_value(node.foreach)).items().is_empty:
+            yield Problem(f"nodes/{index}/foreach", f"{node.foreach} gives no list{shape.describe()}")
     yield from _absent_outputs(definition.outputs, "outputs", outputs, definition)
     for index, edge in enumerate(definition.edges or ()):
         if edge.when is not None:

@@ -52,9 +52,23 @@ class Node(_Strict):
     id: Identifier = Field(default="", description="Absent: its tool's code", json_schema_extra=_without_default)
     tool: str = Field(min_length=1)
     config: dict[str, Any] = {}
+    foreach: str | list[Any] | None = Field(
+        default=None, description="A list, or the placeholder of one: the tool is called once for each {{item}}"
+    )
+    max_parallel: int = Field(default=4, ge=1, le=64, description="How many items are under way at once")
+    on_item_error: Literal["fail", "continue"] = "fail"
     retry: Retry | None = None
     on_error: Literal["fail", "continue"] = "fail"
+    approval: Literal["always", "on_write", "never"] = Field(
+        default="never", description="Whether a person has to let the call through before it is made"
+    )
     timeout: Seconds | None = Field(default=None, description="Active seconds for all its attempts; 0: unlimited")
+
+    def templates(self, where: str) -> Iterator[tuple[str, Any]]:
+        """What may hold placeholders, each with its place; `where` is the node's."""
+        yield f"{where}/config", self.config
+        if self.foreach is not None:
+            yield f"{where}/foreach", self.foreach
 
     @model_validator(mode="before")
     @classmethod

@@ -8,7 +8,7 @@ from engine_shim.definition.model_refs import known_config
 from engine_shim.definition.template import read_whole
 from engine_shim.errors import DefinitionError
 from utools.schema.compiled import compile_schema
-from utools.schema.value_shape import ANYTHING, Shape, record, shape_of
+from utools.schema.value_shape import ANYTHING, Shape, list_of, record, shape_of
 
 SchemaOf = Callable[[str], Any]
 """The output schema of a tool by its code; None for one without."""
@@ -17,6 +17,16 @@ Below = Callable[[Node], "NodeOutputs | None"]
 TEXT, NULL = shape_of({"type": "string"}), shape_of({"type": "null"})
 FAILED = record({"error": record({"kind": TEXT, "message": TEXT}), "output": ANYTHING})
 """What a plain node leaves that has failed, or a nested run that could not start."""
+
+ITEM_ERRORS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"index": {"type": "integer"}, "kind": {"type": "string"}, "message": {"type": "string"}},
+        "additionalProperties": False,
+    },
+}
+"""What went wrong with the items of a node with `foreach`."""
 
 
 class NodeOutputs:
@@ -45,6 +55,8 @@ class NodeOutputs:
 
     def _left_by(self, node: Node) -> Shape:
         """What the run of its own leaves that a node has begun."""
+        if node.foreach is not None:
+            return FAILED
         schema = self.schema_of(node.tool)
         if node.tool == INVOKE and schema is not None and (invoked := self._below(node)):
             return _with(shape_of(schema), schema, outputs=invoked.left())
@@ -64,7 +76,7 @@ class NodeOutputs:
 
     def result(self) -> Shape:
         """The `outputs` of the whole workflow."""
-        declared = {name: self._shape_of_value(value) for name, value in self._definition.outputs.items()}
+        declared = {name: self.shape_of_value(value) for name, value in self._definition.outputs.items()}
         return record({**{name: self.read(name) for name in self._nodes}, **declared})
 
     def left(self) -> Shape:
@@ -72,6 +84,12 @@ class NodeOutputs:
         return record({name: self.succeeded(name) | self.failed(name) for name in self._nodes})
 
     def _shape_of(self, node: Node) -> Shape:
+        if node.foreach is None:
+            return self._shape_of_call(node)
+        results = list_of(self._shape_of_call(node) | NULL)
+        return record({"results": results, "errors": shape_of(ITEM_ERRORS)})
+
+    def _shape_of_call(self, node: Node) -> Shape:
         schema = self.schema_of(node.tool)
         usual = ANYTHING if schema is None else shape_of(schema)
         if node.tool == AGENT and schema is not None:
@@ -80,7 +98,7 @@ class NodeOutputs:
             return _with(usual, schema, outputs=invoked.result())
         return usual
 
-    def _shape_of_value(self, value: Any) -> Shape:
+    def shape_of_value(self, value: Any) -> Shape:
         """The shape of what a template is filled to."""
         if not isinstance(value, str):
             return ANYTHING

@@ -85,12 +85,15 @@ def reachability_of(graph: Graph) -> Reachability:
 def unmet_references(definition: Definition, graph: Graph, known: Reachability) -> Iterator[Problem]:
     """Placeholders that name a node which may not have run by then, or cannot have."""
     for index, node in enumerate(definition.nodes):
-        for where, each in placeholders(node.config, f"nodes/{index}/config"):
-            if each.path[0] == "nodes" and each.path[1] in graph.outgoing:
-                yield from _reference_problems(each, where, node.id, graph, known)
+        for start, value in node.templates(f"nodes/{index}"):
+            for where, each in placeholders(value, start):
+                if each.path[0] == "nodes" and each.path[1] in graph.outgoing:
+                    yield from _reference_problems(each, where, node.id, graph, known)
     for where, each in placeholders(definition.outputs, "outputs"):
+        if each.path[0] != "nodes" or each.optional:
+            continue
         name = each.path[1]
-        if each.path[0] == "nodes" and not each.optional and name in graph.outgoing and name not in known.at_the_end:
+        if name in graph.outgoing and name not in known.at_the_end:
             yield Problem(where, f"{each}: {name!r} may not have run at the end; {_advice(each)}")
 
 

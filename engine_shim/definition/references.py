@@ -8,7 +8,7 @@ from typing import Any
 from engine_shim.definition.errors import Problem, problems_in
 from engine_shim.definition.inputs import closed_inputs
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
-from engine_shim.definition.template import placeholders
+from engine_shim.definition.template import ITEM_ROOTS, Placeholder, placeholders
 from engine_shim.errors import DefinitionError
 
 PASSING_ON = (INVOKE, "context_manager")
@@ -16,14 +16,18 @@ PASSING_ON = (INVOKE, "context_manager")
 
 
 def unknown_references(
-    value: Any, where: str, definition: Definition, nodes: Set[str], own: str = ""
+    value: Any, where: str, definition: Definition, nodes: Set[str], own: str = "", *, has_item: bool = False
 ) -> Iterator[Problem]:
     """Placeholders in a value that read what the definition does not have.
 
-    A node may read its `own` output only from the round before, and only if it may be missing.
+    A node may read its `own` output only from the round before, and only if it may be missing. `has_item` says that
+    the value is filled for each item of a list.
     """
     try:
         for location, each in placeholders(value, where):
+            if each.path[0] in ITEM_ROOTS:
+                yield from _item_problems(each, location, has_item=has_item)
+                continue
             root, name = each.path[:2]
             known = _known_names(root, definition, nodes)
             is_own = root == "nodes" and name == own and not each.optional
@@ -34,6 +38,13 @@ def unknown_references(
                 yield Problem(location, f"{each}: {root}.{name} is a text, and nothing is below it")
     except DefinitionError as error:
         yield from problems_in(error)
+
+
+def _item_problems(each: Placeholder, where: str, *, has_item: bool) -> Iterator[Problem]:
+    if not has_item:
+        yield Problem(where, f"{each}: only the config of a node with foreach has an {each.path[0]}")
+    elif each.path[0] == "index" and len(each.path) > 1:
+        yield Problem(where, f"{each}: index is a number, and nothing is below it")
 
 
 def _known_names(root: str, definition: Definition, nodes: Set[str]) -> Set[str] | None:
@@ -51,8 +62,9 @@ def _known_names(root: str, definition: Definition, nodes: Set[str]) -> Set[str]
 
 def exposed_secrets(definition: Definition) -> Iterator[Problem]:
     """Secrets where a model would read them, or a record hold them: only the input of a tool may contain one."""
-    locations = [(node, f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
-    for node, start, value in (*locations, (None, "outputs", definition.outputs)):
+    configs = [(node, f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
+    lists = [(None, f"nodes/{index}/foreach", node.foreach) for index, node in enumerate(definition.nodes)]
+    for node, start, value in (*configs, *lists, (None, "outputs", definition.outputs)):
         try:
             found = [(where, each) for where, each in placeholders(value, start) if each.path[0] == "env"]
         except DefinitionError:
@@ -83,9 +95,12 @@ def unvouched_text(node: Node, where: str, definition: Definition) -> Iterator[P
     if not any(isinstance(entry, dict) and entry.get("provenance") for entry in entries):
         return
     tools = {other.id: other.tool for other in definition.nodes}
+    of_item = [each for _, each in placeholders(node.foreach)]
     for key in ("messages_json", "prompt", "system_prompt", "developer_prompt"):
-        for location, each in placeholders(node.config.get(key), key):
-            if each.path[0] == "nodes" and tools.get(each.path[1]) != "context_manager":
+        for location, found in placeholders(node.config.get(key), key):
+            read = of_item if found.path[0] == "item" else [found]
+            each = next((each for each in read if each.path[0] == "nodes"), None)
+            if each is not None and tools.get(each.path[1]) != "context_manager":
                 message = f"takes the output of {each.path[1]!r}, so say in trusted_text what provenance may rest on"
                 yield Problem(f"{where}/{location}", message)
                 return

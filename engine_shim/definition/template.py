@@ -2,6 +2,8 @@
 
 A key that is no plain name is quoted: {{nodes.ID["a key"].x}}. It may hold everything but braces and its quotes.
 
+In a node with `foreach`, {{item}}, {{item.path.to.value}} and {{index}} may be filled in as well.
+
 A value that is one whole placeholder keeps its JSON type; inside a text it is written as text, or as JSON if it is
 none. Values that were filled in are not searched again. A missing name is an error that lists the names there are; with
 a `?` at its end the placeholder gives null instead, and nothing inside a text.
@@ -24,6 +26,8 @@ import orjson
 from engine_shim.errors import DefinitionError
 
 ROOTS = ("external", "env", "nodes", "run")
+ITEM_ROOTS = ("item", "index")
+"""Roots in a node with `foreach`: the item of the list, and its number from 0."""
 TEMPLATE = "template"
 BRACES = "{{"
 _PLACEHOLDER = re.compile(r"""\{\{((?:\s*(?:'\{\{'|"\{\{")\s*)|[^{}]*)\}\}""")
@@ -32,7 +36,7 @@ _UNCLOSED = re.compile(rf"""\{{\{{\s*(?:{"|".join(ROOTS)})(?:\.|\[["'])[^\s{{}}]
 _NAME = r"""(?:(?!\[["'])[^\s.{}?])+"""
 _STEP = re.compile(rf"""\.({_NAME})|\["([^"{{}}]*)"\]|\['([^'{{}}]*)'\]""")
 """One step of a path: a name, or a key in either quotes."""
-_PATH = re.compile(rf"({_NAME})((?:{_STEP.pattern})+)\??")
+_PATH = re.compile(rf"({_NAME})((?:{_STEP.pattern})+)\??|({'|'.join(ITEM_ROOTS)})\??")
 _UNQUOTED_PATH = re.compile(r"[^\s.{}?]+(\.[^\s.{}?]+)+\??")
 """A path under version 1 of the rules of flows: `["` was a part of a name."""
 _OURS = re.compile(rf"(?:{'|'.join(ROOTS)})(\.[^\s.{{}}?]+)+\??")
@@ -189,7 +193,7 @@ def _read_placeholder(inner: str, where: str, *, quoted: bool = True) -> Placeho
         message = "no placeholder: write {{external.NAME}}, {{env.NAME}}, {{nodes.ID.PATH}} or {{run.id}}"
         message += """; a key with spaces or dots is written nodes.ID["a key"], and two braces {{'{{'}}"""
         raise DefinitionError(message, where=where, value=f"{{{{{inner}}}}}")
-    if path[0] not in ROOTS:
+    if path[0] not in (*ROOTS, *ITEM_ROOTS):
         message = f"a placeholder starts with one of {', '.join(ROOTS)}"
         raise DefinitionError(message, where=where, value=f"{{{{{text}}}}}")
     return Placeholder(path, text.endswith("?"))
@@ -197,7 +201,11 @@ def _read_placeholder(inner: str, where: str, *, quoted: bool = True) -> Placeho
 
 def _read_path(text: str) -> tuple[str, ...] | None:
     read = _PATH.fullmatch(text)
-    return (read[1], *("".join(step.groups("")) for step in _STEP.finditer(read[2]))) if read else None
+    if read is None:
+        return None
+    if read[1] is None:
+        return (text.removesuffix("?"),)
+    return (read[1], *("".join(step.groups("")) for step in _STEP.finditer(read[2])))
 
 
 def _read_unquoted_path(text: str) -> tuple[str, ...] | None:

@@ -24,7 +24,7 @@ from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.outputs import NodeOutputs
 from engine_shim.definition.reachability import Reachability, reachability_of, unmet_references
 from engine_shim.definition.references import exposed_secrets, unknown_references, unvouched_text
-from engine_shim.definition.template import BRACES, TEMPLATE, find_placeholder_inside
+from engine_shim.definition.template import BRACES, TEMPLATE, find_placeholder_inside, read_whole
 from engine_shim.definition.uses import ToolUse, uses_of_node
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
@@ -170,12 +170,19 @@ class _Checker:
         except UnknownTool as error:
             yield Problem(f"{where}/tool", str(error))
             return
+        if node.approval != "never" and self._registry.get(node.tool).effect == "nested":
+            message = f"{node.tool} is a run of its own: set the approval of the tools that it uses"
+            yield Problem(f"{where}/approval", message)
+        yield from self._check_foreach(node, f"{where}/foreach")
         where = f"{where}/config"
         if node.tool == FORMATTER and (half := find_placeholder_inside(node.config.get(TEMPLATE))):
             message = f"{half}: nothing is filled in within a template; give the value in data, and use its name there"
             yield Problem(f"{where}/{TEMPLATE}", message)
             return
-        unknown = list(unknown_references(node.config, where, workflow.definition, nodes, own=node.id))
+        has_item = node.foreach is not None
+        unknown = list(
+            unknown_references(node.config, where, workflow.definition, nodes, own=node.id, has_item=has_item)
+        )
         schema = self._registry.schema(node.tool)
         describe = partial(self._registry.policy.describe_preset, node.tool)
         faults = unknown or list(faults_beside_placeholders(schema, node.config, where, describe))
@@ -183,6 +190,16 @@ class _Checker:
         if node.tool == AGENT and not faults:
             yield from agent_faults(node, where, self._registry, workflow.base, with_tools=not self._begun)
             yield from unvouched_text(node, where, workflow.definition)
+
+    def _check_foreach(self, node: Node, where: str) -> Iterator[Problem]:
+        """What is wrong with the list of a node that calls its tool for each item."""
+        unknown = list(unknown_references(node.foreach, where, self.workflow.definition, self.workflow.nodes.keys()))
+        yield from unknown
+        if isinstance(node.foreach, str) and not unknown and read_whole(node.foreach) is None:
+            yield Problem(where, "give a list, or one placeholder that gives it, such as {{nodes.search.found}}")
+        for key in sorted(node.model_fields_set & {"max_parallel", "on_item_error"}):
+            if node.foreach is None:
+                yield Problem(where.replace("foreach", key), f"{key} needs foreach, the list whose items it is about")
 
     def _check_invoked(self, use: ToolUse) -> Iterator[Problem]:
         """What is wrong with the workflow that a use names, and with the inputs that it gives.

@@ -2,21 +2,20 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from agent_core.effects import Cancelled, Effect, Failed, Json, Outcome, Suspended, ToolCall, ToolReply, Visit, Visits
-from agent_core.loop.judge import without_filled
-from agent_core.policy import effect_of
 from engine_shim.definition.graph import Edge
 from engine_shim.definition.model import AGENT
-from engine_shim.definition.template import Names
 from engine_shim.errors import DefinitionError
+from engine_shim.flow.approval import LetThrough, ask_and_call, needs_person
 from engine_shim.flow.branch import NeedsJudgement, choose_edges, judgement_config, judgement_name
+from engine_shim.flow.call import build_call
+from engine_shim.flow.ending import End, read_end
+from engine_shim.flow.foreach import ForeachEnd, build_items, foreach
 from engine_shim.flow.outcome import error_of, outcome_of
-from engine_shim.flow.state import Key, OutputsBefore, Plan, State, VisitState
-
-RETRIED = ("model_error", "tool_error")
-"""Failures that may not happen again the next time."""
+from engine_shim.flow.state import Key, Plan, State, VisitState
 
 
 def flow(started: Json, plan: Plan | None = None) -> Generator[Effect, Any, Outcome]:
@@ -46,13 +45,34 @@ def _start_visits(state: State) -> list[Visit]:
         if name is None:
             return visits
         visit = state.begin(name)
-        call = _build_call(state, visit)
-        if not isinstance(call, ToolCall):
-            _fail(state, visit, call)
-            continue
-        state.under_way.add(visit.key)
-        state.budget.writes += call.once_only
-        visits.append(Visit(visit.node, visit.n, call, after=(*visit.after, *_judgements_before(state, visit))))
+        started = _start_visit(state, visit)
+        if started is not None:
+            state.under_way.add(visit.key)
+            visits.append(replace(started, after=(*visit.after, *_judgements_before(state, visit))))
+
+
+def _start_visit(state: State, visit: VisitState) -> Visit | None:
+    """The visit with what it calls; None for one that ends at once, because it has nothing to call, or cannot."""
+    node = state.nodes[visit.node]
+    if node.foreach is not None:
+        items = build_items(state, visit)
+        if isinstance(items, ForeachEnd):
+            _end_foreach(state, visit, items)
+            return None
+        return Visit(visit.node, visit.n, items[0].call, loop=partial(foreach, state, visit, items))
+    call = build_call(state, visit)
+    if not isinstance(call, ToolCall):
+        _fail(state, visit, call)
+        return None
+    left = state.seconds_left(visit)
+    if left is not None and left <= 0:
+        _fail(state, visit, _error("timeout", "no time was left to run it", visit))
+        return None
+    call = state.bind(call, left)
+    if needs_person(node, call):
+        return Visit(visit.node, visit.n, call, loop=partial(ask_and_call, state, call))
+    state.budget.writes += call.once_only
+    return Visit(visit.node, visit.n, call)
 
 
 def _judgements_before(state: State, visit: VisitState) -> Iterator[Key]:
@@ -61,27 +81,6 @@ def _judgements_before(state: State, visit: VisitState) -> Iterator[Key]:
         earlier = state.visits[key]
         edges = state.graph.outgoing[earlier.node] if earlier.judgements else ()
         yield from ((judgement_name(edge), earlier.n) for edge in edges if edge.index in earlier.judgements)
-
-
-def _build_call(state: State, visit: VisitState) -> ToolCall | Json:
-    """The node's call with its placeholders filled, or the error that keeps it from being made."""
-    node = state.nodes[visit.node]
-    where = f"nodes/{state.index[visit.node]}/config"
-    tool = state.tools[node.tool]
-    names = Names(state.names(OutputsBefore(state, visit)), state.definition.secrets, state.has_quoted_keys)
-    try:
-        config = names.render(node.config, where)
-    except DefinitionError as error:
-        return error_of(error)
-    if faults := without_filled(names.fills, state.schemas[node.tool].faults(config)):
-        message = " ".join(fault.message for fault in faults)
-        return {"kind": "definition", "message": message, "where": where}
-    left = state.seconds_left(visit)
-    if left is not None and left <= 0:
-        return _error("timeout", "no time was left to run it", visit)
-    effect = effect_of(tool, config) or "write"
-    call = ToolCall(node.id, node.tool, config, config, effect, None, tool["idempotent"], fills=names.fills)
-    return state.bind(call, left)
 
 
 # ── ending ───────────────────────────────────────────────────────────────────────────────────────
@@ -95,59 +94,55 @@ def _end_visit(state: State, visit: Visit, reply: Any, journal: Json | None) -> 
         _end_judgement(state, visit, reply)
         return _start_visits(state)
     ended = state.visits[key]
+    if isinstance(reply, LetThrough):
+        visit, reply = replace(visit, call=reply.call, loop=None), reply.reply
+        state.budget.writes += visit.call.once_only
+    if isinstance(reply, ForeachEnd):
+        _end_foreach(state, ended, reply)
+        return _start_visits(state)
+    if not isinstance(reply, ToolReply | Failed | Cancelled | Suspended):  # a nested run, which has outputs if it waits
+        ended.set_output({**reply.output, "journal": journal})
     retry: Visit | None = None
-    match reply:
+    match read_end(visit.call, state.tools[visit.call.tool]["within"], reply, journal):
         case Suspended(waiting=waiting):
             ended.waiting = waiting
         case Cancelled(at):
             _cancel(state, at)
-        case ToolReply(success=True):
-            _charge(state, ended, visit, reply)
-            _succeed(state, ended, reply.output)
-        case ToolReply() | Failed():
-            retry = _end_failed_call(state, ended, visit, reply)
-        case _:
-            retry = _end_nested_run(state, ended, visit, reply, journal)
+        case End() as end:
+            retry = _end_call(state, ended, visit, end)
     return [*([retry] if retry else []), *_start_visits(state)]
 
 
-def _end_failed_call(state: State, ended: VisitState, visit: Visit, reply: ToolReply | Failed) -> Visit | None:
-    """A plain tool failed, or a nested run could not start. Gives the next attempt, if there is one."""
-    _charge(state, ended, visit, reply)
-    kind = "tool_error"
-    if isinstance(reply, Failed):
-        out_of_time = reply.reason == "timeout" and visit.call.within != state.tools[visit.call.tool]["within"]
-        kind = "definition" if reply.reason == "definition" else "timeout" if out_of_time else kind
-    message = reply.message if isinstance(reply, Failed) else reply.error or "the tool failed"
-    error = _error(kind, message, ended)
-    ended.set_output({"error": {"kind": kind, "message": message}, "output": getattr(reply, "output", None)})
-    retry = _build_retry(state, ended, visit, error, None)
-    if retry is None:
-        _fail(state, ended, error)
-    return retry
-
-
-def _end_nested_run(state: State, ended: VisitState, visit: Visit, outcome: Any, journal: Json | None) -> Visit | None:
-    """A nested run has an outcome; its output can be read however it ended. Gives the next attempt, if there is one."""
-    ended.set_output({**outcome.output, "journal": journal})
-    if outcome.waiting:
-        ended.waiting = outcome.waiting
-        return None
-    answer = outcome.answer()
-    message = (outcome.output.get("error") or {}).get("message", answer.error)
-    error = _error(outcome.finish_reason, message, ended)
-    retry = None if answer.success else _build_retry(state, ended, visit, error, outcome.spent)
-    if retry is not None:  # what this attempt spent is part of what the next one starts with, and is counted there
-        ended.seconds += visit.delay
+def _end_call(state: State, ended: VisitState, visit: Visit, end: End) -> Visit | None:
+    """The node's call has ended. Gives the next attempt, if there is one."""
+    ended.set_output(end.output)
+    if end.spent is None:
+        _charge(state, ended, visit, end.answer)
+    retry = _build_retry(state, ended, visit, end.spent) if end.may_pass else None
+    if retry is not None:
+        if end.spent is not None:  # what this attempt spent is part of what the next one starts with, and counted there
+            ended.seconds += visit.delay
         return retry
-    _charge(state, ended, visit, answer)
-    if outcome.finish_reason == "cancelled":
+    if end.spent is not None:
+        _charge(state, ended, visit, end.answer)
+    if end.kind is None:
+        _take_edges(state, ended)
+    elif end.kind == "cancelled":
         state.cancelled = True
-    elif answer.success:
-        _succeed(state, ended, ended.output)
     else:
-        _fail(state, ended, error)
+        _fail(state, ended, _error(end.kind, end.message, ended))
     return None
+
+
+def _end_foreach(state: State, ended: VisitState, end: ForeachEnd) -> None:
+    """The items have ended; one that failed fails the node unless the others go on."""
+    ended.seconds, state.at = end.seconds, max(state.at, end.at)
+    if end.failure is None:
+        _succeed(state, ended, end.output)
+        return
+    error = _error(*end.failure, ended)
+    ended.set_output({"error": {key: error[key] for key in ("kind", "message")}, "output": end.output})
+    _fail(state, ended, error)
 
 
 def _charge(state: State, ended: VisitState, visit: Visit, reply: ToolReply | Failed) -> None:
@@ -190,14 +185,10 @@ def _take_edges(state: State, visit: VisitState) -> None:
         state.finish(visit, choice)
 
 
-def _build_retry(state: State, ended: VisitState, visit: Visit, error: Json, spent: Json | None) -> Visit | None:
-    """The node's next attempt, in a strand of its own and with the time that is left; None when there is none.
-
-    Only a failure that may not happen again is tried again, and never a call that must not happen twice.
-    """
+def _build_retry(state: State, ended: VisitState, visit: Visit, spent: Json | None) -> Visit | None:
+    """The node's next attempt, in a strand of its own and with the time that is left; None when there is none."""
     retry = state.nodes[ended.node].retry
-    written = visit.call.once_only if spent is None else spent["writes"]
-    if not retry or visit.attempt + 1 >= retry.max_attempts or error["kind"] not in RETRIED or written:
+    if not retry or visit.attempt + 1 >= retry.max_attempts:
         return None
     delay = retry.delay * retry.backoff**visit.attempt
     before = visit.delay if spent is not None else 0.0

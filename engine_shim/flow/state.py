@@ -104,9 +104,13 @@ class State:
         Under limits, each waits for all that is under way: what is left is spent once, and whose turn it is does not
         depend on which branch ends first.
         """
+        return self.is_limited and bool(self.under_way)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit on what nested runs may spend in all."""
         limits = self.budget.limits
-        limited = any(limit is not None for limit in (limits.tool_calls, limits.tokens, limits.cost))
-        return limited and bool(self.under_way)
+        return any(limit is not None for limit in (limits.tool_calls, limits.tokens, limits.cost))
 
     # ── visits ────────────────────────────────────────────────────────────────────────────────────
 

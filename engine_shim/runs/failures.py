@@ -7,7 +7,7 @@ from agent_core.audit.repeats import Place
 from agent_core.errors import DecisionError, Divergence
 from agent_core.journal.chain import is_finished
 from agent_core.journal.operations import Operation, Spec, walk
-from agent_core.journal.path import attempt, child, item
+from agent_core.journal.path import attempt, child, last_segment, parent_of, parse_segment
 from agent_core.journal.record import Record, Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
@@ -16,6 +16,7 @@ from engine_shim.runs.loops import LOOPS
 
 ROOT: Final = "flow"
 RETRIABLE: Final = ("model_error", "tool_error")
+DONE: Final = ("final", "completed")
 
 
 def find_failures(run: str, tape: Tape) -> list[Place]:
@@ -82,16 +83,25 @@ class _Failures:
         if not _is_failed_call(answered):
             raise self._refuse(path, "its call succeeded, and the run failed over what followed from it")
         if asked["ask"] == "batch":
-            items = [item(path, n - 1, index) for index in range(len(asked["tools"]))]
-            for each in items:
-                if _is_failed_call(self.tape[each][-1].record()):
-                    yield from self._of_call(each, len(self.tape[each]) - 1)
+            yield from self._of_items(path, n - 1)
         elif (nested := child(path, asked["tool"], n - 1)) in self.tape:
             yield from self.of_strand(nested)
         elif asked["effect"] == "write":
             raise self._refuse(path, f"the write {asked['tool']} failed, and may have been made in part")
         else:
             yield path, n
+
+    def _of_items(self, path: str, number: int) -> Iterator[Place]:
+        """The failed records of the batch that record `number` asked for; not all of its items need have begun."""
+        items = [each for each in self.tape if parent_of(each) == path]
+        for each in sorted(items, key=lambda each: parse_segment(last_segment(each))):
+            last = self.tape[each][-1].record()
+            if parse_segment(last_segment(each)).number != number:
+                continue
+            if _is_failed_call(last):
+                yield from self._of_call(each, len(self.tape[each]) - 1)
+            elif last["kind"] == "run_finished" and (last.get("finish_reason") or last["status"]) not in DONE:
+                yield from self.of_strand(each)
 
     def _refuse(self, path: str, why: str) -> DecisionError:
         advice = "`agent-core fork` goes on from a record of your choice"

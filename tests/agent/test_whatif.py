@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agent_core import DefinitionError, MemoryJournal, agent_tool, replay, run_agent
+from agent_core.audit.explain import explain_difference
 from agent_core.models import ScriptedModel
 from support.by_hand import Q, action, final
 from utools import Tool, ToolRegistry
@@ -54,6 +55,69 @@ async def test_the_first_changed_decision_is_named_and_the_rest_is_counterfactua
     assert [f"{d['now']}{'*' * d['counterfactual']}" for d in found.decisions] == verdicts
     assert {d["recorded"] for d in found.decisions} == {"run"}
     assert len(made) == before
+
+
+NARROW = {"tool": "read", "args": {"properties": {"q": {"const": "y"}}, "required": ["q"]}}
+REASONS: list[tuple[dict[str, Any], str, str]] = [
+    ({"deny_tools": ["wri*"]}, "write: now refused: deny_tools has wri*", "now refused: deny_tools has wri*"),
+    ({"allowed_tools": ["read"]}, "write: now refused: allowed_tools does not have write", "allowed_tools does not"),
+    ({"approval": "on_write"}, "write: now made to wait: approval on_write of write", "approval on_write of write"),
+    (
+        {"allowed_tools": [{"tool": "read", "max_calls": 1}, "write"]},
+        "read: now refused: max_calls 1 of read is used up",
+        "max_calls 1 of read is used up",
+    ),
+    ({"allowed_tools": [NARROW, "write"]}, "read: now refused: args of read: /q ", "args of read: /q "),
+    ({"max_steps": 2}, "write: now not run: max_steps 2 is used up", "max_steps 2 is used up"),
+    ({"total_token_budget": 1}, "read: now not run: total_token_budget 1 is used up", "total_token_budget 1"),
+]
+
+
+@pytest.mark.parametrize(("policy", "first", "told"), REASONS, ids=[str(policy) for policy, _, _ in REASONS])
+async def test_a_change_names_the_rule_with_its_key_and_value(policy: dict[str, Any], first: str, told: str) -> None:
+    journal = MemoryJournal()
+    await _recorded(journal)
+    found = replay(journal, run_id="r", policy=policy)
+    assert (found.why or "").startswith(first)
+    assert next(told in (each["why"] or "") for each in found.decisions if each["now"] != each["recorded"])
+    assert all((each["why"] is None) == (each["now"] == each["recorded"]) for each in found.decisions)
+
+
+async def test_what_is_allowed_again_names_the_rule_that_had_refused_it() -> None:
+    journal = MemoryJournal()
+    await _recorded(journal, [action("read"), action("write"), final()], deny_tools=["wri*"])
+    recorded = replay(journal, run_id="r", policy={"deny_tools": ["rea*"]})
+    assert recorded.why == "read: now refused: deny_tools has rea*"
+    other = MemoryJournal()
+    await _recorded(other, [action("read"), action("read"), final()], allowed_tools=[{"tool": "read", "max_calls": 1}])
+    found = replay(other, run_id="r", policy={"allowed_tools": ["read"]})
+    assert found.why == "read: no longer refused: max_calls 1 of read is used up"
+
+
+async def test_an_end_that_comes_earlier_names_its_limit() -> None:
+    journal = MemoryJournal()
+    await _recorded(journal)
+    assert replay(journal, run_id="r", policy={"max_repairs": 0}).why == "the run ends: max_repairs 0 is used up"
+
+
+DIFFERENCES: list[tuple[Any, Any, str]] = [
+    ({"kind": "asked", "tool": "a"}, "nothing more", "recorded is asked a, now comes nothing more"),
+    (
+        {"kind": "asked", "ask": "model", "model": "m"},
+        {"kind": "run_finished", "finish_reason": "timeout"},
+        "recorded is asked m, now comes run_finished timeout",
+    ),
+    (
+        {"kind": "decided", "calls": [{"tool": "a", "args": {"q": 1}}], "step": 1},
+        {"kind": "decided", "calls": [{"tool": "a", "args": {"q": 2}}], "step": 2},
+        "/calls/0/args/q is 1 in the record, and now 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("recorded", "now", "told"), DIFFERENCES)
+def test_a_divergence_names_the_first_field_that_differs(recorded: Any, now: Any, told: str) -> None:
+    assert explain_difference(recorded, now) == told
 
 
 async def test_looser_limits_outlive_the_tape() -> None:

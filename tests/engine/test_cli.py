@@ -698,10 +698,11 @@ def long() -> str:
 """
     write("own.py", own)
     write("agent-core.yaml", {"tools": ["own.py:short", "own.py:long"]})
-    listed = dict(line.split(maxsplit=1) for line in cli("tools").out.splitlines())
-    assert listed["short"] == "Say it, e.g. so."
-    assert listed["long"].endswith(" word…")
-    assert len(listed["long"]) <= 100
+    listed = {line.split()[0]: re.split(r"\s{2,}", line) for line in cli("tools").out.splitlines()}
+    assert listed["short"][1:] == ["read", "Say it, e.g. so."]
+    assert (listed["long"][1], listed["long"][2][-6:]) == ("write", " word…")
+    assert len(listed["long"][2]) <= 100
+    assert [listed[code][1] for code in ("agent_core", "http_request")] == ["run", "read or write, by method"]
     shown = cli("tools", "show", "short").json
     assert [shown[key] for key in ("effect", "idempotent", "output_schema")] == ["read", False, {"type": "string"}]
     assert cli("tools", "show", "http_request").json["effect"]["argument"] == "method"

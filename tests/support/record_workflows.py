@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from agent_core import Approve, JsonlJournal, Skip
+from agent_core import Approve, Deny, Edit, JsonlJournal, Skip
 from agent_core.models import ScriptedModel
 from agent_core.run.secrets import Secrets
 from engine_shim import Engine, MemoryRunStore, RunResult, load_workflow
@@ -108,6 +108,38 @@ CASES: Mapping[str, Case] = {
         [agent("a", PAY), work("side"), work("after", config={"x": "{{nodes.a.final_answer}}"})],
         script={"flow/a.1": [action("pay", amount=5), final("paid")]},
         decisions=[Approve()],
+    ),
+    "foreach": Case(
+        [
+            work("a", foreach=["x", "y", "z"], max_parallel=1, config={"x": "{{item}} {{index}}"}),
+            work("b", tool="flaky", foreach=[1, 2], retry={"max_attempts": 3}, max_parallel=1),
+            work("c", tool="broken", foreach="{{nodes.a.results}}", on_item_error="continue", max_parallel=1),
+            agent("d", "work", foreach=[1, 2], max_parallel=1),
+            work("e", config={"x": ["{{nodes.c.errors.0.message}}", "{{nodes.d.results.1.final_answer}}"]}),
+        ],
+        [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")],
+        {"flow/d.1/0.0": [action("work", name="x"), final("one")], "flow/d.1/0.1": [final("two")]},
+    ),
+    "foreach_fails": Case(
+        [
+            work("a", tool="broken", foreach=["x", "y", "z"], max_parallel=2),
+            work("h", config={"x": "{{nodes.a.output}}"}),
+        ],
+        [("a", "h", {"on": "error"})],
+    ),
+    "foreach_approval": Case(
+        [work("a", tool="pay", foreach=[1, 2], approval="on_write", on_item_error="continue", max_parallel=1)],
+        decisions=[Approve(), Deny("Not today.")],
+    ),
+    "node_approval": Case(
+        [
+            work("a", tool="pay", approval="on_write", config={"token": "{{env.TOKEN}}"}),
+            work("b", tool="pay", approval="always"),
+            work("h", config={"why": "{{nodes.b.error.message}}", "x": "{{nodes.a.did.name}}"}),
+        ],
+        [("a", "b"), ("b", "h", {"on": "error"})],
+        keys={"env": ["TOKEN"]},
+        decisions=[Edit({"name": "c", "token": "{{env.TOKEN}}"}), Deny("Not today.")],
     ),
     "waiting_yet": Case([agent("a", PAY), work("side")], script={"flow/a.1": [action("pay", amount=5)]}),
     "write_in_doubt": Case([work("a", tool="cut_off"), work("b", config={"x": "{{nodes.a}}"})], decisions=[Skip()]),

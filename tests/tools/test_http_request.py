@@ -382,6 +382,40 @@ async def test_a_status_is_a_success_and_a_read_that_may_do_better_says_so(statu
     assert (written.success, written.output["status"], written.metadata) == (True, status, {})
 
 
+async def test_a_model_reads_the_status_and_the_body_before_the_few_headers_that_lead_on() -> None:
+    headers = {"server": "x" * 300, "link": "</2>; rel=next", "retry_after": "7", "etag": '"1"', "x_request_id": "8"}
+    async with serving(http(200, {"found": [1, 2]}, **headers)) as server:
+        few, every = await asked(server), await asked(server, all_headers=True)
+    assert list(few.output) == ["status", "body", "headers"]
+    assert few.output["headers"].keys() == {"content-type", "link", "retry-after", "etag"}
+    assert every.output["headers"].keys() > {"server", "x-request-id", "link"}
+
+
+REFUSALS = {
+    400: {"permanent": True},
+    404: {"permanent": True},
+    408: {"transient": True},
+    425: {"transient": True},
+    429: {"transient": True},
+    500: {"transient": True},
+}
+
+
+@pytest.mark.parametrize(("status", "marks"), REFUSALS.items(), ids=str)
+async def test_a_status_of_failure_fails_the_call_where_the_author_says_so(status: int, marks: dict[str, bool]) -> None:
+    async with serving(http(status, {"why": "no such thing"})) as server:
+        read, written = await asked(server, fail_on_status=True), await asked(server, "POST", fail_on_status=True)
+    assert (read.success, read.metadata) == (False, marks)
+    assert read.error == f'the server answered {status}: {{"why": "no such thing"}}'
+    assert (read.output["status"], read.output["body"]) == (status, {"why": "no such thing"})
+    assert (written.success, "transient" in written.metadata) == (False, False)
+
+
+async def test_a_status_below_400_fails_no_call() -> None:
+    async with serving(http(204, b"")) as server:
+        assert (await asked(server, fail_on_status=True)).success
+
+
 async def test_a_connection_that_is_refused_was_not_heard_one_that_breaks_may_have_been() -> None:
     async with serving(hang_up) as server:
         broken = await asked(server, "POST")

@@ -245,19 +245,23 @@ async def test_an_answer_that_is_too_large_is_cut_or_leaves_a_checked_write_in_d
     assert checked.metadata == ({} if method == "GET" else {"cut_off": True})
 
 
-STATUS: dict[str, tuple[int, str, bool]] = {
-    "read_may_pass": (503, "GET", True),
-    "write_stays": (503, "POST", False),
-    "not_found": (404, "GET", False),
+STATUS: dict[str, tuple[int, str, dict[str, bool]]] = {
+    "read_may_pass": (503, "GET", {"transient": True}),
+    "read_came_too_early": (425, "GET", {"transient": True}),
+    "write_stays": (503, "POST", {}),
+    "not_found": (404, "GET", {"permanent": True}),
+    "refused_write": (403, "POST", {"permanent": True}),
 }
 
 
-@pytest.mark.parametrize(("status", "method", "transient"), STATUS.values(), ids=STATUS)
-async def test_a_status_of_failure_is_a_failed_result(load: Load, status: int, method: str, transient: bool) -> None:
+@pytest.mark.parametrize(("status", "method", "marks"), STATUS.values(), ids=STATUS)
+async def test_a_status_of_failure_is_a_failed_result(
+    load: Load, status: int, method: str, marks: dict[str, bool]
+) -> None:
     async with serving(http(status, {"why": "closed"})) as server:
         result = await asked(load, server, {}, method=method)
     assert result.error == f'the server answered {status}: {{"why": "closed"}}'
-    assert bool(result.metadata.get("transient")) == transient
+    assert result.metadata == marks
 
 
 @pytest.mark.parametrize("reply", [silence, hang_up], ids=["silence", "hung_up"])

@@ -726,7 +726,7 @@ async def test_new_tools_wait_for_approval_and_gone_ones_are_errors(start: Start
     registry = tools_of(servers)
     assert "mcp.own.erase" not in {tool.code for tool in registry.all()}
     assert "no longer offers the tool echo" in str((await called(registry, "echo")).error)
-    assert {(each.tool, each.kind) for each in servers.changes()} == {("erase", "new"), ("echo", "gone")}
+    assert {(each.tool, each.kind) for each in servers.review().changes} == {("erase", "new"), ("echo", "gone")}
     servers.approve()
     assert "mcp.own.erase" in {tool.code for tool in servers.tools()}
 

@@ -60,7 +60,7 @@ async def test_a_definition_tells_no_secret_that_its_server_was_started_with(
     assert TOKEN not in f"{tool}{servers.offered(['own'])}{(tmp_path / 'lock.json').read_text()}{caplog.text}"
     assert f"as-{HIDDEN}" in caplog.text
     assert (await ToolRegistry([tool]).execute("mcp.own.echo", {"text": "hi"}, ToolContext(deadline_s=20))).success
-    assert servers.changes() == []
+    assert servers.review().changes == []
 
 
 async def test_a_definition_tells_no_secret_that_its_server_was_sent(start: Start, tmp_path: Path) -> None:

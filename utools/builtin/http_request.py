@@ -22,7 +22,12 @@ FRAMING_HEADERS = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect", "keep-alive"}
 )
 """Headers that frame a request, and others of the connection: with them one request could look like two."""
-TRANSIENT = (429,)
+TRANSIENT = (408, 425, 429)
+"""The statuses below 500 that may pass."""
+SHOWN_HEADERS = ("content-type", "location", "link", "retry-after", "etag", "last-modified")
+"""The headers of a response that say how to go on; a model's observation has no room for the others."""
+SHOWN = 500
+"""Characters of an error's body that a model reads."""
 CHARSET = re.compile(
     r"utf-?(8|16|32)|ascii|us-ascii|latin-?1|iso-8859-(1?[1-9]|10)|(windows-|cp)125[0-8]|gbk|gb2312|gb18030|big5"
     r"|shift_jis|euc-(jp|kr)|koi8-[ru]"
@@ -43,7 +48,7 @@ def http_request() -> Tool:
     """The tool `http_request`. The author decides by presets what it may reach."""
     return Tool(
         code="http_request",
-        description="Make an HTTP request. Returns the status, the headers and the body, JSON already parsed.",
+        description="Make an HTTP request. Returns the status, the body (JSON already parsed) and the main headers.",
         config_schema=SCHEMA,
         output_schema=OUTPUT,
         execute=_execute,
@@ -73,6 +78,20 @@ SCHEMA: dict[str, Any] = {
             "x-author": True,
             "x-narrow": "minimum",
         },
+        "all_headers": {
+            "type": "boolean",
+            "default": False,
+            "x-author": True,
+            "x-narrow": "false",
+            "description": f"Give every header of the response, not only {', '.join(SHOWN_HEADERS)}.",
+        },
+        "fail_on_status": {
+            "type": "boolean",
+            "default": False,
+            "x-author": True,
+            "x-narrow": "true",
+            "description": "A status of 400 and more is a failure of the call, with the same output.",
+        },
         "token_env": {
             "type": "string",
             "x-author": True,
@@ -85,7 +104,7 @@ SCHEMA: dict[str, Any] = {
 }
 OUTPUT: dict[str, Any] = {
     "type": "object",
-    "properties": {"status": {"type": "integer"}, "headers": TEXTS, "body": {}, "truncated": {"type": "string"}},
+    "properties": {"status": {"type": "integer"}, "body": {}, "headers": TEXTS, "truncated": {"type": "string"}},
     "additionalProperties": False,
     "examples": [{"status": 200, "body": {"name": "lamp", "price": 12}}],
 }
@@ -103,11 +122,29 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
     url = _with_query(args["url"], args.get("query"))
     limit = args.get("max_bytes", LIMIT)
     answer = await fetch(guard, method, url, headers=headers, content=content, limit=limit)
-    output = {"status": answer.status, "headers": dict(answer.headers), "body": read_body(answer.headers, answer.body)}
+    shown = answer.headers if args.get("all_headers") else SHOWN_HEADERS
+    kept = {name: answer.headers[name] for name in shown if name in answer.headers}
+    output = {"status": answer.status, "body": read_body(answer.headers, answer.body), "headers": kept}
     if answer.truncated:
         output["truncated"] = f"only the first {limit} bytes of the body were read"
-    transient = method in READS and (answer.status in TRANSIENT or answer.status >= 500)
-    return ToolResult(output=output, metadata={"transient": True} if transient else {})
+    reads = method in READS
+    if args.get("fail_on_status") and answer.status >= 400:
+        return refuse_status(answer.status, output["body"], reads=reads, output=output)
+    return ToolResult(output=output, metadata={"transient": True} if reads and is_transient(answer.status) else {})
+
+
+def is_transient(status: int) -> bool:
+    """Whether the same request may be answered otherwise later."""
+    return status in TRANSIENT or status >= 500
+
+
+def refuse_status(status: int, body: Any, *, reads: bool, output: Any = None) -> ToolResult:
+    """The failure that a status of 400 and more is; `transient` if the call `reads` only and the status may pass."""
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+    text = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    marks = {"transient": reads} if is_transient(status) else {"permanent": True}
+    error = f"the server answered {status}: {text}".rstrip(": ")
+    return ToolResult(False, output, error, {name: True for name, holds in marks.items() if holds})
 
 
 def _guard(args: Args) -> "NetworkGuard":

@@ -39,10 +39,18 @@ class _Fits:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What a value may be: one of these alternatives, each a schema or the properties of an object; None: anything."""
+class _ListOf:
+    """Lists of such items."""
 
-    alternatives: "tuple[_Fits | Mapping[str, Shape] | None, ...]"
+    item: "Shape"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a value may be: one of these alternatives, each a schema, a list, or the properties of an object; None:
+    anything."""
+
+    alternatives: "tuple[_Fits | _ListOf | Mapping[str, Shape] | None, ...]"
 
     @property
     def is_open(self) -> bool:
@@ -68,6 +76,7 @@ class Shape:
             return f"; there are {', '.join(names)}"
         fits = [each.schema for each in self.alternatives if isinstance(each, _Fits)]
         kinds = dict.fromkeys(KINDS[kind] for schema in fits for kind in _types(schema))
+        kinds |= dict.fromkeys(KINDS["array"] for each in self.alternatives if isinstance(each, _ListOf))
         return f": it is {' or '.join(kinds)}" if kinds else "; it is empty"
 
     def __or__(self, other: "Shape") -> "Shape":
@@ -82,7 +91,7 @@ def _shape_of_each(alternatives: Iterable[Any]) -> Shape:
     return Shape(tuple({id(_written(each)): each for each in alternatives}.values()))
 
 
-def _written(alternative: _Fits | Mapping[str, Shape] | None) -> Any:
+def _written(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Any:
     return alternative.schema if isinstance(alternative, _Fits) else alternative
 
 
@@ -95,6 +104,11 @@ def shape_of(schema: Any) -> Shape:
 def record(properties: Mapping[str, Shape]) -> Shape:
     """The shape of an object that has no other properties."""
     return Shape((properties,))
+
+
+def list_of(item: Shape) -> Shape:
+    """The shape of a list of such items."""
+    return Shape((_ListOf(item),))
 
 
 def _follow_nothing(reference: str) -> Any:
@@ -144,7 +158,7 @@ def _type_of(value: Any) -> str:
     return "number"
 
 
-def _names(alternative: _Fits | Mapping[str, Shape] | None) -> Iterator[str]:
+def _names(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterator[str]:
     match alternative:
         case _Fits(schema) if "object" in _types(schema):
             yield from schema.get("properties", ())
@@ -152,7 +166,7 @@ def _names(alternative: _Fits | Mapping[str, Shape] | None) -> Iterator[str]:
             yield from alternative
 
 
-def _step(alternative: _Fits | Mapping[str, Shape] | None, part: str) -> Iterator[Any]:
+def _step(alternative: _Fits | _ListOf | Mapping[str, Shape] | None, part: str) -> Iterator[Any]:
     match alternative:
         case None:
             yield None
@@ -163,6 +177,8 @@ def _step(alternative: _Fits | Mapping[str, Shape] | None, part: str) -> Iterato
             if "array" in types and INDEX.fullmatch(part):
                 first, index = schema.get("prefixItems", ()), int(part)
                 yield from _spell_out(first[index] if index < len(first) else schema.get("items"), follow, set())
+        case _ListOf(item):
+            yield from item.alternatives if INDEX.fullmatch(part) else ()
         case _ if part in alternative:
             yield from alternative[part].alternatives
 
@@ -176,9 +192,11 @@ def _property(schema: Mapping[str, Any], name: str) -> Any:
     return schema.get("additionalProperties")
 
 
-def _items(alternative: _Fits | Mapping[str, Shape] | None) -> Iterator[Any]:
+def _items(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterator[Any]:
     match alternative:
         case None:
             yield None
         case _Fits(schema, follow) if "array" in _types(schema):
             yield from _spell_out(None if "prefixItems" in schema else schema.get("items"), follow, set())
+        case _ListOf(item):
+            yield from item.alternatives

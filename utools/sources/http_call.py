@@ -1,12 +1,11 @@
 """HTTP calls of tools that are defined elsewhere: where they may go, how they are sent, how the response is read."""
 
 import asyncio
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from utools.builtin.http_request import FRAMING_HEADERS, LIMIT, NAME, READS, TRANSIENT, read_body
+from utools.builtin.http_request import FRAMING_HEADERS, LIMIT, NAME, READS, read_body, refuse_status
 from utools.errors import DefinitionError, NetworkError
 from utools.net.address import ORIGIN
 from utools.net.guard import NetworkGuard, read_url
@@ -17,9 +16,6 @@ from utools.tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from utools.net.transport import Fetched
-
-SHOWN = 500
-"""Characters of an error's body that a model reads."""
 
 HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 
@@ -108,13 +104,10 @@ async def send(request: Request, policy: HttpPolicy, context: ToolContext) -> "F
 
 
 def read_response(response: "Fetched", *, reads: bool) -> ToolResult:
-    """The body, JSON parsed. A status of 400 and more is a failure: a transient one if the call `reads` only and the
-    status may pass."""
+    """The body, JSON parsed. A status of 400 and more is a failure."""
     body = read_body(response.headers, response.body)
     if response.status >= 400:
-        transient = reads and (response.status in TRANSIENT or response.status >= 500)
-        text = f"the server answered {response.status}: {_shorten(body)}".rstrip(": ")
-        return ToolResult(False, error=text, metadata={"transient": True} if transient else {})
+        return refuse_status(response.status, body, reads=reads)
     if response.truncated:
         body = {"truncated": f"only the first {len(response.body)} bytes of the body were read", "body": body}
     return ToolResult(output=as_json(body), metadata={"status": response.status})
@@ -127,8 +120,3 @@ def refuse_truncated(server: str, policy: HttpPolicy, *, reads: bool) -> ToolRes
         return ToolResult(False, error=f"{text}; ask for less")
     text = f"{text}; the call was made, and whether it succeeded is not known"
     return ToolResult(False, error=text, metadata={"cut_off": True})
-
-
-def _shorten(body: Any) -> str:
-    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

@@ -3,7 +3,8 @@
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from utools.errors import DefinitionError, ToolError
@@ -11,6 +12,14 @@ from utools.schema.config_schema import ConfigSchema
 from utools.sources.tool_lock_file import Change, Definition, ToolLockFile, find_changes
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What sources offer otherwise than was approved; `accept` approves exactly that."""
+
+    changes: list[Change]
+    accept: Callable[[], None]
 
 
 class PinnedSource(ABC):
@@ -40,16 +49,16 @@ class PinnedSource(ABC):
             self._write(self._offered_usable(new))
         return {name: self._lock_file.approved(self._key(name)) or [] for name in self.names}
 
-    def changes(self, *names: str) -> list[Change]:
+    def review(self, *names: str) -> Review:
         """What an approval of these sources, or all, would change."""
-        return self._compare(self._offered_usable(names or self.names))
+        offered = self._offered_usable(names or self.names)
+        return Review(self._compare(offered), lambda: self._write(offered))
 
     def approve(self, *names: str) -> list[Change]:
         """Approve what these sources, or all, offer now; returns what that changed."""
-        offered = self._offered_usable(names or self.names)
-        found = self._compare(offered)
-        self._write(offered)
-        return found
+        review = self.review(*names)
+        review.accept()
+        return review.changes
 
     def _offered_usable(self, names: Sequence[str]) -> dict[str, list[Definition]]:
         for name in names:

@@ -175,6 +175,55 @@ CASES: Mapping[str, Case] = {
         _spoken,
         doubtful=True,
     ),
+    "foreach": Case(
+        _flow(
+            [
+                _node("reads", "look", foreach=[1, 2, 3, 4], max_parallel=2, config={"q": "{{item}}"}),
+                _node(
+                    "pays", "pay", foreach=[1, 2, 3], max_parallel=2, config={"takes": ["{{item}}", "{{nodes.reads}}"]}
+                ),
+                _after("end", "pays.results"),
+            ]
+        ),
+        doubtful=True,
+    ),
+    "foreach approval": Case(
+        _flow(
+            [
+                _node(
+                    "pays",
+                    "pay",
+                    foreach=[1, 2, 3],
+                    approval="always",
+                    on_item_error="continue",
+                    config={"amount": "{{item}}"},
+                )
+            ]
+        ),
+        approval=_spoken,
+        doubtful=True,
+    ),
+    "foreach retry": Case(
+        _flow([_node("try", "flaky", foreach=[1, 2], retry={"max_attempts": 4}), _after("then", "try", "pay")]),
+        doubtful=True,
+    ),
+    "foreach agent": Case(
+        _flow([{**_agent("asks", "look", "post"), "foreach": [1, 2]}, _after("after", "asks.results")]),
+        {f".*0.{n}": [_action("look", q=n), _action("post", q=n), _final("seen")] for n in (0, 1)},
+    ),
+    "node approval": Case(
+        _flow(
+            [
+                *(_node(f"n{n}", "pay", config={"amount": n}, approval="on_write") for n in (1, 2, 3)),
+                _after("refused", "n2.error.message", "post"),
+                _node("end", "look", config={"takes": ["{{nodes.n1}}", "{{nodes.refused?}}", "{{nodes.n3}}"]}),
+            ],
+            _edge("n2", "refused", on="error"),
+            *(_edge(name, "end") for name in ("n1", "refused", "n3")),
+        ),
+        approval=_spoken,
+        doubtful=True,
+    ),
     "node retry": Case(
         _flow([_node("try", "flaky", retry={"max_attempts": 3}), _after("then", "try", "pay")]), doubtful=True
     ),

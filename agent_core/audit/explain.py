@@ -1,0 +1,99 @@
+"""Why a replay comes out otherwise: the policy's rule, key and value, or the first field that differs. Pure."""
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import orjson
+
+from agent_core.effects import Json
+from agent_core.loop.judge import refuse_count
+from agent_core.protocol.clip import clip
+from utools.schema.compiled import compile_narrowing
+
+LIMITS: Mapping[str, tuple[str, str]] = {
+    "max_steps": ("max_steps", "steps"),
+    "max_tool_calls": ("max_tool_calls", "tool_calls"),
+    "token_budget": ("total_token_budget", "tokens"),
+    "cost_budget": ("cost_budget", "cost"),
+    "timeout": ("timeout", "seconds"),
+}
+"""By finish reason, the key of a config and its name among a run's limits."""
+_WORDS = {"refuse": "refused", "wait": "made to wait", "run": "run"}
+_MAX_SHOWN = 80
+
+
+def explain_call(before: Mapping[str, Any], after: Mapping[str, Any], starts: tuple[Json, Json], index: int) -> str:
+    """Why call `index` of two `decided` records has another verdict; `starts` are the beginnings of the two runs."""
+    was, now = before["calls"][index], after["calls"][index]
+    if after.get("limit") and now["verdict"] != "refuse":
+        return f"now not run: {explain_limit(after['limit'], starts[1])}"
+    if now["verdict"] != "run":
+        return f"now {_WORDS[now['verdict']]}: {explain_verdict(now, starts[1])}"
+    if before.get("limit") and was["verdict"] != "refuse":
+        return f"no longer stopped: {explain_limit(before['limit'], starts[0])}"
+    return f"no longer {_WORDS[was['verdict']]}: {explain_verdict(was, starts[0])}"
+
+
+def explain_limit(reason: str, started: Json) -> str:
+    """The limit that ended a run, with its value."""
+    if reason == "protocol_error":
+        return f"max_repairs {started['config']['max_repairs']} is used up"
+    if reason not in LIMITS:
+        return reason
+    key, name = LIMITS[reason]
+    return f"{key} {started['limits'].get(name)} is used up"
+
+
+def explain_verdict(call: Mapping[str, Any], started: Json) -> str:
+    """The rule by which a call was refused, or waits, in the order in which judge applies them."""
+    tool, policy = call["tool"], started["tools"].get(call["tool"])
+    message = str(call.get("message") or call.get("reason"))
+    if policy is None:
+        globs = [glob for glob in started["config"].get("deny_tools", ()) if fnmatchcase(tool, glob)]
+        return f"deny_tools has {globs[0]}" if globs else f"allowed_tools does not have {tool}"
+    if call.get("reason") == "invalid_action":
+        return message
+    if policy["max_calls"] and message == refuse_count(tool, policy["max_calls"]):
+        return f"max_calls {policy['max_calls']} of {tool} is used up"
+    if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(call["args"])):
+        return f"args of {tool}: {' '.join(fault.message for fault in faults[:3])}"
+    if policy["provenance"] and "trusted text" in message:
+        return f"provenance of {tool}: {message}"
+    if policy["provenance"] and call["verdict"] == "refuse":
+        return f"provenance of {tool}: {', '.join(policy['provenance'])} must be copied from trusted text"
+    return f"approval {policy['approval']} of {tool}"
+
+
+def explain_difference(recorded: Any, now: Any) -> str:
+    """What differs first between a record and what comes in its place."""
+    if not (isinstance(recorded, dict) and isinstance(now, dict)) or recorded["kind"] != now["kind"]:
+        return f"recorded is {_describe(recorded)}, now comes {_describe(now)}"
+    for pointer, before, after in _differences(recorded, now, ""):
+        return f"{pointer} is {_show(before)} in the record, and now {_show(after)}"
+    return "the same fields come in another order"
+
+
+def _describe(record: Any) -> str:
+    if not isinstance(record, dict):
+        return str(record)
+    about = [str(record[key]) for key in ("finish_reason", "status", "tool", "model", "reason") if record.get(key)]
+    return " ".join([record["kind"], *about[:1]])
+
+
+def _differences(before: Any, after: Any, pointer: str) -> Iterator[tuple[str, Any, Any]]:
+    """The places that differ, in the record's order."""
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in dict.fromkeys((*before, *after)):
+            yield from _differences(before.get(key), after.get(key), f"{pointer}/{key}")
+    elif isinstance(before, list | tuple) and isinstance(after, list | tuple) and len(before) == len(after):
+        for index, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _differences(one, other, f"{pointer}/{index}")
+    else:
+        yield pointer, before, after
+
+
+def _show(value: Any) -> str:
+    return clip(orjson.dumps(value).decode(), _MAX_SHOWN)

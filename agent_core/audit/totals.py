@@ -1,0 +1,99 @@
+"""Totals: what many recorded runs did, in numbers, one run after another. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_core.journal.record import Record, Row, Tape
+
+_COUNTED = (b'{"kind":"asked"', b'{"kind":"answered"', b'{"kind":"run_finished"')
+"""How the records begin that are counted; the others, which may be large, are not decoded."""
+
+
+@dataclass(slots=True)
+class ToolTotals:
+    """The calls of one tool. `seconds` are those of the `answered` ones, waiting for a person not included."""
+
+    calls: int = 0
+    answered: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class WorkflowTotals:
+    """The runs of one workflow by status, and the failed ones by the kind of their error."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def runs(self) -> int:
+        return self.statuses.total()
+
+    @property
+    def failure_rate(self) -> float | None:
+        """The part of the runs that ended which failed; None when none has ended."""
+        ended = self.statuses["completed"] + self.statuses["failed"]
+        return self.statuses["failed"] / ended if ended else None
+
+
+@dataclass(slots=True)
+class Totals:
+    """The sums over runs. `cost` is in USD, of the `priced` of the model's `replies`; `agents` are finish reasons."""
+
+    workflows: dict[str, WorkflowTotals] = field(default_factory=dict)
+    agents: Counter[str] = field(default_factory=Counter)
+    tools: dict[str, ToolTotals] = field(default_factory=dict)
+    replies: int = 0
+    priced: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+    def add_run(self, workflow: str, status: str, tape: Tape) -> None:
+        """Count one run; `status` is that of a run whose journal has no end."""
+        totals = self.workflows.setdefault(workflow, WorkflowTotals())
+        error = None
+        counted = {path: list(_pairs(rows)) for path, rows in tape.items()}  # before anything of it is added
+        for path, pairs in counted.items():
+            for record, before in pairs:
+                if record["kind"] == "run_finished" and "/" not in path:
+                    status, error = record.get("status") or record["finish_reason"], record.get("error")
+                self._add_record(record, before)
+        totals.statuses[status] += 1
+        if status == "failed":
+            totals.errors[(error or {}).get("kind", "unknown")] += 1
+
+    def _add_record(self, record: Record, before: Record | None) -> None:
+        match record:
+            case {"kind": "run_finished", "finish_reason": reason}:
+                self.agents[reason] += 1
+            case {"kind": "answered", "reply": "said", "usage": usage}:
+                self._add_usage(usage)
+            case {"kind": "asked", "ask": "tool", "tool": tool}:
+                self.tools.setdefault(tool, ToolTotals()).calls += 1
+            case {"kind": "answered", "reply": "did" | "failed"} if before and before.get("ask") == "tool":
+                totals = self.tools[before["tool"]]
+                totals.answered += 1
+                totals.failed += not record.get("success", False)
+                totals.seconds += record["seconds"]
+
+    def _add_usage(self, usage: Any) -> None:
+        self.replies += 1
+        self.input_tokens += usage["input_tokens"]
+        self.output_tokens += usage["output_tokens"]
+        if usage.get("cost") is not None:
+            self.priced += 1
+            self.cost += usage["cost"]
+
+
+def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Record, Record | None]]:
+    """The counted records of a strand, each with the last act that was asked before it."""
+    asked: Record | None = None
+    for row in rows:
+        if row.data.startswith(_COUNTED):
+            record = row.record()
+            yield record, asked
+            asked = record if record["kind"] == "asked" else asked

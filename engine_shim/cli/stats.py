@@ -1,0 +1,97 @@
+"""The command stats: how often workflows fail, what their tools take, and what models cost, over many runs."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_core.audit.signature import split_own_strands
+from agent_core.audit.totals import Totals
+from agent_core.errors import JournalError
+from engine_shim.cli import output
+from engine_shim.runs.store import RunFilter, SqliteRunStore, default_store
+
+
+def show_stats(wanted: RunFilter, path: Path | None, *, as_json: bool) -> int:
+    """Count these runs of the store, one after another, and write the sums."""
+    store = SqliteRunStore(path or default_store())
+    totals, unreadable = Totals(), list[str]()
+    for entry in store.entries(wanted):
+        try:
+            tape = split_own_strands(store.journal.load(entry.run))[0]
+            totals.add_run(entry.workflow, entry.status, tape)
+        except (JournalError, KeyError, TypeError, ValueError):  # a damaged run; `verify` says what is wrong with it
+            unreadable.append(entry.run)
+    store.close()
+    if as_json:
+        output.document({**_as_data(totals), "unreadable": unreadable})
+        return output.OK
+    for line in _tables(totals):
+        output.line(line)
+    if unreadable:
+        output.line(f"{output.count(len(unreadable), 'run')} cannot be read, such as {unreadable[0]}")
+    return output.OK
+
+
+def _as_data(totals: Totals) -> dict[str, Any]:
+    workflows = {
+        name: {
+            "runs": each.runs,
+            "statuses": dict(each.statuses),
+            "errors": dict(each.errors),
+            "failure_rate": each.failure_rate,
+        }
+        for name, each in sorted(totals.workflows.items())
+    }
+    tools = {
+        name: {"calls": each.calls, "failed": each.failed, "average_seconds": _average(each.seconds, each.answered)}
+        for name, each in sorted(totals.tools.items())
+    }
+    tokens = {"input": totals.input_tokens, "output": totals.output_tokens}
+    models = {"replies": totals.replies, "tokens": tokens, "cost": totals.cost if totals.priced else None}
+    return {"workflows": workflows, "agents": dict(totals.agents), "tools": tools, "models": models}
+
+
+def _average(total: float, number: int) -> float | None:
+    return total / number if number else None
+
+
+def _tables(totals: Totals) -> list[str]:
+    """A line for each workflow, for how agents ended, for each tool, and one for the models."""
+    workflows = [
+        (name, f"{each.runs:,}", _percent(each.failure_rate), _list_counts(each.statuses), _list_counts(each.errors))
+        for name, each in sorted(totals.workflows.items(), key=lambda item: -item[1].runs)
+    ]
+    tools = [
+        (name, f"{each.calls:,}", f"{each.failed:,}", _seconds(_average(each.seconds, each.answered)))
+        for name, each in sorted(totals.tools.items(), key=lambda item: -item[1].calls)
+    ]
+    lines = _table(("workflow", "runs", "failure rate", "statuses", "errors"), workflows)
+    lines += _table(("tool", "calls", "failed", "average"), tools)
+    if totals.agents:
+        lines += ["", f"agents ended by {_list_counts(totals.agents)}"]
+    if totals.replies:
+        cost = f"; {totals.cost:.4f} USD for the {totals.priced:,} with a price" if totals.priced else ""
+        tokens = f"{totals.input_tokens:,} + {totals.output_tokens:,} tokens"
+        lines += ["", f"models: {totals.replies:,} replies, {tokens}{cost}"]
+    return lines[1:] if lines else ["no runs"]
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """An empty line, the head, and the rows; nothing without rows."""
+    if not rows:
+        return []
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows))]
+
+
+def _list_counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in counts.most_common())
+
+
+def _percent(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.1%}"
+
+
+def _seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.3f} s"

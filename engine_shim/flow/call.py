@@ -1,0 +1,34 @@
+"""The call of a node, with the placeholders of its config filled. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_core.effects import Json, ToolCall
+from agent_core.loop.judge import without_filled
+from agent_core.policy import effect_of
+from engine_shim.definition.template import Names
+from engine_shim.errors import DefinitionError
+from engine_shim.flow.outcome import error_of
+from engine_shim.flow.state import OutputsBefore, State, VisitState
+
+
+def build_call(state: State, visit: VisitState, more: Mapping[str, Any] | None = None) -> ToolCall | Json:
+    """The call, or the error that keeps it from being made; `more` are names that placeholders may have besides."""
+    node = state.nodes[visit.node]
+    tool, where = state.tools[node.tool], f"nodes/{state.index[visit.node]}/config"
+    names = names_of(state, visit, more)
+    try:
+        config = names.render(node.config, where)
+    except DefinitionError as error:
+        return error_of(error)
+    if faults := without_filled(names.fills, state.schemas[node.tool].faults(config)):
+        message = " ".join(fault.message for fault in faults)
+        return {"kind": "definition", "message": message, "where": where}
+    effect = effect_of(tool, config) or "write"
+    return ToolCall(node.id, node.tool, config, config, effect, None, tool["idempotent"], fills=names.fills)
+
+
+def names_of(state: State, visit: VisitState, more: Mapping[str, Any] | None = None) -> Names:
+    """The names that the placeholders of a visit may have."""
+    roots = {**state.names(OutputsBefore(state, visit)), **(more or {})}
+    return Names(roots, state.definition.secrets, state.has_quoted_keys)
