@@ -1,6 +1,7 @@
 """The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions
 from agent_core.journal.jsonl import JsonlJournal
-from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended
@@ -23,6 +23,7 @@ from agent_core.loop.outcome import AgentOutcome
 from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
 from agent_core.records import AgentStartedBody
+from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.clock import now
 from agent_core.run.control import append_decisions
 from agent_core.run.driver import drive
@@ -93,9 +94,9 @@ OUTPUT: Json = _closed(
 async def run_agent(
     config: Mapping[str, Any] | AgentConfig,
     *,
-    registry: ToolRegistry,
-    model: ModelClient | None = None,
-    journal: Journal | None = None,
+    registry: ToolRegistry | Iterable[Tool],
+    model: ModelClient | str | None = None,
+    journal: Journal | str | os.PathLike[str] | None = None,
     run_id: str | None = None,
     decisions: Decisions | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -104,14 +105,37 @@ async def run_agent(
     """Run one agent to its outcome, or on from where its journal ends.
 
     An unfinished `run_id` (or unfinished JSONL file) goes on, a finished one gives its output without acting.
-    `model` answers every question; without it the config's `provider:name` does. `decisions` are a person's decisions
-    on what waits, by (strand, n). Raises DefinitionError for a bad config, or for another config than the run began
-    with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used.
+    `registry` may be a list of tools. `model`, a client or `provider:name`, answers every question; without it the
+    config's `provider:name` does. `journal` may be a file's path: JSONL (.jsonl), or SQLite (.db, .sqlite, .sqlite3).
+    `decisions` are a person's decisions on what waits, by (strand, n). Raises DefinitionError for a bad config, or for
+    another config than the run began with, DecisionError for a decision that fits nothing, JournalError when the
+    journal cannot be used.
     """
-    journal = MemoryJournal() if journal is None else journal
+    with open_journal(journal) as opened:
+        return await _run_agent(
+            config,
+            ToolRegistry.of(registry),
+            model_of(model),
+            opened,
+            run_id,
+            decisions,
+            on_event,
+            secrets or Secrets(),
+        )
+
+
+async def _run_agent(
+    config: Mapping[str, Any] | AgentConfig,
+    registry: ToolRegistry,
+    model: ModelClient | None,
+    journal: Journal,
+    run_id: str | None,
+    decisions: Decisions | None,
+    on_event: Callable[[Event], None] | None,
+    allowed: Secrets,
+) -> AgentOutput:
     run = _choose_run_id(run_id, journal)
-    allowed, providers = secrets or Secrets(), Providers()
-    redactor = allowed.redactor()
+    providers, redactor = Providers(), allowed.redactor()
     models: ClientOf = providers if model is None else lambda *_: model
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
@@ -154,8 +178,9 @@ def agent_preparer(
     return prepare
 
 
-def agent_tool(registry: ToolRegistry, model: ModelClient | None = None) -> Tool:
+def agent_tool(registry: ToolRegistry | Iterable[Tool], model: ModelClient | str | None = None) -> Tool:
     """The tool `agent_core`: as a workflow's node, or as another agent's tool, it is a run in a child strand."""
+    registry, model = ToolRegistry.of(registry), model_of(model)
 
     async def execute(args: Args, context: ToolContext) -> ToolResult:
         output = await run_agent(args, registry=registry, model=model)
