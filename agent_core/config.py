@@ -1,11 +1,14 @@
 """AgentConfig: what a workflow's author may set on the node; its JSON Schema is the node's ConfigSchema. Pure."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent_core.errors import DefinitionError
 from utools.calls.rate_limit import RateLimit
+from utools.problems import DefinitionErrors, Problem, gathering, refuse
+from utools.schema.model_faults import find_model_faults, keys_of
 
 Approval = Literal["never", "always", "on_write"]
 Limit = Annotated[int, Field(ge=0)] | None
@@ -14,6 +17,8 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 _NOT_BUILT_YET = {
     "mode": ("react", "plan mode is not built yet; use 'react'"),
 }
+_FORMS = ("str", "AllowedTool", "list[dict[str,any]]")
+"""What pydantic calls the forms of a value that may have several."""
 
 
 class _Strict(BaseModel):
@@ -89,32 +94,39 @@ class AgentConfig(_Strict):
 
 
 def read_config(config: Any, *, where: str = "config") -> AgentConfig:
-    """The config as a model; DefinitionError names the first key at fault and says how many more there are."""
+    """The config as a model; DefinitionErrors for all its faults."""
     try:
         read = config if isinstance(config, AgentConfig) else AgentConfig.model_validate(config)
     except ValidationError as error:
-        raise _definition_error(error, where) from None
-    for key, (built, reason) in _NOT_BUILT_YET.items():
-        if getattr(read, key) != built:
-            raise DefinitionError(reason, where=f"{where}/{key}", value=getattr(read, key))
-    for index, allowed in enumerate(read.allowed_tools):
-        if isinstance(allowed, AllowedTool) and allowed.rate_limit is not None:
-            RateLimit.of(allowed.rate_limit, where=f"{where}/allowed_tools/{index}/rate_limit")
-    if read.tool_choice != "auto" and read.protocol != "tools":
-        message = "belongs to native function calling; leave it out, or set protocol: tools"
-        raise DefinitionError(message, where=f"{where}/tool_choice", value=read.tool_choice)
-    if read.messages_json is None and read.prompt is None:
-        raise DefinitionError("give messages_json or prompt: the agent has nothing to answer", where=where)
+        raise DefinitionErrors(_problems_of(error, where)) from None
+    refuse(_problems_within(read, where))
     return read
 
 
-def _definition_error(error: ValidationError, where: str) -> DefinitionError:
-    faults = error.errors(include_url=False, include_context=False)
-    first = faults[0]
-    location = "/".join([where, *(str(part) for part in first["loc"] if part not in ("str", "AllowedTool"))])
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    if first["type"] == "extra_forbidden":
-        return DefinitionError(f"unknown key{more}", where=location)
-    if first["type"] == "missing":
-        return DefinitionError(f"this key is required{more}", where=location)
-    return DefinitionError(f"{first['msg']}{more}", where=location, value=first.get("input"))
+def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
+    """What is wrong with values that fit the schema."""
+    for key, (built, reason) in _NOT_BUILT_YET.items():
+        if (given := getattr(config, key)) != built:
+            yield Problem(f"{where}/{key}", str(DefinitionError(reason, value=given)))
+    for index, allowed in enumerate(config.allowed_tools):
+        if isinstance(allowed, AllowedTool) and allowed.rate_limit is not None:
+            problems: list[Problem] = []
+            with gathering(problems):
+                RateLimit.of(allowed.rate_limit, where=f"{where}/allowed_tools/{index}/rate_limit")
+            yield from problems
+    if config.tool_choice != "auto" and config.protocol != "tools":
+        message = "belongs to native function calling; leave it out, or set protocol: tools"
+        yield Problem(f"{where}/tool_choice", str(DefinitionError(message, value=config.tool_choice)))
+    if config.messages_json is None and config.prompt is None:
+        yield Problem(where, "give messages_json or prompt: the agent has nothing to answer")
+
+
+def _problems_of(error: ValidationError, where: str) -> list[Problem]:
+    """What pydantic finds, one problem for each place: it tries each form that a value may have."""
+    problems: dict[str, Problem] = {}
+    for fault in find_model_faults(error, keys_of(AgentConfig)):
+        if fault.position[-1:] == ("str",) and isinstance(fault.value, dict):
+            continue  # about the text that could be given instead of an object
+        place = "/".join([where, *(str(part) for part in fault.position if part not in _FORMS)])
+        problems.setdefault(place, Problem(place, fault.text))
+    return list(problems.values())

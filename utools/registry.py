@@ -205,15 +205,22 @@ class ToolRegistry:
         return ToolResult(result.success, output, error_text, metadata)
 
     def discover(self, entry_points: "Iterable[EntryPoint] | None" = None) -> list[str]:
-        """Register the tools of installed packages (entry points `utools.tools`); returns the new codes.
+        """Register the built-in tools that are not there yet, below the working directory, and those of installed
+        packages (entry points `utools.tools`), or those of the given entries alone; returns the new codes.
 
         An entry is a Tool, a list of Tools, or a function that returns either. An entry that cannot be loaded or
         registered is a DefinitionError that names its package; if loading fails, nothing is registered.
         """
-        from utools.discovery import installed_entries, origin_of, tools_of
+        from utools.discovery import BUILT_IN, installed_entries, origin_of, tools_of
 
-        entries = installed_entries(ENTRY_POINTS) if entry_points is None else entry_points
-        found = [(entry, each) for entry in entries for each in tools_of(entry)]
+        entries = [BUILT_IN, *installed_entries(ENTRY_POINTS)] if entry_points is None else entry_points
+        known = {*self._tools, *self._refused}
+        found = [
+            (entry, each)
+            for entry in entries
+            for each in tools_of(entry)
+            if entry is not BUILT_IN or each.code not in known
+        ]
         for entry, each in found:
             try:
                 self.register(each)

@@ -33,6 +33,7 @@ from agent_core.run.prepare import Prepare, prepare_agent, to_journal
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
+from utools.problems import Problem, message_of, refuse
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 from utools.tool import Args, Tool, ToolContext, ToolResult
@@ -142,7 +143,7 @@ async def _run_agent(
     keys, tape = signing_keys(), journal.load(run)
     prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start)
     if not is_finished(tape, ROOT):
-        models(read_config(to_journal(config)).model, config_as_dict(config))
+        _check_models(models, config)
     listener = EventSource(on_event) if on_event else None
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
     if decisions:
@@ -213,6 +214,19 @@ def _output_of(ended: Ended) -> AgentOutput:
     assert isinstance(ended.outcome, AgentOutcome)
     output: AgentOutput = AgentOutput.model_construct(None, **ended.outcome.output, journal=ended.journal)
     return output
+
+
+def _check_models(models: ClientOf, config: Mapping[str, Any] | AgentConfig) -> None:
+    """DefinitionErrors for each model that cannot be asked; fallbacks are not reached by the options of the first."""
+    read, problems = read_config(to_journal(config)), list[Problem]()
+    named = [("model", read.model, config_as_dict(config))]
+    named += [(f"fallback_models/{index}", name, {}) for index, name in enumerate(read.fallback_models)]
+    for where, name, options in named:
+        try:
+            models(name, options)
+        except DefinitionError as error:
+            problems.append(Problem(f"config/{where}", message_of(error)))
+    refuse(problems)
 
 
 def _choose_run_id(run_id: str | None, journal: Journal) -> str:

@@ -137,6 +137,65 @@ async def test_a_bad_config_is_told_before_anything_is_written(change: dict[str,
     assert journal.runs() == []
 
 
+MANY_FAULTS: list[tuple[dict[str, Any], list[str]]] = [
+    (
+        {
+            "max_steps": "many",
+            "temprature": 1,
+            "protocol": "soap",
+            "allowed_tools": [5, {"tool": "look", "preste": {}}],
+        },
+        ["max_steps", "allowed_tools/0", "allowed_tools/1/preste", "protocol", "temprature"],
+    ),
+    (
+        {"allowed_tools": [{"tool": "look", "rate_limit": "x"}], "tool_choice": "none", "mode": "plan", "prompt": None},
+        ["mode", "allowed_tools/0/rate_limit", "tool_choice", ""],
+    ),
+    (
+        {"allowed_tools": ["lok", "look", "x.*"], "deny_tools": ["hear"], "answer_schema": {"type": "no"}},
+        ["answer_schema", "allowed_tools/0", "allowed_tools/2", "deny_tools/0"],
+    ),
+    (
+        {
+            "allowed_tools": [
+                {"tool": "look", "preset": {"q": 7}, "args": {"type": "no"}, "provenance": {"z": "trusted"}}
+            ],
+            "prompts": {"sistem": "x"},
+            "messages_json": "[{]",
+        },
+        [
+            "allowed_tools/0/preset/q",
+            "allowed_tools/0/args",
+            "allowed_tools/0/provenance/z",
+            "messages_json",
+            "prompts",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "places"), MANY_FAULTS, ids=[str(places) for _, places in MANY_FAULTS])
+async def test_all_faults_of_a_config_are_told_at_once(change: dict[str, Any], places: list[str]) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        await run_agent({**CONFIG, **change}, registry=Calls().registry, model=ScriptedModel([]))
+    told = [line.split(": ")[0].removeprefix("config").removeprefix("/") for line in str(refused.value).splitlines()]
+    assert [place for place in places if not any(line.startswith(place) for line in told)] == []
+    assert len(told) == len(places)
+
+
+async def test_each_model_without_its_key_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY", "DASHSCOPE_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    config, journal = {**CONFIG, "model": "openai:gpt-4o-mini", "fallback_models": ["qwen:qwen-plus"]}, MemoryJournal()
+    with pytest.raises(DefinitionError) as refused:
+        await run_agent(config, registry=Calls().registry, journal=journal)
+    assert str(refused.value).splitlines() == [
+        "config/model: the model needs a key: set OPENAI_API_KEY",
+        "config/fallback_models/0: the model needs a key: set DASHSCOPE_API_KEY",
+    ]
+    assert journal.runs() == []
+
+
 async def test_own_prompts_by_text_and_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.md").write_text("FROM A FILE, $$5, asked $user_message after $conversation_history")
