@@ -152,10 +152,7 @@ async def _run_agent(
     driving = drive(
         run, ROOT, spec, journal=journal, executor=executor, loops=AGENT_LOOPS, listener=listener, keys=keys
     )
-    try:
-        return _output_of(await driving)
-    finally:
-        await providers.close()
+    return _output_of(await driving)
 
 
 def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> AgentOutput:
