@@ -30,20 +30,24 @@ class AllowedTool(_Strict):
 
     tool: str = Field(description="A tool's code, or a glob such as mcp.files.*")
     preset: dict[str, Any] = Field(default={}, description="Arguments that the author sets; no model sees them")
-    approval: Approval | None = None
-    max_calls: Limit = None
+    approval: Approval | None = Field(default=None, description="When a person decides before it runs; else the node's")
+    max_calls: Limit = Field(default=None, description="How often the run may call it")
     rate_limit: str | None = Field(default=None, description="How often all on this host may call it, e.g. 10/min")
-    timeout: Seconds = None
+    timeout: Seconds = Field(default=None, description="Seconds that a call may take, within single_call_timeout")
     trusted: bool = Field(default=False, description="Its answers count as trusted text for provenance")
     args: dict[str, Any] | None = Field(default=None, description="A JSON Schema that narrows what may be sent")
-    provenance: dict[str, Literal["trusted"]] = {}
+    provenance: dict[str, Literal["trusted"]] = Field(
+        default={}, description="Arguments that must occur, whole, in what the author or the user wrote"
+    )
 
 
 class PlanConfig(_Strict):
     """How plan mode goes on."""
 
-    confirm: bool = False
-    on_failure: Literal["skip", "abort", "replan"] = "abort"
+    confirm: bool = Field(default=False, description="Whether a person confirms the plan")
+    on_failure: Literal["skip", "abort", "replan"] = Field(
+        default="abort", description="What follows a step that failed"
+    )
 
 
 class AgentConfig(_Strict):
@@ -52,45 +56,86 @@ class AgentConfig(_Strict):
     model: str = Field(min_length=1, description="provider:name, e.g. openai:gpt-4o-mini")
     max_steps: Annotated[int, Field(ge=0)] | None = Field(description="Model replies, repairs included")
     allowed_tools: list[str | AllowedTool] = Field(description="Codes, globs or objects; empty means none")
-    messages_json: list[dict[str, Any]] | str | None = None
-    prompt: str | None = None
-    system_prompt: str | None = None
-    developer_prompt: str | None = None
-    examples: list[str] | None = None
-    language: Literal["en", "zh"] = "en"
+    messages_json: list[dict[str, Any]] | str | None = Field(
+        default=None, description="The conversation: messages, or their JSON; this or prompt is needed"
+    )
+    prompt: str | None = Field(default=None, description="The task; with messages_json, their last turn")
+    system_prompt: str | None = Field(default=None, description="Added to the system message, after how to reply")
+    developer_prompt: str | None = Field(default=None, description="Added to the system message, after system_prompt")
+    examples: list[str] | None = Field(
+        default=None, description="Example steps in the prompt, in place of the built-in ones"
+    )
+    language: Literal["en", "zh"] = Field(default="en", description="The language of the built-in prompts: en or zh")
     prompts: dict[str, str] = Field(default={}, description="Own templates by name: a text, or a file's path")
-    mode: Literal["react", "plan"] = "react"
-    protocol: Literal["json", "tools"] = "json"
-    parsing: Literal["strict", "tolerant"] = "strict"
-    response_format: Literal["auto", "text", "json_object", "json_schema"] = "auto"
-    temperature: Annotated[float, Field(ge=0)] | None = 0.7
-    top_p: float | None = None
-    seed: int | None = None
-    stop: list[str] | None = None
-    max_output_tokens: Limit = None
-    max_input_tokens: Limit = None
-    tool_choice: Literal["auto", "none", "required"] = "auto"
-    timeout: Seconds = 120
-    single_call_timeout: Seconds = 30
-    max_tool_calls: Limit = 10
-    total_token_budget: Limit = 0
-    cost_budget: Annotated[float, Field(ge=0)] | None = None
-    observation_max_len: Annotated[int, Field(ge=0)] | None = 256
-    trace_max_bytes: Annotated[int, Field(ge=0)] | None = 32768
-    max_history_messages: Limit = 50
-    max_repairs: Annotated[int, Field(ge=0)] = 1
-    repair_scope: Literal["all", "unreadable"] = "all"
-    deny_tools: list[str] = []
-    approval: Approval = "never"
-    answer_schema: dict[str, Any] | None = None
-    primary_output: str = "final_answer"
+    mode: Literal["react", "plan"] = Field(default="react", description="react; plan is not built yet")
+    protocol: Literal["json", "tools"] = Field(
+        default="json", description="json: one JSON object a reply; tools: native function calling, parallel calls too"
+    )
+    parsing: Literal["strict", "tolerant"] = Field(
+        default="strict",
+        description="tolerant also reads a code fence, a BOM, a think block, the first action of several",
+    )
+    response_format: Literal["auto", "text", "json_object", "json_schema"] = Field(
+        default="auto", description="What the model is asked for; auto: the strictest that its endpoint takes"
+    )
+    temperature: Annotated[float, Field(ge=0)] | None = Field(
+        default=0.7, description="Sent to the model; null: left out"
+    )
+    top_p: float | None = Field(default=None, description="Sent to the model")
+    seed: int | None = Field(default=None, description="Sent to the model")
+    stop: list[str] | None = Field(default=None, description="Sent to the model: texts that end a reply")
+    max_output_tokens: Limit = Field(default=None, description="Sent to the model: tokens that a reply may have")
+    max_input_tokens: Limit = Field(
+        default=None,
+        description="What does not fit is cut, oldest observations first; else the model's window, where known",
+    )
+    tool_choice: Literal["auto", "none", "required"] = Field(
+        default="auto", description="Of protocol: tools; sent to the model"
+    )
+    timeout: Seconds = Field(default=120, description="Seconds for the run; waiting for a person does not count")
+    single_call_timeout: Seconds = Field(
+        default=30, description="Seconds for one answer of a model or tool, retries included"
+    )
+    max_tool_calls: Limit = Field(default=10, description="Tool calls in the run")
+    total_token_budget: Limit = Field(default=0, description="Tokens in the run, read and written")
+    cost_budget: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="USD in the run, where prices are known"
+    )
+    observation_max_len: Annotated[int, Field(ge=0)] | None = Field(
+        default=256, description="Characters of an observation that the model reads at once, and the trace shows"
+    )
+    trace_max_bytes: Annotated[int, Field(ge=0)] | None = Field(
+        default=32768, description="Bytes of the trace in the output"
+    )
+    max_history_messages: Limit = Field(
+        default=50, description="Messages of messages_json that the model reads, the last ones"
+    )
+    max_repairs: Annotated[int, Field(ge=0)] = Field(default=1, description="How often in a row something may go wrong")
+    repair_scope: Literal["all", "unreadable"] = Field(
+        default="all",
+        description="What max_repairs counts: refused calls and failed tools too, or unreadable replies alone",
+    )
+    deny_tools: list[str] = Field(
+        default=[], description="Codes or globs that are never allowed; they outweigh allowed_tools"
+    )
+    approval: Approval = Field(default="never", description="When a person decides on calls: never, always, on_write")
+    answer_schema: dict[str, Any] | None = Field(
+        default=None, description="A JSON Schema that the final answer must fit"
+    )
+    primary_output: str = Field(
+        default="final_answer", description="The output shown first, and what a parent agent gets"
+    )
     fallback_models: list[Annotated[str, Field(min_length=1)]] = Field(
         default=[], description="Asked in this order, from then on, when the model before gave no answer"
     )
-    base_url: str | None = None
-    api_key_env: str | None = None
-    plan: PlanConfig = PlanConfig()
-    trusted_text: list[str] | None = None
+    base_url: str | None = Field(default=None, description="The model's endpoint, in place of its vendor's")
+    api_key_env: str | None = Field(
+        default=None, description="The variable of its key, as the operator allows it there"
+    )
+    plan: PlanConfig = Field(default=PlanConfig(), description="Of mode: plan, which is not built yet")
+    trusted_text: list[str] | None = Field(
+        default=None, description="What provenance trusts of the prompts, where they take nodes' outputs"
+    )
 
 
 def read_config(config: Any, *, where: str = "config") -> AgentConfig:

@@ -7,6 +7,8 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+from support.config_table import config_table
+
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 README = (ROOT / "README.md").read_text("utf-8")
@@ -57,6 +59,10 @@ def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(tmp_p
     printed = "\n".join(_follow(ROOT / "README.md", tmp_path))
     assert [text for text in PRINTED if text not in printed] == []
     _follow(ROOT / "engine_shim" / "README.md", tmp_path)
+
+
+def test_the_table_of_the_nodes_keys_is_what_the_schema_says() -> None:
+    assert config_table() in README, f"the table of the keys has to be:\n\n{config_table()}"
 
 
 def test_the_demo_proves_itself_without_a_key(tmp_path: Path) -> None:

@@ -200,7 +200,8 @@ def _node_schema() -> Json:
     """The ConfigSchema: a model that calls an agent sends it a prompt; every other key is the author's."""
     schema = AgentConfig.model_json_schema()
     authored = {name: {**rule, "x-author": True} for name, rule in schema["properties"].items() if name != "prompt"}
-    return {**schema, "properties": {"prompt": schema["properties"]["prompt"], **authored}}
+    prompt = {**schema["properties"]["prompt"], "description": "The task."}
+    return {**schema, "properties": {"prompt": prompt, **authored}}
 
 
 def config_as_dict(config: Mapping[str, Any] | AgentConfig) -> Json:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_core import (
+    AgentConfig,
     Approve,
     DecisionError,
     DefinitionError,
@@ -409,7 +410,10 @@ async def test_a_model_that_calls_an_agent_sends_it_a_prompt_and_nothing_else() 
     config = {**_parent(), "max_repairs": 0}
     output = await run_agent(config, registry=calls.registry, model=ScriptedModel([grab]), journal=journal, run_id="r")
     assert output.finish_reason == "invalid_action"
-    assert "agent_core({prompt?: string|null})" in journal.load("r")["agent"][0].record()["messages"][0]["content"]
+    assert (
+        "agent_core({prompt?: string|null (The task)})"
+        in journal.load("r")["agent"][0].record()["messages"][0]["content"]
+    )
     with pytest.raises(DefinitionError, match="the author must set model, max_steps, allowed_tools"):
         await run_agent({**CONFIG, "allowed_tools": ["agent_core"]}, registry=calls.registry, model=ScriptedModel([]))
 
@@ -904,3 +908,10 @@ async def test_a_model_that_fails_is_told_once_by_the_end_of_the_run() -> None:
     await run_agent(CONFIG, registry=Calls().registry, model=model, on_event=events.append)
     assert [event["event"] for event in events] == ["step_started", "finished"]
     assert events[-1]["error"]["message"] == "down"
+
+
+def test_every_key_of_the_config_is_described() -> None:
+    schema = AgentConfig.model_json_schema()
+    objects = {"AgentConfig": schema, **schema["$defs"]}
+    rules = {f"{name}/{key}": rule for name, each in objects.items() for key, rule in each["properties"].items()}
+    assert [place for place, rule in rules.items() if not rule.get("description")] == []

@@ -332,3 +332,20 @@ def test_the_schemas_of_the_built_in_tools_are_good() -> None:
 def test_every_built_in_tool_says_what_it_gives_but_the_one_that_may_give_anything() -> None:
     silent = [tool.code for tool in builtin_tools() if tool.output_schema is None]
     assert silent == ["json_transform"]
+
+
+def _undescribed(schema: dict[str, Any], where: str) -> list[str]:
+    """The properties of a schema, and of those in it, that say nothing of themselves."""
+    return [
+        name
+        for key, rule in schema.get("properties", {}).items()
+        for name in [
+            *([] if rule.get("description") else [f"{where}/{key}"]),
+            *_undescribed(rule, f"{where}/{key}"),
+        ]
+    ]
+
+
+def test_every_argument_of_the_built_in_tools_is_described() -> None:
+    tools = builtin_tools()
+    assert [name for tool in tools for name in _undescribed(tool.config_schema, tool.code)] == []
