@@ -7,11 +7,14 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from support.config_table import config_table
+import pytest
+
+from support.config_table import config_rows, config_table
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-README = (ROOT / "README.md").read_text("utf-8")
+LANGUAGES = ("README.md", "README.zh.md")
+README, CHINESE = ((ROOT / name).read_text("utf-8") for name in LANGUAGES)
 PRINTED = [
     "There are 12 pieces of A-17.",
     '"status": "completed"',
@@ -55,10 +58,27 @@ def _run(language: str, text: str, directory: Path, home: Path) -> str:
     return done.stdout
 
 
-def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(tmp_path: Path) -> None:
-    printed = "\n".join(_follow(ROOT / "README.md", tmp_path))
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(name: str, tmp_path: Path) -> None:
+    printed = "\n".join(_follow(ROOT / name, tmp_path))
     assert [text for text in PRINTED if text not in printed] == []
-    _follow(ROOT / "engine_shim" / "README.md", tmp_path)
+    if name == "README.md":
+        _follow(ROOT / "engine_shim" / "README.md", tmp_path)
+
+
+def _rows(text: str) -> list[list[str]]:
+    """The names in the first cell of each table's rows: no language changes them."""
+    firsts = re.findall(r"^\| (.+?) (?<!\\)\|", text, re.MULTILINE)
+    return [re.findall(r"`[^`]+`", first) for first in firsts]
+
+
+def test_the_chinese_page_has_the_same_sections_examples_and_rows() -> None:
+    assert re.findall(r"^#+", CHINESE, re.M) == re.findall(r"^#+", README, re.M)
+    programs, translated = ([block for block in BLOCK.findall(text) if block[1]] for text in (README, CHINESE))
+    assert translated == programs
+    assert _rows(CHINESE) == _rows(README)
+    for key, default, _ in config_rows():
+        assert f"| `{key}` | {default.replace('required', '必填')} | " in CHINESE
 
 
 def test_the_table_of_the_nodes_keys_is_what_the_schema_says() -> None:
