@@ -7,6 +7,7 @@ from utools.lazy_menu import lazy_menu
 if TYPE_CHECKING:
     from agent_core.audit.replay import Replay as Replay
     from agent_core.audit.replay import replay as replay
+    from agent_core.audit.signature import Keys as Keys
     from agent_core.audit.verify import Verification as Verification
     from agent_core.audit.verify import verify as verify
     from agent_core.config import AgentConfig as AgentConfig
@@ -46,6 +47,7 @@ HOMES = {
     "Final": "agent_core.protocol.parse",
     "JournalError": "agent_core.errors",
     "JsonlJournal": "agent_core.journal.jsonl",
+    "Keys": "agent_core.audit.signature",
     "MemoryJournal": "agent_core.journal.memory",
     "Plan": "agent_core.protocol.parse",
     "ProtocolError": "agent_core.protocol.errors",

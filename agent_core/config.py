@@ -1,11 +1,14 @@
 """AgentConfig: what a workflow's author may set on the node; its JSON Schema is the node's ConfigSchema. Pure."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent_core.errors import DefinitionError
 from utools.calls.rate_limit import RateLimit
+from utools.problems import DefinitionErrors, Problem, gathering, refuse
+from utools.schema.model_faults import find_model_faults, keys_of
 
 Approval = Literal["never", "always", "on_write"]
 Limit = Annotated[int, Field(ge=0)] | None
@@ -14,6 +17,8 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 _NOT_BUILT_YET = {
     "mode": ("react", "plan mode is not built yet; use 'react'"),
 }
+_FORMS = ("str", "AllowedTool", "list[dict[str,any]]")
+"""What pydantic calls the forms of a value that may have several."""
 
 
 class _Strict(BaseModel):
@@ -25,20 +30,24 @@ class AllowedTool(_Strict):
 
     tool: str = Field(description="A tool's code, or a glob such as mcp.files.*")
     preset: dict[str, Any] = Field(default={}, description="Arguments that the author sets; no model sees them")
-    approval: Approval | None = None
-    max_calls: Limit = None
+    approval: Approval | None = Field(default=None, description="When a person decides before it runs; else the node's")
+    max_calls: Limit = Field(default=None, description="How often the run may call it")
     rate_limit: str | None = Field(default=None, description="How often all on this host may call it, e.g. 10/min")
-    timeout: Seconds = None
+    timeout: Seconds = Field(default=None, description="Seconds that a call may take, within single_call_timeout")
     trusted: bool = Field(default=False, description="Its answers count as trusted text for provenance")
     args: dict[str, Any] | None = Field(default=None, description="A JSON Schema that narrows what may be sent")
-    provenance: dict[str, Literal["trusted"]] = {}
+    provenance: dict[str, Literal["trusted"]] = Field(
+        default={}, description="Arguments that must occur, whole, in what the author or the user wrote"
+    )
 
 
 class PlanConfig(_Strict):
     """How plan mode goes on."""
 
-    confirm: bool = False
-    on_failure: Literal["skip", "abort", "replan"] = "abort"
+    confirm: bool = Field(default=False, description="Whether a person confirms the plan")
+    on_failure: Literal["skip", "abort", "replan"] = Field(
+        default="abort", description="What follows a step that failed"
+    )
 
 
 class AgentConfig(_Strict):
@@ -47,74 +56,122 @@ class AgentConfig(_Strict):
     model: str = Field(min_length=1, description="provider:name, e.g. openai:gpt-4o-mini")
     max_steps: Annotated[int, Field(ge=0)] | None = Field(description="Model replies, repairs included")
     allowed_tools: list[str | AllowedTool] = Field(description="Codes, globs or objects; empty means none")
-    messages_json: list[dict[str, Any]] | str | None = None
-    prompt: str | None = None
-    system_prompt: str | None = None
-    developer_prompt: str | None = None
-    examples: list[str] | None = None
-    language: Literal["en", "zh"] = "en"
+    messages_json: list[dict[str, Any]] | str | None = Field(
+        default=None, description="The conversation: messages, or their JSON; this or prompt is needed"
+    )
+    prompt: str | None = Field(default=None, description="The task; with messages_json, their last turn")
+    system_prompt: str | None = Field(default=None, description="Added to the system message, after how to reply")
+    developer_prompt: str | None = Field(default=None, description="Added to the system message, after system_prompt")
+    examples: list[str] | None = Field(
+        default=None, description="Example steps in the prompt, in place of the built-in ones"
+    )
+    language: Literal["en", "zh"] = Field(default="en", description="The language of the built-in prompts: en or zh")
     prompts: dict[str, str] = Field(default={}, description="Own templates by name: a text, or a file's path")
-    mode: Literal["react", "plan"] = "react"
-    protocol: Literal["json", "tools"] = "json"
-    parsing: Literal["strict", "tolerant"] = "strict"
-    response_format: Literal["auto", "text", "json_object", "json_schema"] = "auto"
-    temperature: Annotated[float, Field(ge=0)] | None = 0.7
-    top_p: float | None = None
-    seed: int | None = None
-    stop: list[str] | None = None
-    max_output_tokens: Limit = None
-    max_input_tokens: Limit = None
-    tool_choice: Literal["auto", "none", "required"] = "auto"
-    timeout: Seconds = 120
-    single_call_timeout: Seconds = 30
-    max_tool_calls: Limit = 10
-    total_token_budget: Limit = 0
-    cost_budget: Annotated[float, Field(ge=0)] | None = None
-    observation_max_len: Annotated[int, Field(ge=0)] | None = 256
-    trace_max_bytes: Annotated[int, Field(ge=0)] | None = 32768
-    max_history_messages: Limit = 50
-    max_repairs: Annotated[int, Field(ge=0)] = 1
-    repair_scope: Literal["all", "unreadable"] = "all"
-    deny_tools: list[str] = []
-    approval: Approval = "never"
-    answer_schema: dict[str, Any] | None = None
-    primary_output: str = "final_answer"
+    mode: Literal["react", "plan"] = Field(default="react", description="react; plan is not built yet")
+    protocol: Literal["json", "tools"] = Field(
+        default="json", description="json: one JSON object a reply; tools: native function calling, parallel calls too"
+    )
+    parsing: Literal["strict", "tolerant"] = Field(
+        default="strict",
+        description="tolerant also reads a code fence, a BOM, a think block, the first action of several",
+    )
+    response_format: Literal["auto", "text", "json_object", "json_schema"] = Field(
+        default="auto", description="What the model is asked for; auto: the strictest that its endpoint takes"
+    )
+    temperature: Annotated[float, Field(ge=0)] | None = Field(
+        default=0.7, description="Sent to the model; null: left out"
+    )
+    top_p: float | None = Field(default=None, description="Sent to the model")
+    seed: int | None = Field(default=None, description="Sent to the model")
+    stop: list[str] | None = Field(default=None, description="Sent to the model: texts that end a reply")
+    max_output_tokens: Limit = Field(default=None, description="Sent to the model: tokens that a reply may have")
+    max_input_tokens: Limit = Field(
+        default=None,
+        description="What does not fit is cut, oldest observations first; else the model's window, where known",
+    )
+    tool_choice: Literal["auto", "none", "required"] = Field(
+        default="auto", description="Of protocol: tools; sent to the model"
+    )
+    timeout: Seconds = Field(default=120, description="Seconds for the run; waiting for a person does not count")
+    single_call_timeout: Seconds = Field(
+        default=30, description="Seconds for one answer of a model or tool, retries included"
+    )
+    max_tool_calls: Limit = Field(default=10, description="Tool calls in the run")
+    total_token_budget: Limit = Field(default=0, description="Tokens in the run, read and written")
+    cost_budget: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="USD in the run, where prices are known"
+    )
+    observation_max_len: Annotated[int, Field(ge=0)] | None = Field(
+        default=256, description="Characters of an observation that the model reads at once, and the trace shows"
+    )
+    trace_max_bytes: Annotated[int, Field(ge=0)] | None = Field(
+        default=32768, description="Bytes of the trace in the output"
+    )
+    max_history_messages: Limit = Field(
+        default=50, description="Messages of messages_json that the model reads, the last ones"
+    )
+    max_repairs: Annotated[int, Field(ge=0)] = Field(default=1, description="How often in a row something may go wrong")
+    repair_scope: Literal["all", "unreadable"] = Field(
+        default="all",
+        description="What max_repairs counts: refused calls and failed tools too, or unreadable replies alone",
+    )
+    deny_tools: list[str] = Field(
+        default=[], description="Codes or globs that are never allowed; they outweigh allowed_tools"
+    )
+    approval: Approval = Field(default="never", description="When a person decides on calls: never, always, on_write")
+    answer_schema: dict[str, Any] | None = Field(
+        default=None, description="A JSON Schema that the final answer must fit"
+    )
+    primary_output: str = Field(
+        default="final_answer", description="The output shown first, and what a parent agent gets"
+    )
     fallback_models: list[Annotated[str, Field(min_length=1)]] = Field(
         default=[], description="Asked in this order, from then on, when the model before gave no answer"
     )
-    base_url: str | None = None
-    api_key_env: str | None = None
-    plan: PlanConfig = PlanConfig()
-    trusted_text: list[str] | None = None
+    base_url: str | None = Field(default=None, description="The model's endpoint, in place of its vendor's")
+    api_key_env: str | None = Field(
+        default=None, description="The variable of its key, as the operator allows it there"
+    )
+    plan: PlanConfig = Field(default=PlanConfig(), description="Of mode: plan, which is not built yet")
+    trusted_text: list[str] | None = Field(
+        default=None, description="What provenance trusts of the prompts, where they take nodes' outputs"
+    )
 
 
 def read_config(config: Any, *, where: str = "config") -> AgentConfig:
-    """The config as a model; DefinitionError names the first key at fault and says how many more there are."""
+    """The config as a model; DefinitionErrors for all its faults."""
     try:
         read = config if isinstance(config, AgentConfig) else AgentConfig.model_validate(config)
     except ValidationError as error:
-        raise _definition_error(error, where) from None
-    for key, (built, reason) in _NOT_BUILT_YET.items():
-        if getattr(read, key) != built:
-            raise DefinitionError(reason, where=f"{where}/{key}", value=getattr(read, key))
-    for index, allowed in enumerate(read.allowed_tools):
-        if isinstance(allowed, AllowedTool) and allowed.rate_limit is not None:
-            RateLimit.of(allowed.rate_limit, where=f"{where}/allowed_tools/{index}/rate_limit")
-    if read.tool_choice != "auto" and read.protocol != "tools":
-        message = "belongs to native function calling; leave it out, or set protocol: tools"
-        raise DefinitionError(message, where=f"{where}/tool_choice", value=read.tool_choice)
-    if read.messages_json is None and read.prompt is None:
-        raise DefinitionError("give messages_json or prompt: the agent has nothing to answer", where=where)
+        raise DefinitionErrors(_problems_of(error, where)) from None
+    refuse(_problems_within(read, where))
     return read
 
 
-def _definition_error(error: ValidationError, where: str) -> DefinitionError:
-    faults = error.errors(include_url=False, include_context=False)
-    first = faults[0]
-    location = "/".join([where, *(str(part) for part in first["loc"] if part not in ("str", "AllowedTool"))])
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    if first["type"] == "extra_forbidden":
-        return DefinitionError(f"unknown key{more}", where=location)
-    if first["type"] == "missing":
-        return DefinitionError(f"this key is required{more}", where=location)
-    return DefinitionError(f"{first['msg']}{more}", where=location, value=first.get("input"))
+def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
+    """What is wrong with values that fit the schema."""
+    for key, (built, reason) in _NOT_BUILT_YET.items():
+        if (given := getattr(config, key)) != built:
+            yield Problem(f"{where}/{key}", str(DefinitionError(reason, value=given)))
+    for index, allowed in enumerate(config.allowed_tools):
+        if isinstance(allowed, AllowedTool) and allowed.rate_limit is not None:
+            problems: list[Problem] = []
+            with gathering(problems):
+                RateLimit.of(allowed.rate_limit, where=f"{where}/allowed_tools/{index}/rate_limit")
+            yield from problems
+    if config.tool_choice != "auto" and config.protocol != "tools":
+        message = "belongs to native function calling; leave it out, or set protocol: tools"
+        yield Problem(f"{where}/tool_choice", str(DefinitionError(message, value=config.tool_choice)))
+    if config.messages_json is None and config.prompt is None:
+        yield Problem(where, "give messages_json or prompt: the agent has nothing to answer")
+
+
+def _problems_of(error: ValidationError, where: str) -> list[Problem]:
+    """What pydantic finds, one problem for each place: it tries each form that a value may have."""
+    problems: dict[str, Problem] = {}
+    for fault in find_model_faults(error, keys_of(AgentConfig)):
+        if fault.position[-1:] == ("str",) and isinstance(fault.value, dict):
+            continue  # about the text that could be given instead of an object
+        place = "/".join([where, *(str(part) for part in fault.position if part not in _FORMS)])
+        problems.setdefault(place, Problem(place, fault.text))
+    return list(problems.values())

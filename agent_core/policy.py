@@ -10,6 +10,7 @@ from agent_core.config import AgentConfig, AllowedTool
 from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from utools.errors import UnknownTool
+from utools.problems import Problem, gathering, refuse
 
 
 class ToolBinding(TypedDict):
@@ -49,6 +50,9 @@ class ToolPolicy(ToolBinding):
 Policies = Mapping[str, ToolPolicy]
 """A run's whitelist by tool code, in the config's order."""
 
+Selected = dict[str, tuple[AllowedTool, str]]
+"""The codes that a config allows, each with the entry that binds it and that entry's place in the config."""
+
 
 def arguments_of(policy: Mapping[str, Any] | None, args: Json) -> Json:
     """What a tool gets: the author's preset and what the model sent. Judge refuses a model that sends preset keys."""
@@ -66,29 +70,48 @@ def effect_of(policy: Mapping[str, Any] | None, args: Json) -> str | None:
     return "read" if isinstance(chosen, str) and chosen in effect["read"] else "write"
 
 
-def select_tools(config: AgentConfig, codes: Sequence[str]) -> dict[str, tuple[AllowedTool, str]]:
-    """The codes that a config allows, each with the entry that binds it and that entry's place in the config.
+def select_tools(config: AgentConfig, codes: Sequence[str]) -> Selected:
+    """The codes that a config allows. DefinitionErrors for the entries that cannot be used."""
+    selected, problems = find_tools(config, codes)
+    refuse(problems)
+    return selected
 
-    An exact code outweighs a glob; deny wins. DefinitionError for an unknown code, a glob without a tool, a code
-    that is listed twice, and two globs that bind one tool differently.
+
+def find_tools(config: AgentConfig, codes: Sequence[str]) -> tuple[Selected, list[Problem]]:
+    """The codes that a config allows, and what is wrong with its entries.
+
+    An exact code outweighs a glob; deny wins. Wrong are an unknown code, a glob without a tool, a code that is listed
+    twice, and two globs that bind one tool differently.
     """
-    chosen: dict[str, tuple[AllowedTool, str]] = {}
+    chosen: Selected = {}
     exact: set[str] = set()
+    problems: list[Problem] = []
     for index, entry in enumerate(config.allowed_tools):
-        where = f"allowed_tools/{index}"
         allowed = AllowedTool(tool=entry) if isinstance(entry, str) else entry
-        is_glob = has_wildcard(allowed.tool)
-        matching = [code for code in codes if fnmatchcase(code, allowed.tool)] if is_glob else [allowed.tool]
-        _check_known(matching, allowed.tool, codes, where)
-        for code in matching:
-            if not is_glob and code in exact:
-                raise DefinitionError("this tool is listed twice", where=where, value=code)
-            if is_glob and code in chosen and code not in exact:
-                _check_same_binding(chosen[code][0], allowed, code, where)
-            if not is_glob or code not in exact:
-                chosen[code] = (allowed, where)
-        exact.update(() if is_glob else matching)
-    return {code: bound for code, bound in chosen.items() if not is_denied(code, config)}
+        with gathering(problems):
+            _select(allowed, f"allowed_tools/{index}", codes, chosen, exact)
+    return {code: bound for code, bound in chosen.items() if not is_denied(code, config)}, problems
+
+
+def _select(
+    allowed: AllowedTool,
+    where: str,
+    codes: Sequence[str],
+    chosen: Selected,
+    exact: set[str],
+) -> None:
+    """Add what one entry allows to the `chosen` codes; `exact` are those that are listed by their own code."""
+    is_glob = has_wildcard(allowed.tool)
+    matching = [code for code in codes if fnmatchcase(code, allowed.tool)] if is_glob else [allowed.tool]
+    _check_known(matching, allowed.tool, codes, where)
+    for code in matching:
+        if not is_glob and code in exact:
+            raise DefinitionError("this tool is listed twice", where=where, value=code)
+        if is_glob and code in chosen and code not in exact:
+            _check_same_binding(chosen[code][0], allowed, code, where)
+        if not is_glob or code not in exact:
+            chosen[code] = (allowed, where)
+    exact.update(() if is_glob else matching)
 
 
 def has_wildcard(name: str) -> bool:

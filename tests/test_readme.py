@@ -1,4 +1,4 @@
-"""The README's commands and examples run, as they stand there."""
+"""The README's commands and examples run, as they stand there, in order and in one store."""
 
 import os
 import re
@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from support.config_table import config_rows, config_table
+
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-BLOCKS = BLOCK.findall(README)
-COMMANDS = [text for language, mark, text in BLOCKS if (language, mark) == ("sh", "run")]
-GRAPHS = BLOCK.findall((ROOT / "engine_shim" / "README.md").read_text("utf-8"))
-EXAMPLES = [
-    (commands, told)
-    for (language, mark, commands), (_, _, told) in pairwise(GRAPHS)
-    if (language, mark) == ("sh", "run")
+LANGUAGES = ("README.md", "README.zh.md")
+README, CHINESE = ((ROOT / name).read_text("utf-8") for name in LANGUAGES)
+PRINTED = [
+    "There are 12 pieces of A-17.",
+    '"status": "completed"',
+    "final A spring in the desert.",
+    "True True",
 ]
-IDS = [commands.partition(".yaml")[0].rpartition(" ")[2] for commands, _ in EXAMPLES]
+"""What a reader sees who runs the examples of the first page."""
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -29,49 +30,59 @@ def _environment(home: Path) -> dict[str, str]:
     return {**quiet, "PATH": path, "XDG_DATA_HOME": str(home)}
 
 
-def _ran(commands: str, blocks: list[tuple[str, str, str]], home: Path) -> str:
-    """What commands print in a directory with the files of these blocks; they have to succeed."""
-    for _, mark, text in blocks:
+def _follow(readme: Path, home: Path) -> list[str]:
+    """Write the files of a README and run its examples, in a directory of its own and the store of `home`.
+
+    They have to succeed, and print each line that the README says. Gives all lines.
+    """
+    directory, printed = home / readme.relative_to(ROOT).as_posix().replace("/", "-"), list[str]()
+    directory.mkdir()
+    blocks = [*BLOCK.findall(readme.read_text("utf-8")), ("", "", "")]
+    for (language, mark, text), (shown, _, told) in pairwise(blocks):
         if mark.startswith("file="):
-            (home / mark.removeprefix("file=")).write_text(text)
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", commands],
-        cwd=home,
-        env=_environment(home),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+            (directory / mark.removeprefix("file=")).write_text(text)
+        elif mark == "run":
+            lines = _run(language, text, directory, home).splitlines()
+            missing = [line for line in told.splitlines() if line not in lines] if shown == "text" else []
+            assert missing == [], f"{text}\nprinted\n" + "\n".join(lines)
+            printed += lines
+    return printed
+
+
+def _run(language: str, text: str, directory: Path, home: Path) -> str:
+    """What commands or a program print; they have to succeed."""
+    program = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}[language]
+    environment = _environment(home / "data")
+    done = subprocess.run([*program, text], cwd=directory, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
-def test_own_tool_runs_in_a_workflow_as_the_readme_says(tmp_path: Path) -> None:
-    own_tool, *_ = COMMANDS
-    printed = _ran(own_tool, BLOCKS, tmp_path)
-    assert "There are 12 pieces of A-17." in printed
-    assert '"status": "completed"' in printed
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(name: str, tmp_path: Path) -> None:
+    printed = "\n".join(_follow(ROOT / name, tmp_path))
+    assert [text for text in PRINTED if text not in printed] == []
+    if name == "README.md":
+        _follow(ROOT / "engine_shim" / "README.md", tmp_path)
 
 
-def test_runs_are_looked_at_as_the_readme_says(tmp_path: Path) -> None:
-    printed = _ran("".join(COMMANDS), BLOCKS, tmp_path)
-    assert "\nok: " in printed
-    assert printed.splitlines()[-1].endswith("  stock_desk 1")
+def _rows(text: str) -> list[list[str]]:
+    """The names in the first cell of each table's rows: no language changes them."""
+    firsts = re.findall(r"^\| (.+?) (?<!\\)\|", text, re.MULTILINE)
+    return [re.findall(r"`[^`]+`", first) for first in firsts]
 
 
-def test_each_kind_of_graph_has_its_example() -> None:
-    assert len(EXAMPLES) == 11
+def test_the_chinese_page_has_the_same_sections_examples_and_rows() -> None:
+    assert re.findall(r"^#+", CHINESE, re.M) == re.findall(r"^#+", README, re.M)
+    programs, translated = ([block for block in BLOCK.findall(text) if block[1]] for text in (README, CHINESE))
+    assert translated == programs
+    assert _rows(CHINESE) == _rows(README)
+    for key, default, _ in config_rows():
+        assert f"| `{key}` | {default.replace('required', '必填')} | " in CHINESE
 
 
-@pytest.mark.parametrize(("commands", "told"), EXAMPLES, ids=IDS)
-def test_examples_of_graphs_say_what_the_readme_says(commands: str, told: str, tmp_path: Path) -> None:
-    printed = _ran(commands, GRAPHS, tmp_path).splitlines()
-    assert [line for line in told.splitlines() if line not in printed] == []
-
-
-def test_the_program_of_the_readme_prints_what_it_should(tmp_path: Path) -> None:
-    (program,) = [text for language, mark, text in BLOCKS if (language, mark) == ("python", "run")]
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["final A spring in the desert.", "True True"]
+def test_the_table_of_the_nodes_keys_is_what_the_schema_says() -> None:
+    assert config_table() in README, f"the table of the keys has to be:\n\n{config_table()}"
 
 
 def test_the_demo_proves_itself_without_a_key(tmp_path: Path) -> None:

@@ -8,6 +8,9 @@ from utools.error_text import describe, raised_at
 from utools.errors import DefinitionError
 from utools.tool import Tool
 
+BUILT_IN = EntryPoint("built-in", "utools.builtin:builtin_tools", "utools.tools")
+"""The entry of the built-in tools, which no package has to offer."""
+
 
 def installed_entries(group: str) -> list[EntryPoint]:
     """The entries of all installed packages, in a stable order."""

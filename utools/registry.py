@@ -48,16 +48,27 @@ class ToolRegistry:
         self._schemas: dict[str, ConfigSchema] = {}
         self._outputs: dict[str, ConfigSchema] = {}
         self._threads = DaemonThreads(threads)
-        for each in tools:
+        for index, each in enumerate(tools):
+            self._check_tool(each, f"tools/{index}")
             self.register(each, known_good=known_good)
+
+    @classmethod
+    def of(cls, tools: "ToolRegistry | Iterable[Tool]") -> "ToolRegistry":
+        """The registry itself, or a new one with these tools. DefinitionError for what is neither."""
+        if isinstance(tools, ToolRegistry):
+            return tools
+        if isinstance(tools, Iterable) and not isinstance(tools, str | bytes):
+            return cls(tools)
+        hint = f": write [{tools.code}]" if isinstance(tools, Tool) else ""
+        given = {} if hint else {"value": tools}
+        raise DefinitionError(f"must be a ToolRegistry, or a list of tools{hint}", where="registry", **given)
 
     def register(self, tool: Tool, *, known_good: bool = False) -> None:
         """Add a tool as the host's policy binds it, or leave it out where the policy refuses it.
 
         DefinitionError for a code that is taken, a schema that is not valid and a preset that the tool refuses.
         """
-        if not isinstance(tool, Tool):
-            raise DefinitionError("not a Tool", where="tools", value=tool)
+        self._check_tool(tool, "tools")
         where = f"tools.{tool.code}"
         if tool.code in self._tools or tool.code in self._refused:
             raise DefinitionError("another tool already has this code", where=where)
@@ -77,6 +88,14 @@ class ToolRegistry:
             self._outputs[tool.code] = output
         self._tools[tool.code] = tool
         self._schemas[tool.code] = schema
+
+    @staticmethod
+    def _check_tool(tool: Any, where: str) -> None:
+        """DefinitionError for what is no Tool, with what to write for a function."""
+        if inspect.isfunction(tool):
+            raise DefinitionError(f"{tool.__name__} is a function: write @tool from utools above it", where=where)
+        if not isinstance(tool, Tool):
+            raise DefinitionError("must be a Tool", where=where, value=tool)
 
     def get(self, code: str) -> Tool:
         """The tool of this code; UnknownTool, a KeyError, if there is none."""
@@ -186,15 +205,22 @@ class ToolRegistry:
         return ToolResult(result.success, output, error_text, metadata)
 
     def discover(self, entry_points: "Iterable[EntryPoint] | None" = None) -> list[str]:
-        """Register the tools of installed packages (entry points `utools.tools`); returns the new codes.
+        """Register the built-in tools that are not there yet, below the working directory, and those of installed
+        packages (entry points `utools.tools`), or those of the given entries alone; returns the new codes.
 
         An entry is a Tool, a list of Tools, or a function that returns either. An entry that cannot be loaded or
         registered is a DefinitionError that names its package; if loading fails, nothing is registered.
         """
-        from utools.discovery import installed_entries, origin_of, tools_of
+        from utools.discovery import BUILT_IN, installed_entries, origin_of, tools_of
 
-        entries = installed_entries(ENTRY_POINTS) if entry_points is None else entry_points
-        found = [(entry, each) for entry in entries for each in tools_of(entry)]
+        entries = [BUILT_IN, *installed_entries(ENTRY_POINTS)] if entry_points is None else entry_points
+        known = {*self._tools, *self._refused}
+        found = [
+            (entry, each)
+            for entry in entries
+            for each in tools_of(entry)
+            if entry is not BUILT_IN or each.code not in known
+        ]
         for entry, each in found:
             try:
                 self.register(each)

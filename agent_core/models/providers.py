@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
 
 OFFLINE = {"scripted": "FILE.json", "replay": "RUN", "local": "FILE.gguf"}
 """The providers without an endpoint, and what follows their colon."""
+MAX_CLIENTS = 256
+"""Clients that a process keeps; one that was not used for longest is made anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Providers:
-    """The clients of one host, each made once. Relative paths of scripts and models start from `base`.
+    """The clients of one host; those of endpoints are the process's. Relative paths of scripts and models start from
+    `base`.
 
     `base_urls` pairs an endpoint with the environment variable of its key, as the operator allows it: a key is sent
     to its own vendor, or to an endpoint paired with it, and nowhere else. `tape_of` gives a recorded run of the host's
@@ -96,7 +100,10 @@ class Providers:
         return vendor is not None and cost(vendor.prices, name, 1, 0, 1) is not None
 
     async def close(self) -> None:
-        """Close all clients' connections in this event loop; a later question opens new ones."""
+        """Close all clients' connections in this event loop, once what is under way was answered.
+
+        A later question opens new ones.
+        """
         for client in self.clients.values():
             await client.close()
 
@@ -115,16 +122,12 @@ class Providers:
     def _make(self, provider: str, name: str, base_url: str, api_key_env: str) -> ModelClient:
         if provider in OFFLINE:
             return self._offline(provider, name)
-        from agent_core.models.openai.client import OpenAICompatible
-
         url, names = self._endpoint(provider, base_url, api_key_env)
         key = next(filter(None, map(os.environ.get, names)), None)
         vendor = VENDORS[provider]
         if key is None and vendor.needs_key and normalize_url(url) in vendor.urls:
             raise DefinitionError(f"the model needs a key: set {' or '.join(names)}", where="model")
-        return OpenAICompatible(
-            name, base_url=url, api_key=key, vendor=_vendor_at(provider, url), keyless=_explain_missing(names)
-        )
+        return shared_client(name, url, key, _vendor_at(provider, url), _explain_missing(names))
 
     def _offline(self, provider: str, name: str) -> ModelClient:
         path = self.base / name
@@ -167,16 +170,25 @@ class Providers:
 
 
 def create_model(model: str, *, base_url: str | None = None, api_key: str | None = None) -> ModelClient:
-    """A client for `provider:name`. An `api_key` is sent to `base_url`, which the caller answers for."""
+    """A client for `provider:name`. An `api_key` is sent to `base_url`, which the caller answers for.
+
+    The same model, endpoint and key give the same client, in the whole process.
+    """
     if api_key is None:
         return Providers()(model, {"base_url": base_url})
-    from agent_core.models.openai.client import OpenAICompatible
-
     provider, colon, name = model.partition(":")
     if not colon or provider not in VENDORS:
         provider, name = "openai", model
     url = base_url or VENDORS[provider].urls[0]
-    return OpenAICompatible(name, base_url=url, api_key=api_key, vendor=_vendor_at(provider, url))
+    return shared_client(name, url, api_key, _vendor_at(provider, url), "")
+
+
+@lru_cache(maxsize=MAX_CLIENTS)
+def shared_client(name: str, url: str, key: str | None, vendor: Vendor | None, keyless: str) -> ModelClient:
+    """The process's client of one model at one endpoint with one key: it keeps connections, and what was learnt."""
+    from agent_core.models.openai.client import OpenAICompatible
+
+    return OpenAICompatible(name, base_url=url, api_key=key, vendor=vendor, keyless=keyless)
 
 
 def _vendor_at(provider: str, url: str) -> Vendor | None:

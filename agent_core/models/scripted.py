@@ -1,6 +1,7 @@
 """ScriptedModel: replies from a script in place of a model; for tests, demos and offline runs."""
 
 import inspect
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,9 @@ class ScriptedModel:
         self._script, self._name = script, name
 
     @classmethod
-    def from_file(cls, path: Path) -> "ScriptedModel":
+    def from_file(cls, path: str | os.PathLike[str]) -> "ScriptedModel":
         """A script in a JSON file; DefinitionError when it cannot be read or has another shape."""
+        path = Path(path)
         try:
             script = orjson.loads(path.read_bytes())
         except OSError as error:

@@ -1,6 +1,7 @@
 """The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions
 from agent_core.journal.jsonl import JsonlJournal
-from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended
@@ -23,6 +23,7 @@ from agent_core.loop.outcome import AgentOutcome
 from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
 from agent_core.records import AgentStartedBody
+from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.clock import now
 from agent_core.run.control import append_decisions
 from agent_core.run.driver import drive
@@ -32,6 +33,7 @@ from agent_core.run.prepare import Prepare, prepare_agent, to_journal
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
+from utools.problems import Problem, message_of, refuse
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 from utools.tool import Args, Tool, ToolContext, ToolResult
@@ -93,9 +95,9 @@ OUTPUT: Json = _closed(
 async def run_agent(
     config: Mapping[str, Any] | AgentConfig,
     *,
-    registry: ToolRegistry,
-    model: ModelClient | None = None,
-    journal: Journal | None = None,
+    registry: ToolRegistry | Iterable[Tool],
+    model: ModelClient | str | None = None,
+    journal: Journal | str | os.PathLike[str] | None = None,
     run_id: str | None = None,
     decisions: Decisions | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -104,21 +106,44 @@ async def run_agent(
     """Run one agent to its outcome, or on from where its journal ends.
 
     An unfinished `run_id` (or unfinished JSONL file) goes on, a finished one gives its output without acting.
-    `model` answers every question; without it the config's `provider:name` does. `decisions` are a person's decisions
-    on what waits, by (strand, n). Raises DefinitionError for a bad config, or for another config than the run began
-    with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used.
+    `registry` may be a list of tools. `model`, a client or `provider:name`, answers every question; without it the
+    config's `provider:name` does. `journal` may be a file's path: JSONL (.jsonl), or SQLite (.db, .sqlite, .sqlite3).
+    `decisions` are a person's decisions on what waits, by (strand, n). Raises DefinitionError for a bad config, or for
+    another config than the run began with, DecisionError for a decision that fits nothing, JournalError when the
+    journal cannot be used.
     """
-    journal = MemoryJournal() if journal is None else journal
+    with open_journal(journal) as opened:
+        return await _run_agent(
+            config,
+            ToolRegistry.of(registry),
+            model_of(model),
+            opened,
+            run_id,
+            decisions,
+            on_event,
+            secrets or Secrets(),
+        )
+
+
+async def _run_agent(
+    config: Mapping[str, Any] | AgentConfig,
+    registry: ToolRegistry,
+    model: ModelClient | None,
+    journal: Journal,
+    run_id: str | None,
+    decisions: Decisions | None,
+    on_event: Callable[[Event], None] | None,
+    allowed: Secrets,
+) -> AgentOutput:
     run = _choose_run_id(run_id, journal)
-    allowed, providers = secrets or Secrets(), Providers()
-    redactor = allowed.redactor()
+    providers, redactor = Providers(), allowed.redactor()
     models: ClientOf = providers if model is None else lambda *_: model
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
     keys, tape = signing_keys(), journal.load(run)
     prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start)
     if not is_finished(tape, ROOT):
-        models(read_config(to_journal(config)).model, config_as_dict(config))
+        _check_models(models, config)
     listener = EventSource(on_event) if on_event else None
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
     if decisions:
@@ -127,10 +152,7 @@ async def run_agent(
     driving = drive(
         run, ROOT, spec, journal=journal, executor=executor, loops=AGENT_LOOPS, listener=listener, keys=keys
     )
-    try:
-        return _output_of(await driving)
-    finally:
-        await providers.close()
+    return _output_of(await driving)
 
 
 def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> AgentOutput:
@@ -154,8 +176,9 @@ def agent_preparer(
     return prepare
 
 
-def agent_tool(registry: ToolRegistry, model: ModelClient | None = None) -> Tool:
+def agent_tool(registry: ToolRegistry | Iterable[Tool], model: ModelClient | str | None = None) -> Tool:
     """The tool `agent_core`: as a workflow's node, or as another agent's tool, it is a run in a child strand."""
+    registry, model = ToolRegistry.of(registry), model_of(model)
 
     async def execute(args: Args, context: ToolContext) -> ToolResult:
         output = await run_agent(args, registry=registry, model=model)
@@ -177,7 +200,8 @@ def _node_schema() -> Json:
     """The ConfigSchema: a model that calls an agent sends it a prompt; every other key is the author's."""
     schema = AgentConfig.model_json_schema()
     authored = {name: {**rule, "x-author": True} for name, rule in schema["properties"].items() if name != "prompt"}
-    return {**schema, "properties": {"prompt": schema["properties"]["prompt"], **authored}}
+    prompt = {**schema["properties"]["prompt"], "description": "The task."}
+    return {**schema, "properties": {"prompt": prompt, **authored}}
 
 
 def config_as_dict(config: Mapping[str, Any] | AgentConfig) -> Json:
@@ -188,6 +212,19 @@ def _output_of(ended: Ended) -> AgentOutput:
     assert isinstance(ended.outcome, AgentOutcome)
     output: AgentOutput = AgentOutput.model_construct(None, **ended.outcome.output, journal=ended.journal)
     return output
+
+
+def _check_models(models: ClientOf, config: Mapping[str, Any] | AgentConfig) -> None:
+    """DefinitionErrors for each model that cannot be asked; fallbacks are not reached by the options of the first."""
+    read, problems = read_config(to_journal(config)), list[Problem]()
+    named = [("model", read.model, config_as_dict(config))]
+    named += [(f"fallback_models/{index}", name, {}) for index, name in enumerate(read.fallback_models)]
+    for where, name, options in named:
+        try:
+            models(name, options)
+        except DefinitionError as error:
+            problems.append(Problem(f"config/{where}", message_of(error)))
+    refuse(problems)
 
 
 def _choose_run_id(run_id: str | None, journal: Journal) -> str:

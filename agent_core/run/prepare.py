@@ -1,6 +1,6 @@
 """Preparing an agent's run: from a config and a registry to the body of `run_started`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -28,6 +28,7 @@ from agent_core.protocol.tools_dialect import codes_by_name, function_name, writ
 from agent_core.records import AgentStartedBody, LimitsRecord
 from agent_core.rules import CURRENT
 from agent_core.run.tool_policies import tool_policies
+from utools.problems import Problem, gathering, refuse
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.json_value import NotJson, as_json
@@ -51,14 +52,21 @@ def prepare_agent(
     base: Path | None = None,
     info: ModelInfoOf | None = None,
 ) -> AgentStartedBody:
-    """Everything that the loop needs, so that a replay needs nothing else. DefinitionError for a bad config."""
+    """Everything that the loop needs, so that a replay needs nothing else. DefinitionErrors for a bad config."""
     read, clean = read_config(to_journal(config)), redactor or Redactor({})
-    if read.answer_schema is not None:
-        ConfigSchema(read.answer_schema, foreign=True, where="answer_schema")
-    tools = tool_policies(read, registry, inherited.get("fills", ()))
-    _refuse_secret_presets(tools, clean)
-    conversation = _read_conversation(read)
-    texts = templates(read.language, read.prompts, base, protocol=read.protocol)
+    problems: list[Problem] = []
+    tools: Policies = {}
+    with gathering(problems):
+        if read.answer_schema is not None:
+            ConfigSchema(read.answer_schema, foreign=True, where="answer_schema")
+    with gathering(problems):
+        tools = tool_policies(read, registry, inherited.get("fills", ()))
+    problems += _secret_presets(tools, clean)
+    with gathering(problems):
+        conversation = _read_conversation(read)
+    with gathering(problems):
+        texts = templates(read.language, read.prompts, base, protocol=read.protocol)
+    refuse(problems)
     limits = limits_of(read, inherited)
     system, messages = _write_messages(read, texts, tools, conversation, limits)
     body: AgentStartedBody = {
@@ -97,12 +105,12 @@ def _question_tokens(config: AgentConfig, info: ModelInfoOf | None) -> int | Non
     return max(1, known.context_window - reply)
 
 
-def _refuse_secret_presets(tools: Policies, clean: Redactor) -> None:
+def _secret_presets(tools: Policies, clean: Redactor) -> Iterator[Problem]:
     """A secret's value in a preset would reach the tool as a placeholder: the author must name the secret instead."""
     for code, policy in tools.items():
         if clean.value(policy["preset"]) != policy["preset"]:
             message = "holds the value of a secret; name the environment variable instead, which the tool reads itself"
-            raise DefinitionError(message, where=f"allowed_tools/{code}/preset")
+            yield Problem(f"allowed_tools/{code}/preset", message)
 
 
 def to_journal(value: Any, where: str = "config") -> Any:

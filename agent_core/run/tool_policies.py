@@ -1,6 +1,6 @@
 """The policy of a new run: its whitelist, checked against the host's registry."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_core.config import AgentConfig, AllowedTool
@@ -8,8 +8,9 @@ from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from agent_core.loop.judge import without_filled
 from agent_core.loop.reading import READ_OBSERVATION
-from agent_core.policy import ToolPolicy, binding_of, has_wildcard, select_tools
+from agent_core.policy import ToolPolicy, binding_of, find_tools, has_wildcard
 from utools.errors import UnknownTool
+from utools.problems import Problem, gathering, refuse
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import Narrowing, author_keys, visible
 from utools.tool import Tool
@@ -19,26 +20,38 @@ def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[J
     """The whitelisted tools by code, in the config's order.
 
     `fills` says where secrets belong in the config, of which only presets may hold any. A glob does not reach a tool
-    that needs a preset of its author, such as `agent_core`. DefinitionError for an unknown tool, a glob without a
-    tool, and a preset or a narrowing that the tool's schema refuses.
+    that needs a preset of its author, such as `agent_core`. DefinitionErrors for unknown tools, globs without a
+    tool, and presets or narrowings that a tool's schema refuses.
     """
-    codes = [tool.code for tool in registry.all()]
-    _check_offered(config, registry)
-    return {
-        code: _policy(registry, code, allowed, config, where, _fills_of_preset(fills, where))
-        for code, (allowed, where) in select_tools(config, codes).items()
-        if code == allowed.tool or not _missing_presets(registry.schema(code).schema, allowed)
-    }
+    selected, unknown = find_tools(config, [tool.code for tool in registry.all()])
+    problems = list(_refused_entries(config, registry))
+    refused = {problem.where for problem in problems}
+    problems += [problem for problem in unknown if problem.where not in refused]
+    policies: dict[str, ToolPolicy] = {}
+    for code, (allowed, where) in selected.items():
+        if code == allowed.tool or not _missing_presets(registry.schema(code).schema, allowed):
+            filled = _fills_of_preset(fills, where)
+            problems += _binding_problems(registry, code, allowed, where, filled)
+            policies[code] = _policy(registry, code, allowed, config, filled)
+    refuse(sorted(problems, key=_position))
+    return policies
 
 
-def _check_offered(config: AgentConfig, registry: ToolRegistry) -> None:
+def _position(problem: Problem) -> tuple[str, int]:
+    """The list of the config that a problem is in, and its entry."""
+    name, index = problem.where.split("/")[:2]
+    return name, int(index)
+
+
+def _refused_entries(config: AgentConfig, registry: ToolRegistry) -> Iterator[Problem]:
+    """Tools that the host refuses, and denials that would deny nothing."""
     for index, entry in enumerate(config.allowed_tools):
         if refusal := registry.refusal(entry if isinstance(entry, str) else entry.tool):
-            raise DefinitionError(refusal, where=f"allowed_tools/{index}")
+            yield Problem(f"allowed_tools/{index}", refusal)
     codes = [*(tool.code for tool in registry.all()), READ_OBSERVATION]
     for index, code in enumerate(config.deny_tools):
         if not has_wildcard(code) and code not in codes and registry.refusal(code) is None:
-            raise DefinitionError(str(UnknownTool(code, codes)), where=f"deny_tools/{index}")
+            yield Problem(f"deny_tools/{index}", str(UnknownTool(code, codes)))
 
 
 def _fills_of_preset(fills: Sequence[Json], where: str) -> list[Json]:
@@ -48,18 +61,10 @@ def _fills_of_preset(fills: Sequence[Json], where: str) -> list[Json]:
 
 
 def _policy(
-    registry: ToolRegistry, code: str, allowed: AllowedTool, config: AgentConfig, where: str, fills: Sequence[Json]
+    registry: ToolRegistry, code: str, allowed: AllowedTool, config: AgentConfig, fills: Sequence[Json]
 ) -> ToolPolicy:
     tool, schema = registry.get(code), registry.schema(code).schema
     hidden = sorted(author_keys(schema) | set(allowed.preset))
-    _check_preset(registry, code, allowed, where, fills)
-    if missing := _missing_presets(schema, allowed):
-        message = f"the author must set {', '.join(missing)}: no model can"
-        raise DefinitionError(message, where=f"{where}/preset", value=allowed.preset)
-    _check_narrowing(schema, allowed, where)
-    if allowed.rate_limit and tool.effect == "nested":
-        message = "a nested run is no single call: limit the tools that it uses"
-        raise DefinitionError(message, where=f"{where}/rate_limit", value=allowed.rate_limit)
     policy: ToolPolicy = {
         "description": tool.description,
         "schema": schema,
@@ -83,7 +88,32 @@ def effect_as_data(tool: Tool) -> Any:
     return "dynamic" if callable(tool.effect) else {key: tool.effect[key] for key in ("argument", "read")}
 
 
-def _check_preset(registry: ToolRegistry, code: str, allowed: AllowedTool, where: str, fills: Sequence[Json]) -> None:
+def _binding_problems(
+    registry: ToolRegistry, code: str, allowed: AllowedTool, where: str, fills: Sequence[Json]
+) -> Iterator[Problem]:
+    """How an entry binds a tool otherwise than the tool can be bound."""
+    schema = registry.schema(code).schema
+    yield from _preset_problems(registry, code, allowed, where, fills)
+    if missing := _missing_presets(schema, allowed):
+        message = f"the author must set {', '.join(missing)}: no model can"
+        yield Problem(f"{where}/preset", str(DefinitionError(message, value=allowed.preset)))
+    narrowing: list[Problem] = []
+    with gathering(narrowing):
+        if allowed.args is not None:
+            Narrowing(allowed.args, where=f"{where}/args")
+    yield from narrowing
+    known = schema.get("properties", {})
+    for name in allowed.provenance:
+        if known and name not in known:
+            yield Problem(f"{where}/provenance/{name}", f"the tool {allowed.tool} has no such argument")
+    if allowed.rate_limit and registry.get(code).effect == "nested":
+        message = "a nested run is no single call: limit the tools that it uses"
+        yield Problem(f"{where}/rate_limit", str(DefinitionError(message, value=allowed.rate_limit)))
+
+
+def _preset_problems(
+    registry: ToolRegistry, code: str, allowed: AllowedTool, where: str, fills: Sequence[Json]
+) -> Iterator[Problem]:
     """The preset must fit the tool's schema; what is missing may still come from the model."""
     if not allowed.preset:
         return
@@ -91,19 +121,10 @@ def _check_preset(registry: ToolRegistry, code: str, allowed: AllowedTool, where
         if fault.pointer.split("/")[1:2] and fault.pointer.split("/")[1] in allowed.preset:
             key = fault.pointer.split("/")[1]
             message = fault.message + registry.policy.describe_preset(code, key)
-            raise DefinitionError(message, where=f"{where}/preset{fault.pointer}")
+            yield Problem(f"{where}/preset{fault.pointer}", message)
 
 
 def _missing_presets(schema: Json, allowed: AllowedTool) -> list[str]:
     """The required arguments that only the author can set, and has not."""
     authored = author_keys(schema)
     return [name for name in schema.get("required", ()) if name in authored and name not in allowed.preset]
-
-
-def _check_narrowing(schema: Json, allowed: AllowedTool, where: str) -> None:
-    if allowed.args is not None:
-        Narrowing(allowed.args, where=f"{where}/args")
-    known = schema.get("properties", {})
-    for name in allowed.provenance:
-        if known and name not in known:
-            raise DefinitionError(f"the tool {allowed.tool} has no such argument", where=f"{where}/provenance/{name}")

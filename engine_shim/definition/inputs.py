@@ -22,6 +22,8 @@ def external_of(definition: Definition, inputs: Mapping[str, Any], always_run: S
     DefinitionError for what is not JSON, does not fit `inputs`, or lacks a name that a placeholder in a node that is
     `always_run` reads.
     """
+    if not isinstance(inputs, Mapping):
+        raise DefinitionError('must be an object, such as {"message": …}', where="external", value=inputs)
     try:
         external = as_json(dict(inputs))
     except NotJson as error:

@@ -1,5 +1,6 @@
 """Workflow: a definition and its directory, loaded from a JSON or YAML file or from its parsed form."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,14 +34,20 @@ class Workflow:
 
 
 def load_workflow(
-    source: str | Path | Mapping[str, Any], *, base: Path | None = None, shown: str | None = None
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    base: str | os.PathLike[str] | None = None,
+    shown: str | None = None,
 ) -> Workflow:
     """A workflow from a JSON or YAML file, or from its parsed form. DefinitionError names each place at fault.
 
     `shown` is the file's name in errors, where its path is not for the reader.
     """
     if isinstance(source, Mapping):
-        return Workflow(read_definition(source), base or Path())
+        return Workflow(read_definition(source), Path(base or ""))
+    if not isinstance(source, str | os.PathLike):
+        message = "must be a Workflow, a definition, or the path of its file"
+        raise DefinitionError(message, where="workflow", value=source)
     path = Path(source)
     document = read_document(path, "the definition")
     document = replace(document, path=Path(shown or path))
@@ -51,7 +58,7 @@ def load_workflow(
         definition = read_definition(document.data, str(document.path))
     except DefinitionErrors as error:
         raise DefinitionErrors([_locate(each, document) for each in error.problems]) from None
-    return Workflow(definition, base or path.parent, document)
+    return Workflow(definition, Path(base or path.parent), document)
 
 
 def _locate(problem: Problem, document: Document) -> Problem:

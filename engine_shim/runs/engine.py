@@ -1,7 +1,7 @@
 """Engine: runs workflows, and resumes those that were interrupted or waited."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from agent_core.journal.control import Control, Decisions
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape, by_path, chain_row, genesis
 from agent_core.models.client import ModelClient
+from agent_core.run.arguments import model_of
 from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, append_control, append_decisions
 from agent_core.run.run_id import check_run_id, new_run_id
@@ -34,11 +35,12 @@ from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer, with_runs
 from engine_shim.runs.run_index import ENDED, RunIndex
-from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store
+from engine_shim.runs.store import RunEntry, RunStore, StrPath, store_of
 from utools.calls.limiter import Limiter
 from utools.defaults import default_registry
 from utools.files.protected_paths import protect_name
 from utools.registry import ToolRegistry
+from utools.tool import Tool
 
 MAX_RUNNING = 100
 PATIENCE_S, INTERVAL_S = 10.0, 0.05
@@ -49,23 +51,25 @@ class Engine:
     """Runs workflows on one host. Any number of runs may be under way at once; `max_running` are driven, the others
     wait in order.
 
-    `registry` defaults to the built-in tools under the working directory, `store` to a SQLite file in the user's
-    data directory. `model` answers for every model name; without it the names of the definitions are looked up.
+    `registry`, or a list of tools, defaults to the built-in tools under the working directory, `store`, or the path of
+    a SQLite file, to one in the user's data directory. `model`, a client or `provider:name`, answers for every model
+    name; without it the names of the definitions are looked up.
     """
 
     def __init__(
         self,
-        registry: ToolRegistry | None = None,
+        registry: ToolRegistry | Iterable[Tool] | None = None,
         *,
-        store: RunStore | None = None,
-        model: ModelClient | None = None,
+        store: RunStore | StrPath | None = None,
+        model: ModelClient | str | None = None,
         secrets: Secrets | None = None,
         base_urls: Mapping[str, str] | None = None,
         default_provider: str = "openai",
         max_running: int = MAX_RUNNING,
     ) -> None:
-        self.registry = with_runs(registry or default_registry(), model)
-        self.store = store or SqliteRunStore(default_store())
+        model = model_of(model)
+        self.registry = with_runs(default_registry() if registry is None else ToolRegistry.of(registry), model)
+        self.store = store_of(store)
         self._secrets = (secrets or Secrets()).hiding((base_urls or {}).values())
         self._models = HostModels(
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
@@ -79,7 +83,11 @@ class Engine:
 
     @classmethod
     def from_config(
-        cls, path: str | Path | None = None, *, store: RunStore | None = None, model: ModelClient | None = None
+        cls,
+        path: StrPath | None = None,
+        *,
+        store: RunStore | StrPath | None = None,
+        model: ModelClient | str | None = None,
     ) -> "Engine":
         """The engine of the host that this file configures; without a path, of the one that the command line finds.
 
@@ -89,7 +97,11 @@ class Engine:
 
     @classmethod
     def of_host(
-        cls, config: HostConfig, *, store: RunStore | None = None, model: ModelClient | None = None
+        cls,
+        config: HostConfig,
+        *,
+        store: RunStore | StrPath | None = None,
+        model: ModelClient | str | None = None,
     ) -> "Engine":
         """The engine of a host by its configuration, as it was read."""
         engine = cls(
@@ -107,17 +119,20 @@ class Engine:
 
     async def run(
         self,
-        workflow: Workflow | CheckedWorkflow,
+        workflow: Workflow | CheckedWorkflow | Mapping[str, Any] | StrPath,
         *,
         external: Mapping[str, Any] | None = None,
         run_id: str | None = None,
         on_event: OnEvent = None,
     ) -> RunResult:
-        """Run a workflow from its inputs. DefinitionError, with nothing written, when it cannot be run.
+        """Run a workflow, a definition or a file from its inputs. DefinitionError, with nothing written, when it
+        cannot be run.
 
         The `default`s that the definition's `inputs` declare replace what `external` lacks. A `run_id` that the store
         holds already is resumed, or, when the run is finished, gives its result again; RunBusy while it is driven.
         """
+        if not isinstance(workflow, Workflow | CheckedWorkflow):
+            workflow = load_workflow(workflow)
         begun = run_id is not None and self._index.has_started(check_run_id(run_id))
         checked = check(workflow, self.registry, begun=begun)
         if not begun:
@@ -219,7 +234,7 @@ class Engine:
             self.store.journal.append(new, rows)
             return await self._resume_from_journal(new, stop, on_event)
 
-    def run_sync(self, workflow: Workflow | CheckedWorkflow, **options: Any) -> RunResult:
+    def run_sync(self, workflow: Workflow | CheckedWorkflow | Mapping[str, Any] | StrPath, **options: Any) -> RunResult:
         """`run` for a caller without an event loop."""
         return run_sync(lambda: self.run(workflow, **options))
 

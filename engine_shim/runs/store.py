@@ -1,5 +1,6 @@
 """RunStore: the journal of workflow runs, an index to list them by, and the leases on them."""
 
+import os
 import time
 from collections.abc import Callable, Collection
 from dataclasses import astuple, dataclass
@@ -8,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from agent_core.errors import DefinitionError
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.runs.database import Database
 from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
@@ -16,6 +18,7 @@ from utools.sqlite_file import data_file
 if TYPE_CHECKING:
     from agent_core.journal.store import Journal
 
+StrPath = str | os.PathLike[str]
 _COLUMNS = "run, workflow, version, status, started_at, base"
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
@@ -147,10 +150,10 @@ class SqliteRunStore:
     Raises JournalError when the file cannot be used.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, patience: float = PATIENCE_S) -> None:
-        self.path = path
+    def __init__(self, path: StrPath, *, clock: Callable[[], float] = time.time, patience: float = PATIENCE_S) -> None:
+        self.path = Path(path)
         self._patience = patience
-        self._database = Database(path, patience=patience)
+        self._database = Database(self.path, patience=patience)
         self.leases: Leases = SqliteLeases(self._database, clock=clock)
 
     @cached_property
@@ -209,6 +212,17 @@ def parse_time(at: str) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def store_of(store: RunStore | StrPath | None) -> RunStore:
+    """The store itself, that of a file, or the usual one. DefinitionError for what is none of them."""
+    if store is None:
+        return SqliteRunStore(default_store())
+    if isinstance(store, str | os.PathLike):
+        return SqliteRunStore(store)
+    if not hasattr(store, "leases"):
+        raise DefinitionError("must be a RunStore, or the path of its file", where="store", value=store)
+    return store
 
 
 def default_store() -> Path:

@@ -3,6 +3,8 @@
 import socket
 import subprocess
 import sys
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,13 @@ import pytest
 
 from agent_core.models import Question
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.prices import context_window, cost
+from agent_core.models.openai.price_list import _load as load_list
+from agent_core.models.openai.price_list import find_listed, listed_cost
+from agent_core.models.openai.prices import context_window, cost, output_limit
 from agent_core.models.openai.vendors import VENDORS, Vendor
 from support.loopback import chat, serving
 
+OWN, AS_OF, SOURCE = load_list()["vendors"], load_list()["as_of"], "0.2.3"
 genai_prices = pytest.importorskip("genai_prices")
 
 PRICED = {
@@ -61,9 +66,47 @@ def test_the_context_window_is_told_where_it_is_known() -> None:
     assert context_window("openai", "no-such-model") is None
 
 
-def test_every_vendor_that_names_its_list_is_in_it() -> None:
+def test_every_vendor_that_names_its_list_is_in_one() -> None:
     listed = {provider.id for provider in genai_prices.data_snapshot.get_snapshot().providers}
-    assert {vendor.prices for vendor in VENDORS.values()} - {""} <= listed
+    assert {vendor.prices for vendor in VENDORS.values()} - {""} <= listed | OWN.keys()
+
+
+OWN_PRICED = {
+    "by its name": ("openai", "gpt-4o-mini", 1000, 400, 0.6 * 0.15 + 0.4 * 0.075 + 0.1 * 0.6),
+    "by its date": ("openai", "gpt-4o-mini-2024-07-18", 1000, 0, 0.15 + 0.1 * 0.6),
+    "no rate for the cache": ("openai", "gpt-4", 1000, 400, 30 + 0.1 * 60),
+    "below a tier": ("google", "models/gemini-2.5-pro", 200_000, 0, 200 * 1.25 + 0.1 * 10),
+    "above a tier": ("google", "gemini-2.5-pro", 200_001, 0, 200.001 * 2.5 + 0.1 * 15),
+    "qwen": ("qwen", "qwen-turbo-latest", 1000, 0, 0.05 + 0.1 * 0.2),
+}
+
+
+@pytest.mark.parametrize(("vendor", "model", "given", "cached", "thousandth"), OWN_PRICED.values(), ids=OWN_PRICED)
+def test_common_models_have_a_price_of_our_own(
+    vendor: str, model: str, given: int, cached: int, thousandth: float
+) -> None:
+    assert listed_cost(vendor, model, given, cached, 100) == pytest.approx(thousandth / 1000)
+
+
+@pytest.mark.parametrize("vendor", [name for name in OWN if name not in ("qwen", "ollama")])
+def test_our_own_prices_are_those_of_the_library_they_come_from(vendor: str) -> None:
+    """At noon: some vendors take less at night."""
+    if version("genai-prices") != SOURCE:
+        return
+    provider = next(each for each in genai_prices.data_snapshot.get_snapshot().providers if each.id == vendor)
+    for name, figures in OWN[vendor].items():
+        model = provider.find_model(name) or provider.find_model(f"{name}-preview")
+        prices = model.get_prices(datetime.fromisoformat(f"{AS_OF}T12:00:00Z"))
+        for ours, theirs in {"input": prices.input_mtok, "output": prices.output_mtok}.items():
+            first = figures[ours] if isinstance(figures[ours], float | int) else figures[ours][0][1]
+            assert first == float(getattr(theirs, "base", theirs)), name
+
+
+def test_a_name_is_found_by_the_longest_that_it_begins_with() -> None:
+    assert find_listed("ollama", "qwen2.5:0.5b")["window"] == 32_768
+    assert find_listed("openai", "gpt-4o-mini-2024-07-18") == OWN["openai"]["gpt-4o-mini"]
+    assert find_listed("openai", "gpt-4.5") == find_listed("openai", "gpt-40") == {}
+    assert (context_window("qwen", "qwen-turbo"), output_limit("qwen", "qwen-turbo")) == (131_072, 16_384)
 
 
 def test_prices_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,15 +117,16 @@ def test_prices_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cost("openai", "gpt-4o", 1000, 0, 100)
 
 
-def test_without_the_price_list_nothing_has_a_cost() -> None:
+def test_without_the_library_our_own_list_is_asked() -> None:
     code = (
         "import sys; sys.modules['genai_prices'] = None\n"
         "from agent_core.models.openai.prices import context_window, cost\n"
-        "print(cost('openai', 'gpt-4o-mini', 1, 0, 1), context_window('openai', 'gpt-4o-mini'))"
+        "print(cost('openai', 'gpt-4o-mini', 10**6, 0, 0), context_window('openai', 'gpt-4o-mini'))\n"
+        "print(cost('openai', 'x', 1, 0, 1))"
     )
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "None None"
+    assert done.stdout.strip() == "0.15 128000\nNone"
 
 
 async def priced(vendor: Vendor | None, usage: dict[str, Any], name: str = "gpt-4o-mini") -> float | None:

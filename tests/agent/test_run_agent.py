@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_core import (
+    AgentConfig,
     Approve,
     DecisionError,
     DefinitionError,
@@ -134,6 +135,65 @@ async def test_a_bad_config_is_told_before_anything_is_written(change: dict[str,
             {**CONFIG, **change}, registry=Calls().registry, model=ScriptedModel([]), journal=journal, run_id="r"
         )
     assert told in str(caught.value)
+    assert journal.runs() == []
+
+
+MANY_FAULTS: list[tuple[dict[str, Any], list[str]]] = [
+    (
+        {
+            "max_steps": "many",
+            "temprature": 1,
+            "protocol": "soap",
+            "allowed_tools": [5, {"tool": "look", "preste": {}}],
+        },
+        ["max_steps", "allowed_tools/0", "allowed_tools/1/preste", "protocol", "temprature"],
+    ),
+    (
+        {"allowed_tools": [{"tool": "look", "rate_limit": "x"}], "tool_choice": "none", "mode": "plan", "prompt": None},
+        ["mode", "allowed_tools/0/rate_limit", "tool_choice", ""],
+    ),
+    (
+        {"allowed_tools": ["lok", "look", "x.*"], "deny_tools": ["hear"], "answer_schema": {"type": "no"}},
+        ["answer_schema", "allowed_tools/0", "allowed_tools/2", "deny_tools/0"],
+    ),
+    (
+        {
+            "allowed_tools": [
+                {"tool": "look", "preset": {"q": 7}, "args": {"type": "no"}, "provenance": {"z": "trusted"}}
+            ],
+            "prompts": {"sistem": "x"},
+            "messages_json": "[{]",
+        },
+        [
+            "allowed_tools/0/preset/q",
+            "allowed_tools/0/args",
+            "allowed_tools/0/provenance/z",
+            "messages_json",
+            "prompts",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "places"), MANY_FAULTS, ids=[str(places) for _, places in MANY_FAULTS])
+async def test_all_faults_of_a_config_are_told_at_once(change: dict[str, Any], places: list[str]) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        await run_agent({**CONFIG, **change}, registry=Calls().registry, model=ScriptedModel([]))
+    told = [line.split(": ")[0].removeprefix("config").removeprefix("/") for line in str(refused.value).splitlines()]
+    assert [place for place in places if not any(line.startswith(place) for line in told)] == []
+    assert len(told) == len(places)
+
+
+async def test_each_model_without_its_key_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY", "DASHSCOPE_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    config, journal = {**CONFIG, "model": "openai:gpt-4o-mini", "fallback_models": ["qwen:qwen-plus"]}, MemoryJournal()
+    with pytest.raises(DefinitionError) as refused:
+        await run_agent(config, registry=Calls().registry, journal=journal)
+    assert str(refused.value).splitlines() == [
+        "config/model: the model needs a key: set OPENAI_API_KEY",
+        "config/fallback_models/0: the model needs a key: set DASHSCOPE_API_KEY",
+    ]
     assert journal.runs() == []
 
 
@@ -350,7 +410,10 @@ async def test_a_model_that_calls_an_agent_sends_it_a_prompt_and_nothing_else() 
     config = {**_parent(), "max_repairs": 0}
     output = await run_agent(config, registry=calls.registry, model=ScriptedModel([grab]), journal=journal, run_id="r")
     assert output.finish_reason == "invalid_action"
-    assert "agent_core({prompt?: string|null})" in journal.load("r")["agent"][0].record()["messages"][0]["content"]
+    assert (
+        "agent_core({prompt?: string|null (The task)})"
+        in journal.load("r")["agent"][0].record()["messages"][0]["content"]
+    )
     with pytest.raises(DefinitionError, match="the author must set model, max_steps, allowed_tools"):
         await run_agent({**CONFIG, "allowed_tools": ["agent_core"]}, registry=calls.registry, model=ScriptedModel([]))
 
@@ -845,3 +908,10 @@ async def test_a_model_that_fails_is_told_once_by_the_end_of_the_run() -> None:
     await run_agent(CONFIG, registry=Calls().registry, model=model, on_event=events.append)
     assert [event["event"] for event in events] == ["step_started", "finished"]
     assert events[-1]["error"]["message"] == "down"
+
+
+def test_every_key_of_the_config_is_described() -> None:
+    schema = AgentConfig.model_json_schema()
+    objects = {"AgentConfig": schema, **schema["$defs"]}
+    rules = {f"{name}/{key}": rule for name, each in objects.items() for key, rule in each["properties"].items()}
+    assert [place for place, rule in rules.items() if not rule.get("description")] == []

@@ -361,7 +361,7 @@ def test_a_bad_case_file_is_told_with_its_place(
         (("--only", "nothing"), 3, "there are direct, steps"),
         *((("--set", f"{key}=x"), 2, f"{key} is decided") for key in FIXED),
         (("--set", "max_stps=1"), 3, "--set/max_stps: unknown key"),
-        (("--set", 'base_url=["x"]'), 3, "--set/base_url: Input should be a valid string"),
+        (("--set", 'base_url=["x"]'), 3, "--set/base_url: must be a text"),
         (("--set", "temperature=NaN"), 3, "temperature"),
         (("--set", 'prompts={"react":"$nope"}'), 3, "nope"),
         (("--set", "tool_choice=required"), 3, "native function calling"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from utools import DefinitionError, Tool, ToolContext, ToolError, ToolRegistry, ToolResult, tool
+from utools import DefinitionError, Tool, ToolContext, ToolError, ToolRegistry, ToolResult, default_registry, tool
 from utools.builtin import builtin_tools
 from utools.errors import UnknownTool
 
@@ -309,13 +309,19 @@ def test_installed_package_is_found_and_named(tmp_path: Path, monkeypatch: pytes
     module.write_text("from utools import tool\n@tool\ndef greet(name: str) -> str:\n    return name\nmade = [greet]\n")
     monkeypatch.syspath_prepend(tmp_path)
     registry = ToolRegistry()
-    assert registry.discover() == ["greet"]
+    assert registry.discover()[-1] == "greet"
     with pytest.raises(DefinitionError, match="entry point acme of acme-tools"):
         registry.discover()
 
 
-def test_discovery_without_packages_finds_nothing_new() -> None:
-    assert ToolRegistry().discover() == []
+def test_discovery_finds_the_built_in_tools_that_are_not_there_yet() -> None:
+    codes = sorted(tool.code for tool in builtin_tools())
+    assert sorted(ToolRegistry().discover()) == codes
+    assert default_registry().discover() == []
+    own = Tool("echo", "My own.", {}, lambda args, context: "mine")
+    registry = ToolRegistry([own])
+    assert sorted([*registry.discover(), "echo"]) == codes
+    assert registry.get("echo") is own
 
 
 def test_the_schemas_of_the_built_in_tools_are_good() -> None:
@@ -326,3 +332,20 @@ def test_the_schemas_of_the_built_in_tools_are_good() -> None:
 def test_every_built_in_tool_says_what_it_gives_but_the_one_that_may_give_anything() -> None:
     silent = [tool.code for tool in builtin_tools() if tool.output_schema is None]
     assert silent == ["json_transform"]
+
+
+def _undescribed(schema: dict[str, Any], where: str) -> list[str]:
+    """The properties of a schema, and of those in it, that say nothing of themselves."""
+    return [
+        name
+        for key, rule in schema.get("properties", {}).items()
+        for name in [
+            *([] if rule.get("description") else [f"{where}/{key}"]),
+            *_undescribed(rule, f"{where}/{key}"),
+        ]
+    ]
+
+
+def test_every_argument_of_the_built_in_tools_is_described() -> None:
+    tools = builtin_tools()
+    assert [name for tool in tools for name in _undescribed(tool.config_schema, tool.code)] == []

@@ -52,7 +52,12 @@ def calculator() -> Tool:
                     "description": f"Numbers, + - * / // % ** ( ), and {', '.join(OPERATIONS)}.",
                 },
                 "operation": {"enum": list(OPERATIONS), "description": "Instead: what to do with the numbers."},
-                "numbers": {"type": "array", "items": {"type": "number"}, "maxItems": 10_000},
+                "numbers": {
+                    "type": "array",
+                    "items": {"type": "number"},
+                    "maxItems": 10_000,
+                    "description": "For an operation.",
+                },
             },
             "additionalProperties": False,
             "anyOf": [{"required": ["operation", "numbers"]}, {"required": ["expression"]}],

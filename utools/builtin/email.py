@@ -64,10 +64,10 @@ _ADDRESSES = {"type": "array", "items": {"type": "string", "pattern": ADDRESS}, 
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "to": {**_ADDRESSES, "minItems": 1},
-        "cc": _ADDRESSES,
-        "subject": {"type": "string", "maxLength": 500},
-        "text": {"type": "string"},
+        "to": {**_ADDRESSES, "minItems": 1, "description": "Addresses."},
+        "cc": {**_ADDRESSES, "description": "Addresses."},
+        "subject": {"type": "string", "maxLength": 500, "description": "One line."},
+        "text": {"type": "string", "description": "Plain text."},
         "html": {"type": "string", "description": "The same as HTML."},
         "attachments": {"type": "array", "items": {"type": "string"}, "maxItems": 10, "description": "Paths of files."},
         "allowed_recipients": _author(
@@ -79,7 +79,12 @@ SCHEMA: dict[str, Any] = {
         "sender": _author("The address in From.", pattern=ADDRESS),
         "host": _author("The SMTP server."),
         "port": _author("587, 465 or 25 by default.", "integer"),
-        "security": {"enum": list(PORTS), "default": "starttls", "x-author": True},
+        "security": {
+            "enum": list(PORTS),
+            "default": "starttls",
+            "x-author": True,
+            "description": "How the connection is secured.",
+        },
         "user_env": _author("The environment variable of the user's name."),
         "password_env": _author("The environment variable of the password."),
     },

@@ -43,8 +43,9 @@ SCHEMA: dict[str, Any] = {
         "post": {
             "type": "object",
             "properties": {
-                "title": {"type": "string"},
+                "title": {"type": "string", "description": "Its title."},
                 "paragraphs": {
+                    "description": "Its lines.",
                     "type": "array",
                     "items": {
                         "type": "array",
@@ -63,10 +64,16 @@ SCHEMA: dict[str, Any] = {
             "description": "A rich text: paragraphs of pieces.",
         },
         "card": {"type": "object", "description": "An interactive card, in Feishu's JSON."},
-        "language": {"enum": ["zh_cn", "en_us", "ja_jp"], "default": "zh_cn"},
+        "language": {"enum": ["zh_cn", "en_us", "ja_jp"], "default": "zh_cn", "description": "Of the post."},
         "webhook_env": _env("the webhook's URL"),
         "secret_env": _env("the signing secret, if the bot has one"),
-        "allow_cidrs": {"type": "array", "items": {"type": "string"}, "x-author": True, "x-narrow": "subset"},
+        "allow_cidrs": {
+            "type": "array",
+            "items": {"type": "string"},
+            "x-author": True,
+            "x-narrow": "subset",
+            "description": "Networks that may be reached although they are not public, such as 10.2.0.0/16.",
+        },
     },
     "required": ["webhook_env"],
 }

@@ -81,7 +81,7 @@ def file_search(root: str | os.PathLike[str] = ".") -> Tool:
             "properties": {
                 "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "Text to find."},
                 "root_dir": {"type": "string", "default": "./data", "description": "Directory to search."},
-                "limit": {"type": "integer", "minimum": 1, "maximum": 200, "default": 20},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 200, "default": 20, "description": "Matches."},
                 "root": ROOT,
             },
             "required": ["query"],
@@ -107,8 +107,14 @@ def read_file(root: str | os.PathLike[str] = ".") -> Tool:
             "type": "object",
             "properties": {
                 "path": {"type": "string", "minLength": 1, "description": "Path of the file."},
-                "offset": {"type": "integer", "minimum": 0, "default": 0},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_TEXT, "default": 16_384},
+                "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Where to begin."},
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MAX_TEXT,
+                    "default": 16_384,
+                    "description": "Characters.",
+                },
                 "root": ROOT,
             },
             "required": ["path"],
@@ -137,8 +143,12 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
             "type": "object",
             "properties": {
                 "path": {"type": "string", "minLength": 1, "description": "Path of the file."},
-                "text": {"type": "string"},
-                "mode": {"enum": ["overwrite", "append", "new"], "default": "overwrite"},
+                "text": {"type": "string", "description": "What to write."},
+                "mode": {
+                    "enum": ["overwrite", "append", "new"],
+                    "default": "overwrite",
+                    "description": "new: only if there is none.",
+                },
                 "root": WRITE_ROOT,
             },
             "required": ["path", "text", "root"],

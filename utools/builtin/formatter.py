@@ -45,8 +45,8 @@ TEMPLATE = f"A Jinja template, which may make up to {MAX_TEXT} characters."
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "number": {"type": "number"},
-        "decimals": {"type": "integer", "minimum": 0, "maximum": 12, "default": 2},
+        "number": {"type": "number", "description": "To be formatted."},
+        "decimals": {"type": "integer", "minimum": 0, "maximum": 12, "default": 2, "description": "Of the number."},
         "style": {"enum": ["plain", "grouped", "percent"], "default": "grouped", "description": "For a number."},
         "date": {"type": "string", "description": "A time in ISO 8601, or `now`."},
         "pattern": {

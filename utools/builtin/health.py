@@ -38,9 +38,15 @@ SCHEMA: dict[str, Any] = {
         },
         "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST, "description": "Seconds for each."},
         "redis_env": {**LIST, "maxItems": TARGETS, "description": "Secrets with Redis URLs, which are checked too."},
-        "allowed_domains": LIST,
+        "allowed_domains": {**LIST, "description": "Hosts that may be checked, or patterns such as *.example.com."},
         "allow_cidrs": CIDRS,
-        "allowed_ports": {"type": "array", "items": {"type": "integer"}, "x-author": True, "x-narrow": "subset"},
+        "allowed_ports": {
+            "type": "array",
+            "items": {"type": "integer"},
+            "x-author": True,
+            "x-narrow": "subset",
+            "description": "Ports that may be checked.",
+        },
     },
 }
 _REPORT = {

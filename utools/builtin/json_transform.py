@@ -25,7 +25,12 @@ def json_transform() -> Tool:
             "type": "object",
             "properties": {
                 "data": {"description": "A JSON value, or its text."},
-                "expression": {"type": "string", "minLength": 1, "maxLength": MAX_EXPRESSION},
+                "expression": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": MAX_EXPRESSION,
+                    "description": "JMESPath.",
+                },
             },
             "required": ["data", "expression"],
         },

@@ -79,7 +79,7 @@ SCHEMA: dict[str, Any] = {
         "since": {"type": "string", "description": "ISO 8601; only lines from then on."},
         "until": {"type": "string", "description": "ISO 8601; only lines before then."},
         "count_by": {"type": "string", "minLength": 1, "description": "Count the lines by this field."},
-        "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 50},
+        "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 50, "description": "Lines to give."},
     },
 }
 OUTPUT: dict[str, Any] = {

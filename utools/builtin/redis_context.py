@@ -52,7 +52,7 @@ SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "op": {"enum": list(ARGUMENTS), "description": "get, set, append (to a list), delete or list (the keys)."},
-        "key": {"type": "string", "minLength": 1, "maxLength": 512},
+        "key": {"type": "string", "minLength": 1, "maxLength": 512, "description": "Its name."},
         "value": {"description": "set, append: a text, stored as it is, or any other JSON value, stored as JSON."},
         "ttl": {"type": "number", "exclusiveMinimum": 0, "description": "set, append: seconds the key is kept."},
         "json": {"type": "boolean", "description": "get: read what was stored as JSON; else it comes as text."},
@@ -65,6 +65,7 @@ SCHEMA: dict[str, Any] = {
         },
         "url_env": {**NAME, "x-author": True, "description": f"Secret with the server's URL, else {VARIABLE}."},
         "max_bytes": {
+            "description": "Bytes that a value may have.",
             "type": "integer",
             "minimum": 1,
             "maximum": LARGEST,

@@ -32,7 +32,7 @@ SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "op": {"enum": list(ARGUMENTS), "description": "prepare, persist, load or clear."},
-        "session_id": {"type": "string", "minLength": 1, "maxLength": 256},
+        "session_id": {"type": "string", "minLength": 1, "maxLength": 256, "description": "Which conversation."},
         "user_message": {"type": "string", "description": "prepare, persist: what the user says."},
         "system_prompt": {"type": "string", "description": "prepare: the system message."},
         "window": {
@@ -42,13 +42,23 @@ SCHEMA: dict[str, Any] = {
                 {"type": "object", "properties": {"messages": LIMIT, "tokens": LIMIT}},
             ],
         },
-        "formats": {"type": "array", "items": {"enum": sorted(FORMATS)}, "uniqueItems": True},
+        "formats": {
+            "type": "array",
+            "items": {"enum": sorted(FORMATS)},
+            "uniqueItems": True,
+            "description": "prepare, load: vendors' shapes to give beside ours.",
+        },
         "messages_json": {
             "description": "persist: the conversation, an array of messages or its text; its last turn is stored.",
             "type": ["array", "string"],
         },
         "final_answer": {"description": "persist: the answer, where there are no messages_json."},
-        "turn_id": {"type": "string", "minLength": 1, "maxLength": 512},
+        "turn_id": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 512,
+            "description": "persist: a turn that is stored already is not stored again.",
+        },
         "ttl": {"type": "number", "exclusiveMinimum": 0, "description": "persist: seconds the session is kept."},
     },
     "required": ["op", "session_id"],

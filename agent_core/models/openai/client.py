@@ -200,7 +200,7 @@ class OpenAICompatible:
         return replace(info, json_schema=schema, streaming=False if self._streaming == "not" else info.streaming)
 
     async def close(self) -> None:
-        """Close this event loop's connections. A later question opens new ones."""
+        """Close this event loop's connections, once what is under way was answered. A later question opens new ones."""
         transport = self._transports.pop(asyncio.get_running_loop(), None)
         if transport is not None:
             await transport.close()
@@ -211,8 +211,16 @@ class OpenAICompatible:
         if transport is None:
             from agent_core.models.openai.transport import EndpointTransport
 
+            self._forget_closed_loops()
             transport = self._transports[loop] = EndpointTransport(self._base_url, self._key, self._transport)
         return transport
+
+    def _forget_closed_loops(self) -> None:
+        """A transport refers to its loop, so that the weak dictionary alone would keep both."""
+        for reference in self._transports.keyrefs():
+            loop = reference()
+            if loop is not None and loop.is_closed():
+                self._transports.pop(loop, None)
 
     def _cost_of(self, completion: Completion) -> float | None:
         """In USD: as the vendor says, else by the price list."""

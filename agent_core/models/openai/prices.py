@@ -1,10 +1,12 @@
-"""Costs in USD and context windows, from the data of genai-prices where it is installed."""
+"""Costs in USD and context windows: from genai-prices where it is installed and knows the model, else from our list."""
 
 import logging
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
+
+from agent_core.models.openai.price_list import find_listed, listed_cost
 
 log = logging.getLogger("agent_core")
 RATES = ("input_mtok", "cache_read_mtok", "output_mtok")
@@ -13,13 +15,14 @@ RATES = ("input_mtok", "cache_read_mtok", "output_mtok")
 def cost(vendor: str, model: str, inputs: int | None, cached: int, outputs: int | None) -> float | None:
     """USD for `inputs` tokens, `cached` of them from the vendor's cache, and `outputs` tokens. It never raises.
 
-    `vendor` is the name in genai-prices, "" for a vendor that is not listed there.
+    `vendor` is the name in both lists, "" for a vendor that neither has.
     """
-    found = _find_model(vendor, model)
-    if found is None or inputs is None or outputs is None:
+    if inputs is None or outputs is None:
         return None
+    found, cached = _find_model(vendor, model), min(cached, inputs)
     try:
-        return _compute_cost(found, inputs, min(cached, inputs), outputs)
+        price = None if found is None else _compute_cost(found, inputs, cached, outputs)
+        return listed_cost(vendor, model, inputs, cached, outputs) if price is None else price
     except Exception as error:  # the edge to foreign code: an unknown price must not lose the reply
         log.warning("a reply of %s could not be priced: %s: %s", model, type(error).__name__, error)
         return None
@@ -27,7 +30,14 @@ def cost(vendor: str, model: str, inputs: int | None, cached: int, outputs: int 
 
 def context_window(vendor: str, model: str) -> int | None:
     """Tokens that the model can read; None where it is not known."""
-    return getattr(_find_model(vendor, model), "context_window", None)
+    window: int | None = getattr(_find_model(vendor, model), "context_window", None)
+    return find_listed(vendor, model).get("window") if window is None else window
+
+
+def output_limit(vendor: str, model: str) -> int | None:
+    """Tokens that a reply of the model may have; None where it is not known."""
+    limit: int | None = find_listed(vendor, model).get("reply")
+    return limit
 
 
 def _compute_cost(model: Any, inputs: int, cached: int, outputs: int) -> float | None:

@@ -36,6 +36,7 @@ class EndpointTransport:
         self._sdk_request: httpx2.Request | None = None
         self._sdk_lock = asyncio.Lock()
         self._open: AsyncGenerator[None] | None = None
+        self._under_way, self._closing = 0, False
 
     async def ask(self, body: bytes) -> AsyncGenerator[Part]:
         """Send one request. Yields the answer, whatever its status: first the head, then the body in pieces.
@@ -43,6 +44,7 @@ class EndpointTransport:
         A Refusal comes last, when there is no answer or no whole one. Only cancellation is raised; closing the iterator
         releases the connection.
         """
+        self._under_way += 1
         try:
             if self._open is None:
                 self._open = self._until_closed()
@@ -69,9 +71,15 @@ class EndpointTransport:
         except Exception as error:  # some faults leave a transport unwrapped; they must not end a run either
             unknown = Refusal(f"could not be asked: {type(error).__name__}: {error}")
             yield _explain_unreached(error) if _is_aiohttp_error(error) else unknown
+        finally:
+            self._under_way -= 1
+            if self._closing:
+                await self.close()
 
     async def close(self) -> None:
-        if self._open is not None:
+        """Close the connections, once what is under way was answered: others may be asking too."""
+        self._closing = True
+        if self._open is not None and not self._under_way:
             await self._open.aclose()
 
     async def _until_closed(self) -> AsyncGenerator[None]:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from agent_core.models.client import ModelInfo
 from agent_core.models.openai.capabilities import EndpointCapabilities
-from agent_core.models.openai.prices import context_window
+from agent_core.models.openai.prices import context_window, output_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +15,8 @@ class Vendor:
     """One vendor. `urls` are its own base URLs, the default first; `keys` the variables that may hold its key.
 
     `url_env` is the variable with which the operator gives another URL, in the vendor's own convention: without
-    `path`, perhaps without `port`. `prices` is the vendor's name in genai-prices. `functions` says whether its models
-    call functions; None: some do.
+    `path`, perhaps without `port`. `prices` is the vendor's name in the price lists. `functions` says whether its
+    models call functions; None: some do.
     """
 
     urls: tuple[str, ...]
@@ -66,6 +66,7 @@ VENDORS: Mapping[str, Vendor] = {
         ("DASHSCOPE_API_KEY",),
         "DASHSCOPE_BASE_URL",
         capabilities=EndpointCapabilities(format="json_object", strict=True),
+        prices="qwen",
     ),
     "deepseek": Vendor(
         ("https://api.deepseek.com", "https://api.deepseek.com/v1", "https://api.deepseek.com/beta"),
@@ -88,6 +89,7 @@ VENDORS: Mapping[str, Vendor] = {
         "/v1",
         11434,
         needs_key=False,
+        prices="ollama",
         functions=None,
     ),
     "vllm": Vendor(
@@ -116,8 +118,8 @@ def model_info(vendor: Vendor | None, model: str) -> ModelInfo:
     if vendor is None:
         return ModelInfo(model)
     schema = vendor.capabilities.format == "json_schema"
-    window = context_window(vendor.prices, model)
-    return ModelInfo(model, window, function_calling=vendor.functions, json_schema=schema, streaming=True)
+    window, reply = context_window(vendor.prices, model), output_limit(vendor.prices, model)
+    return ModelInfo(model, window, reply, function_calling=vendor.functions, json_schema=schema, streaming=True)
 
 
 def normalize_url(url: str) -> str:

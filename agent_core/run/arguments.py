@@ -1,0 +1,50 @@
+"""What a program gives to `run_agent` and to an engine, in the forms that it naturally has."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from agent_core.errors import DefinitionError
+from agent_core.journal.jsonl import JsonlJournal
+from agent_core.journal.memory import MemoryJournal
+from agent_core.journal.sqlite import SqliteJournal
+from agent_core.journal.store import Journal
+from agent_core.models.client import ModelClient
+from agent_core.models.providers import create_model
+
+SQLITE: Final = (".db", ".sqlite", ".sqlite3")
+
+
+@contextmanager
+def open_journal(journal: Journal | str | os.PathLike[str] | None) -> Iterator[Journal]:
+    """The journal itself; that of a file, closed afterwards; without one, a journal in memory."""
+    if journal is None:
+        yield MemoryJournal()
+    elif not isinstance(journal, str | os.PathLike):
+        if not hasattr(journal, "append"):
+            raise DefinitionError("must be a Journal, or the path of its file", where="journal", value=journal)
+        yield journal
+    else:
+        with closing(_journal_in(Path(journal))) as opened:
+            yield opened
+
+
+def _journal_in(file: Path) -> JsonlJournal | SqliteJournal:
+    """The journal in a file, JSONL or SQLite by the end of its name."""
+    if file.suffix.lower() == ".jsonl":
+        return JsonlJournal(file)
+    if file.suffix.lower() in SQLITE:
+        return SqliteJournal(file)
+    message = f"must end in .jsonl, or for SQLite in {', '.join(SQLITE)}"
+    raise DefinitionError(message, where="journal", value=str(file))
+
+
+def model_of(model: ModelClient | str | None) -> ModelClient | None:
+    """The client for a model's name, `provider:name`. DefinitionError for what is neither name nor client."""
+    if isinstance(model, str):
+        return create_model(model)
+    if model is None or hasattr(model, "complete"):
+        return model
+    raise DefinitionError("must be a ModelClient, or a model's name as text", where="model", value=model)
