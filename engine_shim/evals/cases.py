@@ -20,7 +20,14 @@ def _pattern(text: str) -> str:
     return text
 
 
+def _relative_path(path: str) -> str:
+    if path.startswith("/") or ".." in path.split("/") or not path:
+        raise ValueError("must be a relative path without ..")
+    return path
+
+
 Pattern = Annotated[str, AfterValidator(_pattern)]
+RelativePath = Annotated[str, AfterValidator(_relative_path)]
 
 
 class AnyOf(_Strict):
@@ -103,6 +110,7 @@ class Document(_Strict):
 class World(_Strict):
     """All that the eval's tools know."""
 
+    files: dict[RelativePath, str] = Field(default={}, description="Text by path below data/")
     documents: list[Document] = []
     pages: dict[str, Any] = Field(default={}, description="Body by URL; all others are 404")
     unreachable: list[str] = Field(default=[], description="URLs that cannot be connected to")

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from agent_core.journal.memory import MemoryJournal
@@ -15,7 +17,7 @@ from agent_core.run.run_id import new_run_id
 from agent_core.run.secrets import Secrets
 from engine_shim.evals.cases import Case, World
 from engine_shim.evals.score import Scored, score
-from engine_shim.evals.world import build_registry
+from engine_shim.evals.world import build_registry, write_files
 
 QUIET = {"temperature": 0, "timeout": 0, "single_call_timeout": 600, "trace_max_bytes": 0}
 """Where it differs from the node's defaults: it measures what the model knows, not how fast or lucky it is."""
@@ -39,28 +41,31 @@ async def measure(
     A script is asked by the case's id as its strand. `settings` are keys of the node's config; DefinitionError for
     one that is wrong, before any model is asked.
     """
-    registry, journal = build_registry(world), MemoryJournal() if journal is None else journal
-    limit = asyncio.Semaphore(concurrency)
+    with TemporaryDirectory(prefix="agent-core-eval-") as home:
+        write_files(world, Path(home))
+        registry = build_registry(world, Path(home))
+        journal = MemoryJournal() if journal is None else journal
+        limit = asyncio.Semaphore(concurrency)
 
-    def config_of(case: Case, seed: int) -> dict[str, Any]:
-        tools = [tool.code for tool in registry.all()] if case.tools is None else case.tools
-        config = {"max_steps": case.max_steps, "seed": seed, **QUIET, **(settings or {})}
-        return config | {"model": name, "allowed_tools": tools, "prompt": case.message, "language": case.language}
+        def config_of(case: Case, seed: int) -> dict[str, Any]:
+            tools = [tool.code for tool in registry.all()] if case.tools is None else case.tools
+            config = {"max_steps": case.max_steps, "seed": seed, **QUIET, **(settings or {})}
+            return config | {"model": name, "allowed_tools": tools, "prompt": case.message, "language": case.language}
 
-    async def run(case: Case, seed: int) -> Scored:
-        config = config_of(case, seed)
-        async with limit:
-            asking, run_id = ModelOfCase(model, case.id), new_run_id()
-            output = await run_agent(
-                config, registry=registry, model=asking, journal=journal, run_id=run_id, secrets=secrets
-            )
-        scored = score(case, output.model_dump())
-        on_scored(scored)
-        return scored
+        async def run(case: Case, seed: int) -> Scored:
+            config = config_of(case, seed)
+            async with limit:
+                asking, run_id = ModelOfCase(model, case.id), new_run_id()
+                output = await run_agent(
+                    config, registry=registry, model=asking, journal=journal, run_id=run_id, secrets=secrets
+                )
+            scored = score(case, output.model_dump())
+            on_scored(scored)
+            return scored
 
-    for case in cases:
-        prepare_agent("", "agent", config_of(case, 0), {}, registry=registry, at="")
-    return await asyncio.gather(*(run(case, seed) for seed in range(repeat) for case in cases))
+        for case in cases:
+            prepare_agent("", "agent", config_of(case, 0), {}, registry=registry, at="")
+        return await asyncio.gather(*(run(case, seed) for seed in range(repeat) for case in cases))
 
 
 class ModelOfCase:

@@ -1,10 +1,18 @@
-"""The tools that an eval offers: canned, offline, and the same in every run."""
+"""The tools that an eval offers: offline, and the same in every run.
+
+`calculator`, `file_search` and `read_file` are the built-in ones; `http_request` has its schema and canned pages.
+"""
 
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from engine_shim.evals.cases import World
 from utools.builtin.calculator import calculator
+from utools.builtin.files import file_search, read_file
+from utools.builtin.http_request import http_request
 from utools.registry import ToolRegistry
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
@@ -12,10 +20,19 @@ FOUND = 2
 """How many documents a search gives."""
 
 
-def build_registry(world: World) -> ToolRegistry:
-    """The eval's tools over one world."""
+def build_registry(world: World, home: Path | None = None) -> ToolRegistry:
+    """The eval's tools over one world. Its files lie below `home`; without it, the tools that read them find none."""
     makers = (_search, _http_request, _order_lookup, _weather)
-    return ToolRegistry([calculator(), *(maker(world) for maker in makers), _send_email()])
+    files = [make(home or Path("/nonexistent")) for make in (file_search, read_file)] if world.files else []
+    return ToolRegistry([calculator(), *files, *(maker(world) for maker in makers), _send_email()])
+
+
+def write_files(world: World, home: Path) -> None:
+    """Write the world's files, below `data`, where `file_search` looks by default."""
+    for name, text in world.files.items():
+        path = home / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
 
 
 def _search(world: World) -> Tool:
@@ -30,14 +47,14 @@ def _search(world: World) -> Tool:
 
 def _http_request(world: World) -> Tool:
     async def execute(args: Args, context: ToolContext) -> Any:
-        url = args["url"].rstrip("/")
+        url = unquote(args["url"]).rstrip("/")
         if url in world.unreachable:
             return ToolResult(False, error=f"could not connect to {url}: connection refused")
         if url not in world.pages:
             return {"status": 404, "body": "not found"}
         return {"status": 200, "body": world.pages[url]}
 
-    return _tool("http_request", "Get a URL; gives its status and body.", execute, url="The whole URL.")
+    return replace(http_request(), execute=execute, effect="read")
 
 
 def _order_lookup(world: World) -> Tool:

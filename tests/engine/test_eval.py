@@ -19,7 +19,9 @@ from support.by_hand import action, final
 from support.command import Cli, Write
 from utools.tool import ToolContext
 
-SHIPPED = Path(__file__).parents[2] / "fixtures/eval/cases.yaml"
+FILES = Path(__file__).parents[2] / "fixtures/eval"
+SHIPPED = FILES / "cases.yaml"
+TASKS, ASIDE = FILES / "tasks.yaml", FILES / "tasks-aside.yaml"
 
 
 # ── the shipped cases ────────────────────────────────────────────────────────────────────────────
@@ -48,6 +50,24 @@ def test_one_who_knows_the_answers_gets_all_of_the_shipped_cases_right() -> None
     scores = total(each.scores for each in found)
     assert {name: getattr(scores, name).rate for name in METRICS} == dict.fromkeys(METRICS, 1)
     assert scores.recovery.of >= 8
+
+
+@pytest.mark.parametrize("path", [TASKS, ASIDE], ids=["tasks", "aside"])
+def test_one_who_knows_the_answers_gets_all_of_the_tasks_right(path: Path) -> None:
+    file = load_cases(path)
+    model = ScriptedModel({case.id: oracle(case) for case in file.cases})
+    found = asyncio.run(measure(file.cases, file.world, model=model))
+    assert [(each.case.id, each.error) for each in found if each.scores.right.rate != 1] == []
+    scores = total(each.scores for each in found)
+    assert scores.arguments.rate == scores.tool_choice.rate == 1
+
+
+def test_what_is_kept_aside_is_of_the_kind_that_is_tuned_on_and_has_none_of_it() -> None:
+    tuned, aside = load_cases(TASKS).cases, load_cases(ASIDE).cases
+    assert len(tuned) == len(aside) == 20
+    assert sorted((case.category, case.language) for case in tuned) == sorted((c.category, c.language) for c in aside)
+    assert not {case.id for case in tuned} & {case.id for case in aside}
+    assert not {case.message for case in tuned} & {case.message for case in aside}
 
 
 def test_one_who_only_talks_gets_none_of_the_cases_right_that_need_a_tool() -> None:
@@ -217,7 +237,7 @@ async def test_the_tools_are_canned() -> None:
     found = await registry.execute("search", {"query": "周末加班怎么算"}, ToolContext())
     assert found.output[0]["title"] == "加班"
     assert (await registry.execute("search", {"query": "zzz"}, ToolContext())).output == []
-    missing = await registry.execute("http_request", {"url": "https://nowhere.example"}, ToolContext())
+    missing = await registry.execute("http_request", {"method": "GET", "url": "https://nowhere.example"}, ToolContext())
     assert missing.output["status"] == 404
 
 
