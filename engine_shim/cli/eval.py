@@ -29,7 +29,7 @@ FIXED = ("model", "fallback_models", "prompt", "messages_json", "allowed_tools",
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What is measured, how often, and where the runs are kept."""
+    """What is measured, how often, where the runs are kept, and which share has to be right."""
 
     model: str
     settings: dict[str, Any]
@@ -38,6 +38,7 @@ class Evaluation:
     concurrency: int
     store: Path | None
     config: Path | None
+    min_right: float = 0.0
 
 
 def evaluate_model(file: Path, options: Evaluation, *, as_json: bool) -> int:
@@ -55,7 +56,14 @@ def evaluate_model(file: Path, options: Evaluation, *, as_json: bool) -> int:
         output.document(_as_data(options.model, found))
     else:
         _write_report(options.model, found)
-    return output.OK if any(each.has_reply for each in found) else output.FAILED
+    if not any(each.has_reply for each in found):
+        return output.FAILED
+    return output.OK if _share_right(found) >= options.min_right else output.FAILED
+
+
+def _share_right(found: Sequence[Scored]) -> float:
+    """Of all runs: one without a reply is not right either."""
+    return sum(each.scores.right.right for each in found) / len(found)
 
 
 async def _measure(file: CaseFile, options: Evaluation) -> list[Scored]:

@@ -33,6 +33,7 @@ def evaluate(
     concurrency: Annotated[int, typer.Option(min=1, help="How many cases run at once.")] = 1,
     protocol: Annotated[Literal["json", "tools"], typer.Option(help="The dialect.")] = "json",
     settings: Annotated[list[str] | None, typer.Option("--set", help="A key of the agent's config, key=value.")] = None,
+    min_right: Annotated[float, typer.Option(min=0, max=1, help="Exit with 1 if a smaller share is right.")] = 0.0,
     store: Annotated[Path | None, typer.Option(help="Keep every run in this store, to look at with show.")] = None,
     config: Config = None,
     verbose: Verbose = False,
@@ -43,12 +44,13 @@ def evaluate(
     \b
     Examples:
       agent-core eval cases.yaml --model ollama:qwen2.5:7b
+      agent-core eval cases.yaml --model openai:gpt-4o-mini --repeat 3 --min-right 0.95
     """
     from engine_shim.cli.eval import Evaluation, evaluate_model, read_settings
 
     chosen = {"protocol": protocol, **read_settings(settings or [])}
     return evaluate_model(
-        file, Evaluation(model, chosen, only or [], repeat, concurrency, store, config), as_json=as_json
+        file, Evaluation(model, chosen, only or [], repeat, concurrency, store, config, min_right), as_json=as_json
     )
 
 

@@ -292,6 +292,13 @@ def test_json_is_one_document_with_every_case(cli: Cli, cases: str) -> None:
     assert [each["final_answer"] for each in told["cases"]] == ["They cost 30.", "你好！", "Good day"]
 
 
+@pytest.mark.parametrize(("share", "code"), [("0.3", 0), ("1", 1)])
+def test_a_share_that_has_to_be_right_is_the_exit_code(cli: Cli, cases: str, share: str, code: int) -> None:
+    told = cli("eval", cases, *MODEL, "--json").json["total"]["right"]
+    assert 0.3 < told["rate"] < 1
+    assert cli("eval", cases, *MODEL, "--min-right", share).code == code
+
+
 def test_only_some_categories_and_more_than_once(cli: Cli, cases: str) -> None:
     told = cli("eval", cases, *MODEL, "--only", "direct", "--repeat", "3", "--concurrency", "2", "--json").json
     assert sorted(each["id"] for each in told["cases"]) == ["hello"] * 3 + ["wrong"] * 3
