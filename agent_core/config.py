@@ -66,7 +66,15 @@ class AgentConfig(_Strict):
         default=None, description="Example steps in the prompt, in place of the built-in ones"
     )
     language: Literal["en", "zh"] = Field(default="en", description="The language of the built-in prompts: en or zh")
-    prompts: dict[str, str] = Field(default={}, description="Own templates by name: a text, or a file's path")
+    prompts: dict[str, str] | Literal["small"] = Field(
+        default={}, description="Own templates by name: a text, or a file's path; small: as for a small model"
+    )
+
+    @property
+    def templates(self) -> dict[str, str]:
+        """The author's own templates."""
+        return {} if self.prompts == "small" else self.prompts
+
     mode: Literal["react", "plan"] = Field(default="react", description="react; plan is not built yet")
     protocol: Literal["json", "tools"] = Field(
         default="json", description="json: one JSON object a reply; tools: native function calling, parallel calls too"

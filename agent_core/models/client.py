@@ -58,7 +58,10 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model; None means unknown. The window and the limit are in tokens."""
+    """What is known of a model; None means unknown. The window and the limit are in tokens.
+
+    `small` is a model of few parameters, to which examples have to be shown as turns of the conversation.
+    """
 
     name: str
     context_window: int | None = None
@@ -66,6 +69,7 @@ class ModelInfo:
     function_calling: bool | None = None
     json_schema: bool | None = None
     streaming: bool | None = None
+    small: bool | None = None
 
 
 class ModelError(Exception):

@@ -23,6 +23,8 @@ SLOTS = 2
 """Questions that are answered at the same time; others wait."""
 MAX_WINDOW = 8192
 """Tokens of a question and its answer, where the model was trained for as many: memory grows with it."""
+SMALL_FILE = 3 << 30
+"""Bytes of a file below which its model has some four billion parameters, or fewer."""
 BATCH = 256
 """Tokens of a prompt between two checks whether the answer is still wanted."""
 SAMPLING = ("temperature", "top_p", "seed", "stop")
@@ -66,6 +68,7 @@ class LocalModel:
     def __init__(self, path: Path) -> None:
         trained = read_context_length(path)
         self._path, self._window = path, min(MAX_WINDOW, trained or MAX_WINDOW)
+        self._small = path.stat().st_size < SMALL_FILE
         self._loading = threading.Lock()
 
     async def complete(self, question: Question) -> Completion:
@@ -101,7 +104,7 @@ class LocalModel:
             work.cancel()
 
     def info(self) -> ModelInfo:
-        return ModelInfo(f"local:{self._path.name}", self._window, json_schema=True, streaming=True)
+        return ModelInfo(f"local:{self._path.name}", self._window, json_schema=True, streaming=True, small=self._small)
 
     async def close(self) -> None:
         """Nothing to close: the model stays loaded for the process, since other runs may use it."""

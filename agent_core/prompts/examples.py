@@ -15,6 +15,8 @@ from agent_core.policy import Policies, ToolPolicy, arguments_of
 from agent_core.prompts.samples import sample
 from agent_core.prompts.tools import first_sentence
 from agent_core.protocol.clip import as_text
+from agent_core.protocol.feedback import Feedback
+from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
 from utools.schema.compiled import compile_narrowing, compile_schema
 
@@ -28,6 +30,11 @@ WORDS: Mapping[str, tuple[str, str, str, str]] = {
 }
 """By language: a question that needs no tool, its answer, the mark of a question, a request of two parts."""
 
+SPEAKERS: Mapping[str, Mapping[str, str]] = {
+    "en": {"user": "User: ", "assistant": "You: "},
+    "zh": {"user": "用户：", "assistant": "你："},
+}
+
 
 class Example(NamedTuple):
     """One call of a tool, what it gives, what the tool is about, and what the user asks it about."""
@@ -39,21 +46,32 @@ class Example(NamedTuple):
     output: Any
 
 
-def write_examples(tools: Policies, outputs: Mapping[str, Json | None], language: str) -> list[Json]:
-    """Messages of an invented past: an answer without a tool, a call, and two calls in a row.
+def write_examples(
+    tools: Policies, outputs: Mapping[str, Json | None], language: str, *, singles: bool = True
+) -> list[Json]:
+    """Messages of an invented past: an answer without a tool, `singles` of one call each, and two calls in a row.
 
     `outputs` are the tools' output schemas. A tool whose sample its own schema or the author refuses is left out.
     """
     question, answer, mark, both = WORDS[language]
     shown = _choose(tools, outputs)
     messages = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
-    for example in [*shown[2:], *shown[:1]]:
+    alone = [*shown[2:], *shown[:1]] if singles or len(shown) == 1 else []
+    for example in alone:
         messages += [{"role": "user", "content": example.subject + mark}, *_run([example])]
     if len(shown) > 1:
         first, second = shown[1], shown[0]
         ask = both.format(first=_request(first), second=_uncapitalized(_request(second)))
         messages += [{"role": "user", "content": ask}, *_run([first, second])]
     return messages
+
+
+def show_examples(messages: Sequence[Json], texts: Json, language: str) -> str:
+    """The examples as a text, in the words of the loop."""
+    speakers = SPEAKERS[language]
+    entries = JsonDialect(Feedback(texts)).open_conversation(messages)
+    lines = [f"{speakers[entry.role]}{entry.content}" for entry in entries]
+    return "\n".join(lines)
 
 
 def _request(example: Example) -> str:

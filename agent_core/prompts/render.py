@@ -15,7 +15,8 @@ LIMITS = frozenset({"limits", "max_steps", "max_tool_calls", "observation_max_le
 NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "system": (CONVERSATION | LIMITS, frozenset({"tool_definitions"})),
     "react": (CONVERSATION | LIMITS, frozenset()),
-    "examples": (CONVERSATION | LIMITS, frozenset()),
+    "examples": (CONVERSATION | LIMITS | {"examples"}, frozenset()),
+    "example_turns": (CONVERSATION | LIMITS, frozenset()),
     "error": (frozenset({"error"}), frozenset({"error"})),
     "tool_error": (frozenset({"tool", "error"}), frozenset({"error"})),
     "observation": (frozenset({"tool", "observation"}), frozenset({"observation"})),

@@ -16,10 +16,11 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.record import FORMAT
 from agent_core.loop.budget import limits_of
 from agent_core.loop.reading import READING, may_read_on
-from agent_core.models.client import ModelInfoOf
+from agent_core.models.client import ModelInfo, ModelInfoOf
 from agent_core.policy import Policies
-from agent_core.prompts.examples import write_examples
+from agent_core.prompts.examples import show_examples, write_examples
 from agent_core.prompts.limits import describe_limits
+from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
 from agent_core.protocol.messages import last_turns, read_messages
@@ -65,10 +66,15 @@ def prepare_agent(
     with gathering(problems):
         conversation = _read_conversation(read)
     with gathering(problems):
-        texts = templates(read.language, read.prompts, base, protocol=read.protocol)
+        texts = templates(read.language, read.templates, base, protocol=read.protocol)
     refuse(problems)
     limits = limits_of(read, inherited)
-    system, messages = _write_messages(read, texts, tools, conversation, limits)
+    known = info(read.model, {"base_url": read.base_url}) if info else None
+    needs_turns = _needs_turns(read, known)
+    examples = _write_examples(read, tools, registry, singles=needs_turns)
+    turns = examples if needs_turns else []
+    variables = {**_variables(read, tools, limits), "examples": show_examples(examples, texts, read.language)}
+    system, messages = _write_messages(read, texts, variables, conversation, example_turns=bool(turns))
     body: AgentStartedBody = {
         "loop": "agent",
         "format": FORMAT,
@@ -80,26 +86,23 @@ def prepare_agent(
         "messages": clean.value([{"role": "system", "content": system}, *messages]),
         "texts": clean.value(texts),
         "trusted": clean.value(_trusted_texts(read, conversation, inherited.get("trusted"))),
-        "examples": clean.value(_write_examples(read, tools, registry)),
+        "examples": clean.value(turns),
         "options": clean.value(_model_options(read, tools)),
         "limits": limits,
         "redaction": clean.rules,
         "versions": {"agent_core": installed_version()},
         "rules": CURRENT,
     }
-    if (window := _question_tokens(read, info)) is not None:
+    if (window := _question_tokens(read, known)) is not None:
         body["window"] = window
     if tools and read.observation_max_len and may_read_on(read, tools):
         body["reading"] = READING
     return body
 
 
-def _question_tokens(config: AgentConfig, info: ModelInfoOf | None) -> int | None:
+def _question_tokens(config: AgentConfig, known: ModelInfo | None) -> int | None:
     """The tokens that a question may have when the config does not say: the model's window without its reply."""
-    known = None
-    if info is not None and config.max_input_tokens is None:
-        known = info(config.model, {"base_url": config.base_url})
-    if known is None or known.context_window is None:
+    if config.max_input_tokens is not None or known is None or known.context_window is None:
         return None
     reply = config.max_output_tokens or min(known.output_limit or MAX_REPLY, known.context_window // 4)
     return max(1, known.context_window - reply)
@@ -134,34 +137,50 @@ def _read_conversation(config: AgentConfig) -> list[Json]:
 
 
 def _write_messages(
-    config: AgentConfig, texts: Json, tools: Policies, conversation: Sequence[Json], limits: LimitsRecord
+    config: AgentConfig, texts: Json, variables: dict[str, str], conversation: Sequence[Json], *, example_turns: bool
 ) -> tuple[str, list[Json]]:
     """The system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
     leading = [message["content"] for message in conversation if message["role"] == "system"]
     others = [message for message in conversation if message["role"] != "system"]
     history = last_turns(others, config.max_history_messages)
     variables = {
-        "tool_definitions": tool_definitions(tools),
+        **variables,
         "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in history[:-1]),
         "user_message": history[-1]["content"] if history else "",
+    }
+    shown = render(texts["example_turns" if example_turns else "examples"], variables)
+    protocol = [render(texts["system"], variables), render(texts["react"], variables)]
+    if config.answer_schema is not None:
+        protocol.append(render(texts["answer"], {"answer_schema": orjson.dumps(config.answer_schema).decode()}))
+    examples = [shown] if config.examples is None else config.examples
+    parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *examples]
+    return "\n\n".join(part for part in parts if part), history
+
+
+def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord) -> dict[str, str]:
+    """What templates may name of the run itself."""
+    return {
+        "tool_definitions": tool_definitions(tools),
         "limits": describe_limits(limits, config.language),
         "max_steps": _show_limit(config.max_steps),
         "max_tool_calls": _show_limit(config.max_tool_calls),
         "observation_max_len": _show_limit(config.observation_max_len),
     }
-    examples = [render(texts["examples"], variables)] if config.examples is None else config.examples
-    protocol = [render(texts["system"], variables), render(texts["react"], variables)]
-    if config.answer_schema is not None:
-        protocol.append(render(texts["answer"], {"answer_schema": orjson.dumps(config.answer_schema).decode()}))
-    parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *examples]
-    return "\n\n".join(part for part in parts if part), history
 
 
-def _write_examples(config: AgentConfig, tools: Policies, registry: ToolRegistry) -> list[Json]:
+def _write_examples(config: AgentConfig, tools: Policies, registry: ToolRegistry, *, singles: bool) -> list[Json]:
     """Made from the run's own tools, where the author gives none and calls are written as text."""
-    if config.examples is not None or "examples" in config.prompts or config.protocol == "tools":
+    if config.examples is not None or config.protocol == "tools":
         return []
-    return write_examples(tools, {code: registry.get(code).output_schema for code in tools}, config.language)
+    outputs = {code: registry.get(code).output_schema for code in tools}
+    return write_examples(tools, outputs, config.language, singles=singles)
+
+
+def _needs_turns(config: AgentConfig, known: ModelInfo | None) -> bool:
+    """Whether examples are turns of the conversation: a small model calls no tool for what it only reads of."""
+    if "examples" in config.templates:
+        return False
+    return config.prompts == "small" or is_small(config.model) or bool(known and known.small)
 
 
 def _show_limit(value: int | None) -> str:

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
+from agent_core import parse
+from agent_core.models import ModelInfo
 from agent_core.prompts.examples import write_examples
+from agent_core.prompts.profile import is_small
 from agent_core.prompts.samples import sample
 from agent_core.run.prepare import prepare_agent
 from support.by_hand import AT, Hand, action, final, look
@@ -43,7 +46,7 @@ def test_a_schema_that_never_ends_has_a_sample() -> None:
 
 def started(tools: list[Tool], **config: Any) -> Any:
     allowed = config.pop("allowed_tools", [tool.code for tool in tools])
-    settings = {"model": "m", "max_steps": 5, "prompt": "Go.", "allowed_tools": allowed, **config}
+    settings = {"model": "m", "max_steps": 5, "prompt": "Go.", "allowed_tools": allowed, "prompts": "small", **config}
     return prepare_agent("r", "agent", settings, {}, registry=ToolRegistry(tools), at=AT)
 
 
@@ -102,7 +105,7 @@ def test_there_are_none_where_the_author_gives_some_or_calls_are_native(config: 
 
 def test_they_are_sent_before_the_conversation_and_are_no_part_of_it() -> None:
     history = [{"role": "user", "content": "OLD"}, {"role": "assistant", "content": "ANSWER"}]
-    run = Hand([action(), final()], messages_json=history, prompt="NEW")
+    run = Hand([action(), final()], messages_json=history, prompt="NEW", prompts="small")
     sent = [message["content"] for message in run.questions[0]]
     assert "The first turns are examples." in sent[0]
     assert sent[1] == "Which season follows spring?"
@@ -112,8 +115,52 @@ def test_they_are_sent_before_the_conversation_and_are_no_part_of_it() -> None:
 
 
 def test_they_are_the_first_to_go_when_room_is_short() -> None:
-    run = Hand([final()], messages_json=[{"role": "user", "content": "w" * 1000}], prompt="NEW", max_input_tokens=420)
+    run = Hand(
+        [final()],
+        messages_json=[{"role": "user", "content": "w" * 1000}],
+        prompt="NEW",
+        prompts="small",
+        max_input_tokens=420,
+    )
     assert run.asked[0].cut is not None
     sent = str(run.questions[0])
     assert "spring" not in sent
     assert "w" * 1000 in sent
+
+
+@pytest.mark.parametrize(
+    ("model", "small"),
+    [
+        ("ollama:qwen2.5:0.5b", True),
+        ("local:SmolLM2-135M-Instruct.Q4_1.gguf", True),
+        ("openrouter:qwen/qwen2.5-3b-instruct", True),
+        ("vllm:Qwen2.5-7B-Instruct", False),
+        ("openrouter:meta-llama/llama-3.3-70b-instruct", False),
+        ("openai:gpt-4o-mini", False),
+        ("gemini:gemini-3-flash", False),
+        ("vllm:mixtral-8x7b", False),
+    ],
+)
+def test_a_small_model_is_told_by_its_name(model: str, small: bool) -> None:
+    assert is_small(model) == small
+    body = started([look()], model=model, prompts={})
+    assert bool(body["examples"]) == small
+
+
+def test_a_small_model_is_told_by_what_is_known_of_it() -> None:
+    settings = {"model": "m", "max_steps": 5, "prompt": "Go.", "allowed_tools": []}
+    for small in (True, False, None):
+        known = ModelInfo("m", small=small)
+        body = prepare_agent(
+            "r", "agent", settings, {}, registry=ToolRegistry([]), at=AT, info=lambda *_, known=known: known
+        )
+        assert bool(body["examples"]) == bool(small)
+
+
+@pytest.mark.parametrize(("language", "speaker"), [("en", "You: "), ("zh", "你：")])
+def test_other_models_read_them_in_the_system_text(language: str, speaker: str) -> None:
+    body = started([look("a"), look("b")], prompts={}, language=language)
+    assert body["examples"] == []
+    shown = body["messages"][0]["content"].splitlines()
+    replies = [parse(line.removeprefix(speaker)) for line in shown if line.startswith(speaker)]
+    assert [type(reply).__name__ for reply in replies] == ["Final", "Action", "Action", "Final"]

@@ -61,7 +61,7 @@ def test_each_kind_of_record_has_a_line_that_reads(cli: Cli) -> None:
     assert lines["flow:0"] == "run_started flow approval 1"
     agent = {n: lines[f"flow/agent_core.1:{n}"] for n in range(10)}
     assert agent[0].startswith("run_started agent, scripted:")
-    assert agent[1].startswith("asked step 1: 8 messages to scripted:")
+    assert agent[1].startswith("asked step 1: 2 messages to scripted:")
     assert agent[4].startswith("waiting awaiting_approval calculator {")
     assert re.fullmatch(r"resolved deny by \S+: Not today\.", agent[5])
     assert agent[9] == "run_finished final"
