@@ -44,7 +44,7 @@ def evaluate(
     \b
     Examples:
       agent-core eval cases.yaml --model ollama:qwen2.5:7b
-      agent-core eval cases.yaml --model openai:gpt-4o-mini --repeat 3 --min-right 0.95
+      agent-core eval cases.yaml --model openai:gpt-4o-mini --min-right 0.95
     """
     from engine_shim.cli.eval import Evaluation, evaluate_model, read_settings
 

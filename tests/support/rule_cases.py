@@ -153,7 +153,7 @@ def prompts() -> Iterator[tuple[str, Any]]:
         for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
             if entry.is_dir() and not entry.name.startswith("_"):
                 yield from walk(entry, f"{name}{entry.name}/")
-            elif entry.name.endswith(".md"):
+            elif entry.name.endswith(".md") and entry.name != "README.md":
                 yield f"{name}{entry.name}", sha256(entry.read_bytes()).hexdigest()
 
     yield from walk(files("agent_core.prompts"), "")
