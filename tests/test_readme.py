@@ -58,12 +58,20 @@ def _run(language: str, text: str, directory: Path, home: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", LANGUAGES)
+@pytest.mark.parametrize("name", ["README.md", pytest.param("README.zh.md", marks=pytest.mark.exhaustive)])
 def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(name: str, tmp_path: Path) -> None:
     printed = "\n".join(_follow(ROOT / name, tmp_path))
     assert [text for text in PRINTED if text not in printed] == []
-    if name == "README.md":
-        _follow(ROOT / "engine_shim" / "README.md", tmp_path)
+
+
+def test_the_examples_of_workflows_run_in_order_in_one_store(tmp_path: Path) -> None:
+    assert "exit code 5" in _follow(ROOT / "engine_shim" / "README.md", tmp_path)
+
+
+@pytest.mark.exhaustive
+def test_the_examples_of_workflows_run_in_the_store_of_those_of_the_first_page(tmp_path: Path) -> None:
+    _follow(ROOT / "README.md", tmp_path)
+    _follow(ROOT / "engine_shim" / "README.md", tmp_path)
 
 
 def _rows(text: str) -> list[list[str]]:

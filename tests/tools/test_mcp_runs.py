@@ -66,7 +66,7 @@ async def test_failure_that_a_server_tells_is_an_observation(servers: McpServers
 
 @pytest.mark.parametrize(("read_only", "reason"), [(["hang"], "final"), ([], "in_doubt")], ids=["reads", "writes"])
 async def test_a_read_that_timed_out_waits_for_nobody(tmp_path: Path, read_only: list[str], reason: str) -> None:
-    own = McpServer(command=[sys.executable, FAULTY, str(tmp_path)], read_only=read_only, timeout=2)
+    own = McpServer(command=[sys.executable, FAULTY, str(tmp_path)], read_only=read_only, timeout=1)
     servers = McpServers({"own": own}, lock=tmp_path / "lock.json", base=tmp_path)
     try:
         output = await run(servers, MemoryJournal(), ("hang", {}))
