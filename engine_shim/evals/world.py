@@ -11,7 +11,8 @@ from urllib.parse import unquote
 
 from engine_shim.evals.cases import World
 from utools.builtin.calculator import calculator
-from utools.builtin.files import file_search, read_file
+from utools.builtin.file_search import file_search
+from utools.builtin.files import read_file
 from utools.builtin.http_request import http_request
 from utools.registry import ToolRegistry
 from utools.tool import Args, Tool, ToolContext, ToolResult

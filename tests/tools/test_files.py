@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from utools import ToolContext, ToolRegistry, ToolResult
-from utools.builtin.files import MAX_READ, MAX_SEARCHED, file_search, read_file
+from utools.builtin.file_search import MAX_SEARCHED, file_search, split_words
+from utools.builtin.files import MAX_READ, read_file
 from utools.errors import SandboxError
 from utools.files.sandbox import Sandbox
 from utools.secrets.key_formats import NAMES
@@ -165,7 +166,29 @@ async def test_words_that_stand_nowhere_together_are_looked_for_in_one_line(root
     assert (hit["path"], hit["line"]) == ("data/terms.txt", 1)
     (both,) = (await called("file_search", root, query="needle again", limit=1)).output
     assert both["line"] == 3
-    assert (await called("file_search", root, query="laptop guarantee")).output == []
+    (hit,) = (await called("file_search", root, query="the guarantee of old laptops?")).output
+    assert hit["snippet"] == "The warranty for laptops is 36 months."
+    assert (await called("file_search", root, query="laptop of no known owner")).output == []
+
+
+async def test_words_of_a_script_without_blanks_are_found(root: Path) -> None:
+    lines = ["人事部：李敏，分机 3310", "财务部：赵强，分机 3325", "蓝湖会议室可容纳 14 人"]
+    (root / "data" / "分机.txt").write_text("\n".join(lines))
+    for query, numbers in [("财务部的分机", [2]), ("分机号", [1, 2]), ("会议室可容纳多少人", [3]), ("餐厅", [])]:
+        assert [hit["line"] for hit in (await called("file_search", root, query=query)).output] == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("port of billing?", ["port", "of", "billing"]),
+        ("delta-7 delta-7", ["delta-7"]),
+        ("财务部Ann的", ["财务", "务部", "的", "ann"]),
+        ("?!", []),
+    ],
+)
+def test_words_of_a_query(text: str, words: list[str]) -> None:
+    assert split_words(text.casefold()) == words
 
 
 async def test_search_ignores_case_beyond_ascii(root: Path) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from support.examples import examples
 from utools import ToolContext, ToolRegistry
-from utools.builtin.files import file_search, read_file, write_file
+from utools.builtin.file_search import file_search
+from utools.builtin.files import read_file, write_file
 from utools.errors import SandboxError
 from utools.files.sandbox import Sandbox
 

@@ -7,7 +7,8 @@ from utools.builtin.calculator import calculator
 from utools.builtin.echo import echo
 from utools.builtin.email import email
 from utools.builtin.feishu_bot import feishu_bot
-from utools.builtin.files import file_search, read_file, write_file
+from utools.builtin.file_search import file_search
+from utools.builtin.files import read_file, write_file
 from utools.builtin.formatter import formatter
 from utools.builtin.health import health
 from utools.builtin.http_request import http_request

@@ -1,20 +1,16 @@
-"""`file_search`, `read_file` and `write_file`: text files under a root directory."""
+"""`read_file` and `write_file`: text files under a root directory."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from utools.calls.deadline import deadline_check
-from utools.errors import SandboxError, ToolError
+from utools.errors import ToolError
 from utools.files.sandbox import Sandbox
-from utools.tool import Args, Tool, ToolContext, ToolResult
+from utools.tool import Args, Tool, ToolContext
 
-MAX_FILES = 10_000
-MAX_SEARCHED = 2 * 2**20
 MAX_READ = 16 * 2**20
 MAX_WRITTEN = 4 * 2**20
 MAX_TEXT = 65_536
-SNIPPET = 200
 
 WRITE_ROOT = {
     "type": "string",
@@ -23,7 +19,6 @@ WRITE_ROOT = {
     "description": "The directory that may be written in, inside the host's root. `.` is all of that: then also what "
     "other programs there run, though never what this host goes by.",
 }
-REDACTION = "[redacted:"
 Clean = Callable[[str], str]
 
 ROOT = {
@@ -33,12 +28,6 @@ ROOT = {
     "description": "A directory inside the host's root that bounds the tool.",
 }
 
-HIT = {
-    "type": "object",
-    "properties": {"path": {"type": "string"}, "line": {"type": "integer"}, "snippet": {"type": "string"}},
-    "additionalProperties": False,
-}
-FOUND = {"path": "data/a.txt", "line": 3, "snippet": "invoice 12 is paid"}
 PART = {
     "type": "object",
     "properties": {
@@ -56,41 +45,6 @@ WRITTEN = {
     "properties": {"path": {"type": "string"}, "bytes": {"type": "integer"}},
     "additionalProperties": False,
 }
-
-
-def file_search(root: str | os.PathLike[str] = ".") -> Tool:
-    """The tool `file_search`, which sees nothing outside `root`."""
-
-    def execute(args: Args, context: ToolContext) -> ToolResult:
-        sandbox = Sandbox(root).subdirectory(args.get("root"))
-        directory = args.get("root_dir", "./data")
-        try:
-            hits, unread = search(sandbox, args["query"], directory, args.get("limit", 20), context)
-        except SandboxError as error:
-            if "root_dir" in args:
-                raise
-            raise SandboxError(f"{error}; say by root_dir where to search") from None
-        return ToolResult(output=hits, metadata={"unread": unread} if unread else {})
-
-    return Tool(
-        code="file_search",
-        description="Search text files below a directory for a text, or lines with all its words, ignoring case. "
-        "Returns path, line and snippet.",
-        config_schema={
-            "type": "object",
-            "properties": {
-                "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "Text to find."},
-                "root_dir": {"type": "string", "default": "./data", "description": "Directory to search."},
-                "limit": {"type": "integer", "minimum": 1, "maximum": 200, "default": 20, "description": "Matches."},
-                "root": ROOT,
-            },
-            "required": ["query"],
-            "examples": [{"query": "invoice"}],
-        },
-        output_schema={"type": "array", "items": HIT, "examples": [[FOUND]]},
-        execute=execute,
-        effect="read",
-    )
 
 
 def read_file(root: str | os.PathLike[str] = ".") -> Tool:
@@ -158,40 +112,6 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
     )
 
 
-def search(
-    sandbox: Sandbox, query: str, directory: str, limit: int, context: ToolContext
-) -> tuple[list[dict[str, Any]], int]:
-    """The first `limit` hits as path, line and snippet; and how many files could not be searched to their end.
-
-    A hit is a line with the query, or, where there is none, one with all of its words.
-    """
-    hits, unread = _search_all(sandbox, [query], directory, limit, context)
-    words = query.split()
-    return (hits, unread) if hits or len(words) < 2 else _search_all(sandbox, words, directory, limit, context)
-
-
-def _search_all(
-    sandbox: Sandbox, wanted: Sequence[str], directory: str, limit: int, context: ToolContext
-) -> tuple[list[dict[str, Any]], int]:
-    hits: list[dict[str, Any]] = []
-    unread, check = 0, deadline_check(context)
-    for count, path in enumerate(sandbox.files(directory)):
-        if count >= MAX_FILES:
-            raise ToolError(f"{directory!r} holds more than {MAX_FILES} files; search a directory below it")
-        check()
-        try:
-            text, whole = _text(sandbox, path)
-        except SandboxError:  # a link out of the root, a FIFO, a file that was deleted
-            unread += 1
-            continue
-        unread += not whole
-        for line, snippet in _hits(text, wanted, context.clean):
-            hits.append({"path": path, "line": line, "snippet": snippet})
-            if len(hits) == limit:
-                return hits, unread
-    return hits, unread
-
-
 def read_part(sandbox: Sandbox, path: str, offset: int, limit: int, clean: Clean) -> dict[str, Any]:
     """Part of a file's text, without secrets; `replaced` says that bytes which are not UTF-8 became U+FFFD."""
     with sandbox.open(path) as file:
@@ -208,40 +128,3 @@ def read_part(sandbox: Sandbox, path: str, offset: int, limit: int, clean: Clean
         "truncated": offset > 0 or end < len(text),
         "replaced": "\ufffd" in decoded and decoded.encode() != raw,
     }
-
-
-def _text(sandbox: Sandbox, path: str) -> tuple[str, bool]:
-    """A file's text, empty for a binary file, and whether it is complete."""
-    with sandbox.open(path) as file:
-        raw = file.read(MAX_SEARCHED + 1)
-    text = "" if b"\0" in raw[:8192] else raw[:MAX_SEARCHED].decode("utf-8", "replace")
-    return text, len(raw) <= MAX_SEARCHED
-
-
-def _hits(text: str, wanted: Sequence[str], clean: Clean) -> Iterator[tuple[int, str]]:
-    """The number and a snippet of each line that holds all that is wanted, in the text without secrets."""
-    wanted, folded = [each.casefold() for each in wanted], text.casefold()
-    if not all(each in folded for each in wanted):
-        return
-    for number, line in _number_lines(text, clean(text)):
-        found = [line.casefold().find(each) for each in wanted]
-        if min(found) >= 0:
-            start = max(0, min(found) - SNIPPET // 2)
-            yield number, line[start : start + SNIPPET].strip()
-
-
-def _number_lines(text: str, shown: str) -> Iterator[tuple[int, str]]:
-    """The lines without secrets, by their numbers in the file: a masked secret may have been several lines."""
-    if text.count("\n") == shown.count("\n"):
-        yield from enumerate(shown.split("\n"), start=1)
-        return
-    lines, number = text.split("\n"), 0
-    for line in shown.split("\n"):
-        number = 1 + next((at for at in range(number, len(lines)) if _begins(lines[at], line)), len(lines))
-        yield number, line
-
-
-def _begins(line: str, shown: str) -> bool:
-    """Whether a line of the file is the shown one, or begins like it up to a masked secret."""
-    before, mark, _ = shown.partition(REDACTION)
-    return line.startswith(before) if mark else line == shown
