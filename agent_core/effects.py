@@ -195,7 +195,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """A tool's result. `usage` is what a nested run spent; `permanent` says that the same call would fail again."""
+    """A tool's result. `usage` is what it, or a nested run, spent on models; `permanent`: it would fail again."""
 
     success: bool
     output: Any

@@ -184,7 +184,7 @@ class ModelAnswered(TypedDict):
 
 
 class ToolAnswered(TypedDict):
-    """A tool's result, or that of a nested run, which has spent `usage`. `permanent`: it would fail again."""
+    """A tool's result, or a nested run's; `usage` is what it spent on models. `permanent`: it would fail again."""
 
     kind: Literal["answered"]
     reply: Literal["did"]

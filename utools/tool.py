@@ -70,7 +70,10 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call: a JSON `output`, or an `error` text for the model; `metadata` is for the host."""
+    """The result of a call: a JSON `output`, or an `error` text for the model; `metadata` is for the host.
+
+    Its `usage` ({requests, input_tokens, output_tokens, estimated, cost}) is what a successful call spent on models.
+    """
 
     success: bool = True
     output: Any = None

@@ -1,8 +1,10 @@
 """A recorded run in a few numbers. Pure."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from agent_core.effects import Json
 from agent_core.journal.path import is_below, parent_of
 from agent_core.journal.record import Record, Tape
 
@@ -26,10 +28,12 @@ class RunStats:
 def count_run(run: str, tape: Tape) -> RunStats:
     """Count a run's own strands."""
     strands = {path: [row.record() for row in rows] for path, rows in tape.items()}
-    usages = [record["usage"] for records in strands.values() for record in records if record.get("reply") == "said"]
+    steps = sum(record.get("reply") == "said" for records in strands.values() for record in records)
     calls = sum(_calls(records) for path, records in strands.items() if not _is_visit(strands, path))
-    tokens = sum(usage["input_tokens"] + usage["output_tokens"] for usage in usages)
-    return RunStats(run, _finish(strands), len(usages), calls, tokens, _answers(strands))
+    tokens = sum(
+        usage["input_tokens"] + usage["output_tokens"] for records in strands.values() for usage in _spent(records)
+    )
+    return RunStats(run, _finish(strands), steps, calls, tokens, _answers(strands))
 
 
 def _finish(strands: dict[str, list[Record]]) -> str:
@@ -38,6 +42,19 @@ def _finish(strands: dict[str, list[Record]]) -> str:
     if last["kind"] == "run_finished":
         return str(last.get("finish_reason") or last.get("status"))
     return "waiting" if any(records[-1]["kind"] == "waiting" for records in strands.values()) else "unfinished"
+
+
+def _spent(records: list[Record]) -> Iterator[Json]:
+    """What a strand's models have used; a nested run's replies are in strands of their own."""
+    asked: Record = {}
+    for record in records:
+        match record:
+            case {"kind": "asked"}:
+                asked = record
+            case {"reply": "said", "usage": usage}:
+                yield usage
+            case {"reply": "did", "usage": dict(usage)} if asked["effect"] != "nested":
+                yield usage
 
 
 def _calls(records: list[Record]) -> int:

@@ -79,6 +79,8 @@ class Totals:
                 totals.answered += 1
                 totals.failed += not record.get("success", False)
                 totals.seconds += record["seconds"]
+                if record.get("usage") and before["effect"] != "nested":  # a nested run's replies count themselves
+                    self._add_usage(record["usage"])
 
     def _add_usage(self, usage: Any) -> None:
         self.replies += 1

@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import CallModel, Cancelled, Classify, Failed, InDoubt, Json, ModelReply, ToolCall, ToolReply
+from agent_core.effects import CallModel, Cancelled, Classify, Failed, InDoubt, ModelReply, ToolCall, ToolReply
 from agent_core.errors import DefinitionError
 from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.path import nesting_depth
 from agent_core.models.client import ClientOf, Completion, ModelClient, ModelError, Question
-from agent_core.protocol.tokens import estimate
+from agent_core.models.usage import count_usage, read_usage
 from agent_core.run.admission import Admission, admit, call_to_admit, wait_for_rate_limit
 from agent_core.run.answer_stream import AnswerStream
 from agent_core.run.clock import now
@@ -34,7 +34,6 @@ TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
 MIN_WAIT = 0.05
 """Seconds of waiting before a call from which its deadline is corrected."""
-MAX_TOKENS = 2**40
 MAX_NESTING = 8
 """How many runs may be nested in one another."""
 
@@ -121,7 +120,8 @@ class Executor:
     def _model_reply(self, effect: CallModel, completion: Completion, start: float) -> ModelReply:
         """The reply as a journal can hold it: without secrets, a lone surrogate as its JSON escape."""
         content = self._clean_text(completion.content)
-        usage, seconds = _usage_of(effect, completion), perf_counter() - start
+        sent = sum(map(len, effect.messages)) + len(orjson.dumps(effect.options.get("tools", [])))
+        usage, seconds = count_usage(completion, sent), perf_counter() - start
         calls, echo = [self._clean(call) for call in completion.calls], self._clean(completion.echo)
         if not _is_writable(calls, echo):
             raise ModelError("the reply's calls nest too deep to be recorded", requests=completion.requests)
@@ -169,7 +169,8 @@ class Executor:
         cached = bool(result.metadata.get("cached"))
         permanent = not result.success and bool(result.metadata.get("permanent"))
         output = self.redactor.cut_value(result.output)
-        return ToolReply(result.success, output, error_text, now(), seconds, cached, permanent=permanent)
+        usage = read_usage(result.metadata.get("usage"))
+        return ToolReply(result.success, output, error_text, now(), seconds, cached, usage, permanent)
 
     async def _call_or_get_cached(self, call: ToolCall, op: Act, start: float) -> ToolResult:
         """The cached answer to the same call of a reading tool, or the call itself."""
@@ -234,22 +235,6 @@ def _is_writable(*values: Any) -> bool:
     except (TypeError, orjson.JSONEncodeError):
         return False
     return True
-
-
-def _usage_of(effect: CallModel, completion: Completion) -> Json:
-    """The vendor's count, or an estimate that says so."""
-    inputs, outputs = _plausible(completion.input_tokens), _plausible(completion.output_tokens)
-    estimated = inputs is None or outputs is None
-    if inputs is None:
-        inputs = (sum(map(len, effect.messages)) + len(orjson.dumps(effect.options.get("tools", [])))) // 4
-    if outputs is None:
-        outputs = sum([estimate(text) for text in (completion.content, *(c["arguments"] for c in completion.calls))])
-    return {"input_tokens": inputs, "output_tokens": outputs, "cost": completion.cost, "estimated": estimated}
-
-
-def _plausible(tokens: int | None) -> int | None:
-    """A vendor's count, if sums of such counts fit into a journal."""
-    return tokens if tokens is None or 0 <= tokens < MAX_TOKENS else None
 
 
 def _with_time_left(context: ToolContext, start: float) -> ToolContext:

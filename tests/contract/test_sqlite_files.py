@@ -15,6 +15,7 @@ from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
 from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
+from utools.context.store import Summary
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
 from utools.context.store_sqlite import SqliteContextStore, default_path
 from utools.sqlite_file import Layout, LayoutError, SqliteFile
@@ -235,6 +236,8 @@ async def test_conversations_of_before_open_with_all_that_is_in_them(tmp_path: P
     assert await store.turns("s") == [[]]
     assert await store.append("s", "t2", []) is True
     assert await store.turns("s") == [[], []]
+    await store.keep_summary("s", Summary(1, "one"))
+    assert await store.summary("s") == Summary(1, "one")
 
 
 async def test_runs_and_conversations_may_share_a_file(tmp_path: Path) -> None:
@@ -247,14 +250,14 @@ async def test_runs_and_conversations_may_share_a_file(tmp_path: Path) -> None:
         conversations = SqliteContextStore(path)
         await conversations.append("s", "t", [])
         assert await conversations.turns("s") == [[]]
-    assert versions(path) == {JOURNAL.name: 1, CONVERSATIONS.name: 1}
+    assert versions(path) == {JOURNAL.name: JOURNAL.version, CONVERSATIONS.name: CONVERSATIONS.version}
 
 
 async def test_newer_conversations_are_refused_beside_runs_that_are_known(tmp_path: Path) -> None:
     path = tmp_path / "all.db"
     await SqliteContextStore(path).append("s", "t", [])
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE layouts SET version = 2")
+        db.execute("UPDATE layouts SET version = version + 1")
     with pytest.raises(LayoutError, match="use a newer version"):
         await SqliteContextStore(path).turns("s")
     with closing(SqliteRunStore(path)) as store:

@@ -15,7 +15,7 @@ import pytest
 from fakeredis.aioredis import FakeAsyncRedisConnection
 
 from support.redis_server import RealServer
-from utools.context.store import ContextStore
+from utools.context.store import ContextStore, Summary
 from utools.context.store_memory import MemoryContextStore
 from utools.context.store_redis import RedisContextStore
 from utools.context.store_sqlite import SqliteContextStore, default_path
@@ -140,6 +140,35 @@ async def test_session_expires_as_a_whole(store: ContextStore, later: Callable[[
     later(1)
     assert await store.turns("s") == []
     assert await store.clear("s") is False
+
+
+async def test_summary_that_stands_for_more_turns_stays(store: ContextStore) -> None:
+    assert await store.summary("s") is None
+    for number in range(3):
+        await store.append("s", f"t{number}", turn(str(number)))
+    odd = Summary(2, "\u0000 '; 12 \ud800 \u2028 中文 😀")
+    for kept in (Summary(1, "one"), odd, Summary(1, "late"), Summary(2, "another")):
+        await store.keep_summary("s", kept)
+    assert await store.summary("s") == odd
+    assert await store.summary("other") is None
+    await store.append("s", "t3", turn("3"))
+    assert await store.turns("s") == [turn(str(number)) for number in range(4)]
+
+
+async def test_summary_goes_with_its_session(store: ContextStore, later: Callable[[float], None]) -> None:
+    await store.keep_summary("s", Summary(1, "of nothing"))
+    assert await store.summary("s") is None
+    for end in ("cleared", "expired"):
+        await store.append("s", "t", turn("x"), ttl=10)
+        await store.keep_summary("s", Summary(1, "x"))
+        assert await store.summary("s") == Summary(1, "x")
+        if end == "cleared":
+            await store.clear("s")
+        else:
+            later(10)
+        assert await store.summary("s") is None
+    await store.append("s", "t", turn("anew"))
+    assert (await store.summary("s"), await store.turns("s")) == (None, [turn("anew")])
 
 
 async def test_later_ttl_prolongs_the_session(store: ContextStore, later: Callable[[float], None]) -> None:

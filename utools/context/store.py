@@ -1,12 +1,21 @@
 """ContextStore: where conversations are stored."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from utools.context.turns import Turn
 
 
+class Summary(NamedTuple):
+    """What stands for the first `turns` turns of a session."""
+
+    turns: int
+    text: str
+
+
 class ContextStore(Protocol):
-    """Stores the turns of sessions, oldest first. Threads and event loops share it; processes too if it is on disk.
+    """Stores the turns of sessions, oldest first, and a summary of each session's beginning.
+
+    Threads and event loops share it; processes too if it is on disk.
 
     An unknown or expired session has no turns. A returned turn is the caller's own copy.
     """
@@ -24,4 +33,15 @@ class ContextStore(Protocol):
 
     async def clear(self, session: str) -> bool:
         """Delete the session; whether there was one."""
+        ...
+
+    async def summary(self, session: str) -> Summary | None:
+        """The summary of the session's beginning, if there is one."""
+        ...
+
+    async def keep_summary(self, session: str, summary: Summary) -> None:
+        """Keep a summary for as long as the session, in place of one that stands for fewer turns.
+
+        Nothing is kept where one stands for as many turns already, or the session is gone.
+        """
         ...

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from utools.context.store import Summary
 from utools.context.turns import Turn
 
 
@@ -13,6 +14,7 @@ from utools.context.turns import Turn
 class _Session:
     turns: dict[str, str] = field(default_factory=dict)  # JSON text by turn id, in order
     expires: float | None = None
+    summary: Summary | None = None
 
 
 class MemoryContextStore:
@@ -45,6 +47,17 @@ class MemoryContextStore:
             live = self._live(session) is not None
             self._sessions.pop(session, None)
             return live
+
+    async def summary(self, session: str) -> Summary | None:
+        with self._lock:
+            stored = self._live(session)
+            return stored.summary if stored else None
+
+    async def keep_summary(self, session: str, summary: Summary) -> None:
+        with self._lock:
+            stored = self._live(session)
+            if stored and (stored.summary is None or stored.summary.turns < summary.turns):
+                stored.summary = summary
 
     def _live(self, session: str) -> _Session | None:
         stored = self._sessions.get(session)

@@ -4,6 +4,7 @@ import json
 import math
 from typing import Any
 
+from utools.context.store import Summary
 from utools.context.turns import Turn
 from utools.errors import ToolError
 from utools.redis_server import RedisServer, WrongType
@@ -13,12 +14,20 @@ LONGEST = 100 * 365 * 86400
 """Seconds; Redis refuses times that are too far ahead."""
 
 # A session is one hash, so that it expires, is deleted and is evicted as a whole: turn id -> number, a space, messages.
-# Fields are never deleted, so the length of the hash is the next number.
+# Fields are never deleted, so the length of the hash is a number that no turn has. The summary's field is the empty
+# text, which is no turn's id: "summary", a space, how many turns it stands for, a space, its text.
 APPEND = """
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], redis.call('HLEN', KEYS[1]) .. ' ' .. ARGV[2])
 if ARGV[3] ~= '' then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 return 1
+"""
+
+KEEP = """
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+local kept = redis.call('HGET', KEYS[1], '')
+if kept and tonumber(string.match(kept, '^summary (%d+)')) >= tonumber(ARGV[1]) then return 0 end
+return redis.call('HSET', KEYS[1], '', 'summary ' .. ARGV[1] .. ' ' .. ARGV[2])
 """
 
 
@@ -36,12 +45,22 @@ class RedisContextStore:
     async def turns(self, session: str) -> list[Turn]:
         stored = await self._ask(session, "HVALS", self._key(session))
         try:
-            numbered = [value.split(b" ", 1) for value in stored]
+            numbered = [value.split(b" ", 1) for value in stored if not value.startswith(b"summary ")]
             turns = [_turn(text) for _, text in sorted((int(number), text) for number, text in numbered)]
         except ValueError:
             text = f"the session {session!r} holds something that is no turn; clear it, or give it another session_id"
             raise ToolError(f"{self._server.name}: {text}") from None
         return turns
+
+    async def summary(self, session: str) -> Summary | None:
+        stored = await self._ask(session, "HGET", self._key(session), "")
+        if stored is None:
+            return None
+        _, turns, text = stored.split(b" ", 2)
+        return Summary(int(turns), json.loads(text))
+
+    async def keep_summary(self, session: str, summary: Summary) -> None:
+        await self._ask(session, "EVAL", KEEP, 1, self._key(session), summary.turns, json.dumps(summary.text))
 
     async def clear(self, session: str) -> bool:
         return bool(await self._server.ask("UNLINK", self._key(session)))

@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from utools.calls.threads import DaemonThreads
+from utools.context.store import Summary
 from utools.context.turns import Turn
 from utools.files.protected_paths import protect_store
 from utools.sqlite_file import Layout, SqliteFile, data_file
@@ -21,7 +22,13 @@ SESSIONS = "CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, expir
 TURNS = """CREATE TABLE IF NOT EXISTS turns (
     place INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, turn TEXT NOT NULL, messages TEXT NOT NULL,
     UNIQUE (session, turn))"""
-LAYOUT = Layout("conversations", ((SESSIONS, TURNS),), frozenset({"sessions", "turns"}))
+SUMMARIES = "CREATE TABLE summaries (session TEXT PRIMARY KEY, turns INTEGER NOT NULL, text TEXT NOT NULL)"
+LAYOUT = Layout("conversations", ((SESSIONS, TURNS), (SUMMARIES,)), frozenset({"sessions", "turns"}))
+
+NOT_EXPIRED = "NOT EXISTS (SELECT 1 FROM sessions WHERE session = ? AND expires <= ?)"
+KEEP = """INSERT INTO summaries (session, turns, text)
+    SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM turns WHERE session = ?)
+    ON CONFLICT DO UPDATE SET turns = excluded.turns, text = excluded.text WHERE turns < excluded.turns"""
 
 
 class SqliteContextStore:
@@ -46,6 +53,12 @@ class SqliteContextStore:
     async def clear(self, session: str) -> bool:
         return await self._threads.run(self._clear, session)
 
+    async def summary(self, session: str) -> Summary | None:
+        return await self._threads.run(self._summary, session)
+
+    async def keep_summary(self, session: str, summary: Summary) -> None:
+        await self._threads.run(self._keep_summary, session, summary)
+
     def _append(self, session: str, turn_id: str, text: str, ttl: float | None) -> bool:
         with self._file() as file, file.writing() as database:
             self._expire(database, session)
@@ -59,11 +72,21 @@ class SqliteContextStore:
             return added == 1
 
     def _turns(self, session: str) -> list[Turn]:
-        expired = "SELECT 1 FROM sessions WHERE session = ? AND expires <= ?"
-        rows = f"SELECT messages FROM turns WHERE session = ? AND NOT EXISTS ({expired}) ORDER BY place"
+        rows = f"SELECT messages FROM turns WHERE session = ? AND {NOT_EXPIRED} ORDER BY place"
         with self._file() as file:
             found = file.select("turns", rows, session, session, self._clock())
         return [json.loads(text) for (text,) in found]
+
+    def _summary(self, session: str) -> Summary | None:
+        rows = f"SELECT turns, text FROM summaries WHERE session = ? AND {NOT_EXPIRED}"
+        with self._file() as file:
+            found = file.select("summaries", rows, session, session, self._clock())
+        return Summary(found[0][0], json.loads(found[0][1])) if found else None
+
+    def _keep_summary(self, session: str, summary: Summary) -> None:
+        with self._file() as file, file.writing() as database:
+            self._expire(database, session)
+            database.execute(KEEP, (session, summary.turns, json.dumps(summary.text), session))
 
     def _clear(self, session: str) -> bool:
         with self._file() as file, file.writing() as database:
@@ -87,5 +110,6 @@ def default_path() -> Path:
 
 
 def _forget(database: sqlite3.Connection, session: str) -> int:
-    database.execute("DELETE FROM sessions WHERE session = ?", (session,))
+    for table in ("sessions", "summaries"):
+        database.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
     return database.execute("DELETE FROM turns WHERE session = ?", (session,)).rowcount
