@@ -26,7 +26,7 @@ class RuleVersions(TypedDict):
     flow: int
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 1, "comparison": 1, "prompts": 2, "flow": 2}
+CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 2, "comparison": 1, "prompts": 2, "flow": 2}
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
