@@ -172,10 +172,10 @@ def _make_execute(
 
 
 def _list_faults(error: ValidationError, words: Words) -> str:
-    return " ".join([_word_fault(each, words) for each in error.errors(include_url=False)])
+    return " ".join([explain_fault(each, words) for each in error.errors(include_url=False)])
 
 
-def _word_fault(fault: Any, words: Words) -> str:
+def explain_fault(fault: Any, words: Words) -> str:
     """What pydantic finds wrong, in our words where the language is not its own."""
     texts, kind = words.by_pydantic_type, fault["type"]
     problem = texts.get(kind, texts.get("", "")).format(type=kind, **fault.get("ctx", {})) or fault["msg"]

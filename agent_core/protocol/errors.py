@@ -61,7 +61,7 @@ def _explain_problem(body: str, broken: Malformed, words: Words) -> str:
     problem = "unexpected_with_hint" if broken.hint else broken.problem
     found = body[broken.position : broken.position + 1]
     return words.json_problems[problem].format(
-        expected=words.json_expected.get(broken.state),
+        expected=words.json_expected.get(broken.state, "").format(),
         found=words.opening_brace if found == "{" else found if found.isprintable() else ascii(found).strip("'"),
         hint=words.json_hints.get(broken.hint or ""),
     )

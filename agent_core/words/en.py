@@ -67,7 +67,7 @@ class English(utools_words.English):
     json_expected: Mapping[str, str] = {
         "value": "a value",
         "item": "a value or ]",
-        "name": "a key in double quotes or }",
+        "name": "a key in double quotes or }}",
         "key": "a key in double quotes",
         "colon": "a colon",
         "after": "a comma or the closing bracket",
@@ -112,7 +112,7 @@ class English(utools_words.English):
     arguments = "args"
     called_too_often = "The tool {tool} may be called {most} times, no more."
     set_by_author = "to be left out"
-    authors_value = "what the author set"
+    authors_value = "a value that the author set"
     own_arguments = "{own}"
     untrusted = "{got}"
     copied = "a value copied exactly from what the user or the author wrote"

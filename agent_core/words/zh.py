@@ -54,7 +54,7 @@ class Chinese(utools_words.Chinese, English):
     json_expected: Mapping[str, str] = {
         "value": "一个值",
         "item": "一个值或 ]",
-        "name": "双引号中的键或 }",
+        "name": "双引号中的键或 }}",
         "key": "双引号中的键",
         "colon": "冒号",
         "after": "逗号或右括号",

@@ -55,7 +55,7 @@ class Chinese(English):
         "maximum": "不大于 {limit} 的数",
         "exclusiveMinimum": "大于 {limit} 的数",
         "exclusiveMaximum": "小于 {limit} 的数",
-        "multipleOf": "{limit} 的倍数",
+        "multipleOf": "能被 {limit} 整除的数",
         "minItems": "至少有 {limit} 项的数组",
         "maxItems": "至多有 {limit} 项的数组",
         "uniqueItems": "没有重复项的数组",
