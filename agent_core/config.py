@@ -65,7 +65,9 @@ class AgentConfig(_Strict):
     examples: list[str] | None = Field(
         default=None, description="Example steps in the prompt, in place of the built-in ones"
     )
-    language: Literal["en", "zh"] = Field(default="en", description="The language of the built-in prompts: en or zh")
+    language: Literal["en", "zh"] = Field(
+        default="en", description="The language of all that the model reads of ours, prompts and errors alike: en or zh"
+    )
     prompts: dict[str, str] | Literal["small"] = Field(
         default={}, description="Own templates by name: a text, or a file's path; small: as for a small model"
     )

@@ -69,7 +69,8 @@ class ToolCall:
 
     `fills` says where the executor puts secrets into the config: {at, parts}, a part being a text or {"env": NAME}.
     `inherited` is what a nested run is handed down. `within` is how many seconds the call may take. `given` is the
-    output of a call that the loop answers itself: no tool is called.
+    output of a call that the loop answers itself: no tool is called. `language` is that of the model which reads what
+    became of it.
     """
 
     id: str
@@ -83,6 +84,7 @@ class ToolCall:
     fills: Sequence[Json] = ()
     rate_limit: str | None = None
     given: str | None = None
+    language: str = "en"
 
     @property
     def once_only(self) -> bool:
@@ -276,8 +278,8 @@ class Outcome(Protocol):
         """The body of the `run_finished` record."""
         ...
 
-    def answer(self) -> ToolReply:
-        """The result for the loop that asked, when this run was nested under a call."""
+    def answer(self, language: str = "en") -> ToolReply:
+        """The result for the loop that asked, in its language, when this run was nested under a call."""
         ...
 
 

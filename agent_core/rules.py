@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 class RuleVersions(TypedDict):
     """The version of each set of rules.
 
-    `cuts`: how a conversation is cut to size. `texts`: the words in code that a model reads: faults, refusals,
-    protocol errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
+    `cuts`: how a conversation is cut to size. `texts`: what code says to a model: faults, refusals, protocol
+    errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
     how a prompt is put together from its templates, and the templates that ship with the package. `flow`: how a
     workflow is walked: placeholders, conditions, the order of visits.
     """
@@ -26,11 +26,12 @@ class RuleVersions(TypedDict):
     flow: int
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 1, "comparison": 1, "prompts": 2, "flow": 2}
+CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 2, "comparison": 1, "prompts": 2, "flow": 2}
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
 run's own steps were never dropped, and its last observation was shortened like any other.
+texts 1: English under every language, and without some values (agent_core/words/earlier.py).
 prompts 1: nothing told how to read on in what was cut. A run holds its prompts whole, so none is made anew.
 flow 1: placeholders had no quoted keys; `["` was a part of a name.
 """

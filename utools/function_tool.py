@@ -10,9 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from pydantic.errors import PydanticUserError
 
 from utools.errors import DefinitionError, ToolError
+from utools.schema.faults import shown
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import walk
 from utools.tool import Args, Tool, ToolContext
+from utools.words.catalogue import Words, words_in
 
 ARGS_SECTION = re.compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
 PARAMETER = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
@@ -151,7 +153,8 @@ def _make_execute(
         try:
             typed = model.model_validate(args)
         except ValidationError as error:
-            raise ToolError(f"Invalid arguments: {_list_faults(error)}") from None
+            words = words_in(context.language)
+            raise ToolError(words.invalid_arguments.format(faults=_list_faults(error, words))) from None
         values = {name: getattr(typed, f"p{index}") for index, name in enumerate(names)}
         return values | dict.fromkeys(context_names, context)
 
@@ -168,6 +171,15 @@ def _make_execute(
     return execute_sync
 
 
-def _list_faults(error: ValidationError) -> str:
-    faults = error.errors(include_url=False, include_context=False)
-    return "; ".join(f"{pointer_of(each['loc'])}: {each['msg']}" for each in faults)
+def _list_faults(error: ValidationError, words: Words) -> str:
+    return " ".join([explain_fault(each, words) for each in error.errors(include_url=False)])
+
+
+def explain_fault(fault: Any, words: Words) -> str:
+    """What pydantic finds wrong, in our words where the language is not its own."""
+    texts, kind = words.by_pydantic_type, fault["type"]
+    problem = texts.get(kind, texts.get("", "")).format(type=kind, **fault.get("ctx", {})) or fault["msg"]
+    at = pointer_of(fault["loc"]) or words.the_value
+    if kind == "missing":
+        return words.python_fault_without_value.format(at=at, problem=problem)
+    return words.python_fault.format(at=at, problem=problem, got=shown(fault["input"]))

@@ -14,6 +14,7 @@ from utools.schema.config_schema import ConfigSchema, author_keys, visible
 from utools.schema.faults import Fault
 from utools.schema.json_value import NotJson, as_json
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult, is_async
+from utools.words.catalogue import ENGLISH, Words, words_in
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -136,9 +137,9 @@ class ToolRegistry:
         }
         return {"type": "function", "function": function}
 
-    def validate(self, code: str, args: Any) -> list[Fault]:
+    def validate(self, code: str, args: Any, words: Words = ENGLISH) -> list[Fault]:
         """The faults of `args`; empty when they are valid."""
-        return self.schema(code).faults(args)
+        return self.schema(code).faults(args, words)
 
     async def execute(
         self, code: str, args: Args, context: ToolContext | None = None, *, validated: bool = False
@@ -149,10 +150,10 @@ class ToolRegistry:
         """
         from asyncio import CancelledError
 
-        tool = self.get(code)
-        if not validated and (faults := self.validate(code, args)):
-            return _failure(f"Invalid arguments: {_list_faults(faults)}")
-        context = context or ToolContext()
+        tool, context = self.get(code), context or ToolContext()
+        words = words_in(context.language)
+        if not validated and (faults := self.validate(code, args, words)):
+            return _failure(words.invalid_arguments.format(faults=_list_faults(faults, words)))
         try:
             value = await self._call(tool, args, context)
         except ResultError as error:
@@ -174,7 +175,7 @@ class ToolRegistry:
             text = scrub(describe(error), os.environ)
             return _failure(text, transient=transient, cut_off=cut_off)
         try:
-            return self._check_result(tool, value)
+            return self._check_result(tool, value, words)
         except ResultError as error:
             return _lost_result(tool, args, context, error)
 
@@ -186,22 +187,22 @@ class ToolRegistry:
             return [each async for each in value]
         return await value if inspect.isawaitable(value) else value
 
-    def _check_result(self, tool: Tool, value: Any) -> ToolResult:
+    def _check_result(self, tool: Tool, value: Any, words: Words) -> ToolResult:
         """The result as plain JSON; ResultError for a success that cannot be kept."""
         result = value if isinstance(value, ToolResult) else ToolResult(output=value)
         error_text = None if result.error is None else _clean(_for_the_model(result.error))
         if not result.success and not error_text:
-            error_text = f"The tool {tool.code} failed without saying why."
+            error_text = words.failed_silently.format(tool=tool.code)
         metadata = _metadata_of(result)
         try:
             output = _to_json(result.output)
         except NotJson as error:
             if not result.success:
                 return _failure(str(error_text), **{name: bool(metadata.get(name)) for name in MARKS})
-            raise ResultError(f"the tool {tool.code} gave something that is not JSON: {error}.") from None
+            raise ResultError(words.not_json.format(tool=tool.code, reason=error.explain(words))) from None
         schema = self._outputs.get(tool.code)
-        if result.success and schema and (faults := schema.faults(output)):
-            raise ResultError(f"the output of the tool {tool.code} breaks its output_schema: {_list_faults(faults)}")
+        if result.success and schema and (faults := schema.faults(output, words)):
+            raise ResultError(words.breaks_schema.format(tool=tool.code, faults=_list_faults(faults, words)))
         return ToolResult(result.success, output, error_text, metadata)
 
     def discover(self, entry_points: "Iterable[EntryPoint] | None" = None) -> list[str]:
@@ -229,10 +230,10 @@ class ToolRegistry:
         return [each.code for _, each in found]
 
 
-def _list_faults(faults: list[Fault]) -> str:
+def _list_faults(faults: list[Fault], words: Words) -> str:
     more = len(faults) - FAULTS_LISTED
     listed = " ".join(each.message for each in faults[:FAULTS_LISTED])
-    return f"{listed} And {more} more." if more > 0 else listed
+    return words.more_faults.format(faults=listed, count=more) if more > 0 else listed
 
 
 def _for_the_model(message: object) -> str:
@@ -260,7 +261,7 @@ def _to_json(value: Any) -> Any:
     except NotJson:
         raise
     except (Exception, SystemExit) as error:  # the author's own code runs here, and may fail in any way
-        raise NotJson(f"it is of type {type(value).__name__}, and reading it failed: {type(error).__name__}") from None
+        raise NotJson("reading", type=type(value).__name__, error=type(error).__name__) from None
 
 
 def _metadata_of(result: ToolResult) -> dict[str, Any]:
@@ -282,7 +283,7 @@ def _lost_result(tool: Tool, args: Args, context: ToolContext, error: ResultErro
     if tool.effect_of(args) == "read":
         return _failure(text)
     context.log.warning("the tool %s was called, and its result could not be kept; the record says why", tool.code)
-    return ToolResult(output=_clean(f"The call was made, and only its result could not be kept: {text}"))
+    return ToolResult(output=_clean(words_in(context.language).result_lost.format(reason=text)))
 
 
 def _failure(error: str, **marks: bool) -> ToolResult:

@@ -54,7 +54,8 @@ class ToolContext:
 
     `secret(name)` returns a secret's value or raises ToolError. `deadline_s` is how many seconds the call may take.
     `idempotency_key` is the same for every attempt of one call. `clean(text)` returns the text without secrets: a tool
-    that cuts a text, or searches in it, cleans it first, because half a secret is not recognised later.
+    that cuts a text, or searches in it, cleans it first, because half a secret is not recognised later. `language` is
+    that of the model which reads the result: en or zh.
     """
 
     run_id: str = ""
@@ -66,6 +67,7 @@ class ToolContext:
     progress: Progress = field(default=_ignore_progress, repr=False)
     clean: Callable[[str], str] = field(default=_return_unchanged, repr=False)
     log: "logging.Logger | logging.LoggerAdapter[Any]" = field(default_factory=_logger, repr=False)
+    language: str = "en"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import orjson
 from agent_core.effects import Json
 from agent_core.loop.judge import refuse_count
 from agent_core.protocol.clip import clip
+from agent_core.words.catalogue import words_of
 from utools.schema.compiled import compile_narrowing
 
 LIMITS: Mapping[str, tuple[str, str]] = {
@@ -54,7 +55,7 @@ def explain_verdict(call: Mapping[str, Any], started: Json) -> str:
         return f"deny_tools has {globs[0]}" if globs else f"allowed_tools does not have {tool}"
     if call.get("reason") == "invalid_action":
         return message
-    if policy["max_calls"] and message == refuse_count(tool, policy["max_calls"]):
+    if policy["max_calls"] and message == refuse_count(tool, policy["max_calls"], words_of(started)):
         return f"max_calls {policy['max_calls']} of {tool} is used up"
     if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(call["args"])):
         return f"args of {tool}: {' '.join(fault.message for fault in faults[:3])}"

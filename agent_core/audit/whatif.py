@@ -14,6 +14,7 @@ from agent_core.loop.budget import limits_of
 from agent_core.loop.judge import judge
 from agent_core.loop.provenance import texts_in
 from agent_core.policy import binding_of, has_wildcard, select_tools
+from agent_core.words.catalogue import words_of
 
 VARIABLE_KEYS = frozenset(
     {
@@ -173,6 +174,7 @@ def _judge_strand(path: str, first: Record, started: Record, tape: Tape, after: 
                         tools=started["tools"],
                         made=made.get(call["tool"], 0),
                         trusted=trusted,
+                        words=words_of(started),
                     )
                     was, now = _verdict(record, call), verdict.verdict
                     judged = {**call, "verdict": now, "reason": verdict.reason, "message": verdict.message}

@@ -41,7 +41,7 @@ def record_act(strand: Strand, effect: CallModel | ToolCall, *, once_only: bool)
         if not isinstance(decision, dict):
             return decision
         if decision["decision"] != "retry":
-            return _add_seconds(settle_doubt(decision), lost)
+            return _add_seconds(settle_doubt(decision, effect.language if isinstance(effect, ToolCall) else "en"), lost)
 
 
 def _pause_before(strand: Strand, effect: CallModel | ToolCall, before: Slot | None) -> Suspended:

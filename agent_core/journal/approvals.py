@@ -20,6 +20,7 @@ from agent_core.journal.path import item
 from agent_core.journal.record import Record
 from agent_core.journal.strand import Strand
 from agent_core.records import Waiting, decode_answer, encode_ask
+from agent_core.words.catalogue import words_in
 
 DIED = "the process ended before the call was answered"
 """The message of a doubt about a call that the tape shows asked and not answered."""
@@ -78,15 +79,14 @@ def read_decision(strand: Strand, effect: CallModel | ToolCall, reason: FinishRe
     return Cancelled(record["at"]) if record["kind"] == "cancelled" else record
 
 
-def settle_doubt(resolved: Record) -> Answer:
-    """The answer of a write in doubt, from the decision about it."""
+def settle_doubt(resolved: Record, language: str = "en") -> Answer:
+    """The answer of a write in doubt, from the decision about it, for a model that reads this language."""
     at = resolved["at"]
     match resolved["decision"]:
         case "late":
             return decode_answer(resolved["answer"])
         case "skip":
-            note = "A person skipped this call; whether it took effect is not known."
-            return ToolReply(True, {"skipped": True, "note": note}, None, at, 0.0)
+            return ToolReply(True, {"skipped": True, "note": words_in(language).skipped}, None, at, 0.0)
         case _:
             return Failed("abandoned", "a person ended the run here: the write is in doubt", at, 0.0)
 

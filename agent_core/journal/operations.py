@@ -24,13 +24,14 @@ from agent_core.journal.record import Row, chain_row
 class Spec:
     """A run to be prepared: the nested tool's code, its config, and what its parent hands down.
 
-    `spent` is what earlier attempts at this run have used up.
+    `spent` is what earlier attempts at this run have used up, `language` that of the model which reads how it ended.
     """
 
     tool: str
     config: Json
     inherited: Inherited = field(default_factory=Inherited)
     spent: Json | None = None
+    language: str = "en"
 
 
 @dataclass(frozen=True, slots=True)

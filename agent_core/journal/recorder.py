@@ -194,8 +194,9 @@ def _record_nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, 
         refused = strand.take("answered", "cancelled")
         if refused is not None:
             return reply_of(refused)
-    ended = yield from _record_run(run, path, Spec(call.tool, call.config, call.inherited), strand.pending)
-    reply = _reply_of_nested(ended)
+    spec = Spec(call.tool, call.config, call.inherited, language=call.language)
+    ended = yield from _record_run(run, path, spec, strand.pending)
+    reply = _reply_of_nested(ended, call.language)
     if isinstance(reply, Suspended):
         return reply
     record: CancelledRecord | Answered
@@ -210,14 +211,14 @@ def _record_nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, 
     return reply
 
 
-def _reply_of_nested(ended: Ended | NotStarted) -> CallReply:
-    return _reply_of_outcome(ended.outcome) if isinstance(ended, Ended) else ended
+def _reply_of_nested(ended: Ended | NotStarted, language: str) -> CallReply:
+    return _reply_of_outcome(ended.outcome, language) if isinstance(ended, Ended) else ended
 
 
-def _reply_of_outcome(outcome: Outcome) -> CallReply:
+def _reply_of_outcome(outcome: Outcome, language: str) -> CallReply:
     if outcome.waiting:
         return Suspended(outcome.finish_reason, outcome.waiting)
-    answer = outcome.answer()
+    answer = outcome.answer(language)
     return Cancelled(answer.at) if outcome.finish_reason == "cancelled" else answer
 
 
@@ -289,7 +290,7 @@ def _record_items(strand: Strand, effect: Items) -> Generator[Operation, Any, Su
 
 def _call_reply_of(reply: Any) -> CallReply:
     """The reply to a call, or what a nested run's outcome is as one."""
-    return reply if isinstance(reply, ToolReply | NotStarted) else _reply_of_outcome(reply)
+    return reply if isinstance(reply, ToolReply | NotStarted) else _reply_of_outcome(reply, "en")
 
 
 def _record_nested_visit(

@@ -50,9 +50,12 @@ def _judge(state: RunState, call: ToolCall, *, edited: bool = False, earlier: in
     """The verdict on a call; `earlier` counts the calls of the same tool before it in the same reply."""
     made = state.calls_made(call.tool) + earlier
     tools, trusted = state.tools, state.trusted
-    verdict = judge(call.tool, call.args, call.effect, tools=tools, made=made, trusted=trusted, edited=edited)
+    words = state.words
+    verdict = judge(
+        call.tool, call.args, call.effect, tools=tools, made=made, trusted=trusted, edited=edited, words=words
+    )
     if verdict is RUN and state.reads_on(call) and (fault := state.cut_observations.fault(call.args)):
-        message = f"The arguments of {call.tool} were refused, nothing was run: {fault}."
+        message = words.refused_arguments.format(tool=call.tool, faults=fault)
         return Verdict("refuse", "invalid_action", message)
     return verdict
 
@@ -80,8 +83,8 @@ def _apply_decision(
         case None:
             return call, verdict
         case Deny(message):
-            refusal = f"A person refused the call of {call.tool}" + (f": {message}" if message else ".")
-            return call, Verdict("refuse", "policy_denied", refusal)
+            refusal = state.words.refused_by_person_because if message else state.words.refused_by_person
+            return call, Verdict("refuse", "policy_denied", refusal.format(tool=call.tool, why=message))
         case Edit(args):
             state.record_edit(decision)
             effect = effect_of(state.tools.get(call.tool), args) or "write"

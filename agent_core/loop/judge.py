@@ -5,7 +5,7 @@ the author's narrowing, provenance, approval.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import orjson
@@ -14,9 +14,10 @@ from agent_core.effects import FinishReason, Json
 from agent_core.loop.provenance import find_untrusted
 from agent_core.policy import Policies, ToolPolicy, arguments_of
 from agent_core.protocol.clip import clip
+from agent_core.words.catalogue import ENGLISH, Words
 from utools.schema.compiled import compile_narrowing, compile_schema
-from utools.schema.faults import Fault
-from utools.schema.pointer import pointer_of
+from utools.schema.faults import Fault, shown
+from utools.schema.pointer import pointer_of, unescape, value_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,52 +43,69 @@ def judge(
     made: int,
     trusted: Iterable[str],
     edited: bool = False,
+    words: Words = ENGLISH,
 ) -> Verdict:
     """The verdict on one call.
 
     `tools` is the run's policy by code, `made` how often the tool was called so far, `trusted` the texts that
     provenance may rest on. `edited` says that a person wrote these arguments, so that no approval is asked again.
+    A refusal is in `words`.
     """
     policy = tools.get(tool)
     if policy is None:
-        return _refuse_unknown(tool, tools)
-    if refusal := _check_arguments(tool, args, policy):
+        return _refuse_unknown(tool, tools, words)
+    if refusal := _check_arguments(tool, args, policy, words):
         return refusal
     if policy["max_calls"] and made >= policy["max_calls"]:
-        return Verdict("refuse", "policy_denied", refuse_count(tool, policy["max_calls"]))
-    if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(args)):
-        return _refuse(tool, "policy_denied", faults)
-    return RUN if edited else _check_approval(tool, args, effect, policy, trusted)
+        return Verdict("refuse", "policy_denied", refuse_count(tool, policy["max_calls"], words))
+    if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(args, words)):
+        return _refuse(tool, "policy_denied", faults, words)
+    return RUN if edited else _check_approval(tool, args, effect, policy, trusted, words)
 
 
-def _refuse_unknown(tool: str, tools: Policies) -> Verdict:
-    offered = f"You may call: {', '.join(tools)}." if tools else "There are no tools in this run."
-    return Verdict("refuse", "policy_denied", f"The tool {clip(tool, MAX_SHOWN)!r} is not allowed here. {offered}")
+def _refuse_unknown(tool: str, tools: Policies, words: Words) -> Verdict:
+    offered = words.offered.format(tools=", ".join(tools)) if tools else words.no_tools
+    message = words.unknown_tool.format(tool=repr(clip(tool, MAX_SHOWN, words)), offered=offered)
+    return Verdict("refuse", "policy_denied", message)
 
 
-def refuse_count(tool: str, most: int) -> str:
+def refuse_count(tool: str, most: int, words: Words) -> str:
     """What is said of a call of a tool that was called as often as it may be."""
-    return f"The tool {tool} may be called {most} times, no more."
+    return words.called_too_often.format(tool=tool, most=most)
 
 
-def _check_arguments(tool: str, args: Json, policy: ToolPolicy) -> Verdict | None:
+def _check_arguments(tool: str, args: Json, policy: ToolPolicy, words: Words) -> Verdict | None:
     if authored := [key for key in args if key in policy["hidden"]]:
         key = authored[0]
-        fault = Fault(f"/{key}", "to be left out", _show(args[key]), "is set by the workflow's author")
-        return _refuse(tool, "invalid_action", [fault])
-    faults = compile_schema(policy["schema"]).faults(arguments_of(policy, args))
+        return _refuse(tool, "invalid_action", [_fault(f"/{key}", words.set_by_author, _show(args[key]))], words)
+    faults = compile_schema(policy["schema"]).faults(arguments_of(policy, args), words)
     if faults := without_filled(policy.get("fills", ()), faults):
-        return _refuse(tool, "invalid_action", faults)
+        own = [_without_authored(fault, args, policy["hidden"], words) for fault in faults]
+        return _refuse(tool, "invalid_action", own, words)
     return None
 
 
-def _check_approval(tool: str, args: Json, effect: str, policy: ToolPolicy, trusted: Iterable[str]) -> Verdict:
+def _without_authored(fault: Fault, args: Json, hidden: Sequence[str], words: Words) -> Fault:
+    """The fault without the values that the author set: no model sees those."""
+    if hidden and not fault.pointer:
+        return replace(fault, got=words.own_arguments.format(own=shown(args), got=fault.got))
+    if unescape(fault.pointer[1:].split("/")[0]) in hidden and fault.got != words.nothing:
+        return replace(fault, got=words.authors_value.format(got=fault.got))
+    return fault
+
+
+def _fault(pointer: str, expected: str, got: str) -> Fault:
+    return Fault(pointer, expected, got, f"{pointer} {expected}")
+
+
+def _check_approval(
+    tool: str, args: Json, effect: str, policy: ToolPolicy, trusted: Iterable[str], words: Words
+) -> Verdict:
     """Provenance first: what fails it goes to approval where the tool has one."""
     pointer = _find_untrusted(args, policy, trusted)
     if pointer is not None and policy["approval"] == "never":
-        expected = "must be copied exactly from what the user or the author wrote"
-        fault = Fault(pointer, expected, "a value from elsewhere", f"{pointer} {expected}.")
-        return _refuse(tool, "policy_denied", [fault])
+        got = words.untrusted.format(got=_show(value_at(args, pointer)))
+        return _refuse(tool, "policy_denied", [_fault(pointer, words.copied, got)], words)
     if pointer is not None:
         return Verdict("wait", "awaiting_approval", f"{pointer} is not in trusted text")
     if policy["approval"] == "always" or (policy["approval"] == "on_write" and effect == "write"):
@@ -123,24 +141,27 @@ def edit_faults(schema: Json, before: Json, after: Json) -> list[Fault]:
     return [fault for fault in compile_schema(schema).faults(after) if fault not in known]
 
 
-def refuse_arguments(tool: str, faults: Sequence[Fault]) -> str:
+def refuse_arguments(tool: str, faults: Sequence[Fault], words: Words = ENGLISH) -> str:
     """What is said of a call that was not made because of its arguments."""
-    return f"The arguments of {tool} were refused, nothing was run: {list_faults(faults)}."
+    return words.refused_arguments.format(tool=tool, faults=list_faults(faults, words))
 
 
-def _refuse(tool: str, reason: FinishReason, faults: Sequence[Fault]) -> Verdict:
-    return Verdict("refuse", reason, refuse_arguments(tool, faults))
+def _refuse(tool: str, reason: FinishReason, faults: Sequence[Fault], words: Words) -> Verdict:
+    return Verdict("refuse", reason, refuse_arguments(tool, faults, words))
 
 
-def list_faults(faults: Sequence[Fault], at: str = "") -> str:
-    """The first faults in one line: pointer, what was expected, what was sent."""
+def list_faults(faults: Sequence[Fault], words: Words, at: str = "") -> str:
+    """The first faults: pointer, what was expected, what was sent."""
     lines = [
-        f"{clip(at + fault.pointer, MAX_SHOWN) or 'args'}: "
-        f"expected {clip(fault.expected, 2 * MAX_SHOWN)}, you sent {fault.got}"
+        words.refused_argument.format(
+            at=clip(at + fault.pointer, MAX_SHOWN, words) or words.arguments,
+            expected=clip(fault.expected, 2 * MAX_SHOWN, words),
+            got=fault.got,
+        )
         for fault in faults[:MAX_FAULTS]
     ]
-    more = [f"and {len(faults) - MAX_FAULTS} more"] if len(faults) > MAX_FAULTS else []
-    return "; ".join([*lines, *more])
+    more = [words.more_refused.format(count=len(faults) - MAX_FAULTS)] if len(faults) > MAX_FAULTS else []
+    return words.between_faults.join([*lines, *more])
 
 
 def _show(value: Any) -> str:

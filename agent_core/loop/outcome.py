@@ -9,31 +9,19 @@ import orjson
 
 from agent_core.effects import Failed, FinishReason, Json, Result, ToolReply
 from agent_core.loop.judge import Verdict
-
-MESSAGES: dict[str, str] = {
-    "max_steps": "the model still asked for a tool in the last allowed step",
-    "max_tool_calls": "the model asked for more tool calls than are allowed",
-    "token_budget": "the token budget is used up",
-    "cost_budget": "the cost budget is used up",
-    "timeout": "the run's time is used up",
-    "cancelled": "the run was cancelled",
-    "content_filter": "the vendor's content filter stopped the reply",
-    "awaiting_approval": "a call waits for a person's approval",
-    "paused": "the run was paused",
-    "in_doubt": "a write may or may not have happened; a person has to decide",
-}
+from agent_core.words.catalogue import ENGLISH, Words, words_in
 
 CallResult = Result | Verdict
 """What became of one call: its result, or the verdict that refused it."""
 
 
-def error_in(result: Result) -> str | None:
+def error_in(result: Result, words: Words = ENGLISH) -> str | None:
     """What the tool, or the world around it, says went wrong."""
     match result:
         case Failed(message=message):
             return message
         case ToolReply(success=False, error=error):
-            return error or "the tool failed and did not say why"
+            return error or words.failed_without_words
         case _:
             return None
 
@@ -75,17 +63,24 @@ class AgentOutcome:
         body = {key: output[key] for key in ("finish_reason", "final_answer", "error", "usage", "used_tools")}
         return {**body, "at": output["ended_at"], "output": sha256(orjson.dumps(output)).hexdigest()}
 
-    def answer(self) -> ToolReply:
-        """The result of the call that this run was nested under."""
+    def answer(self, language: str = "en") -> ToolReply:
+        """The result of the call that this run was nested under, for a model that reads this language."""
         output = self.output
         success = self.finish_reason == "final"
-        error = None if success else f"the agent ended by {self.finish_reason}: {output['error']['message']}"
+        error = None if success else self._explain_ending(words_in(language))
         primary = output.get(self.primary) if success else None
         seconds = output["total_ms"] / 1000
         usage = {**output["usage"], "writes": self.spent["writes"]}
         return ToolReply(success, primary, error, output["ended_at"], seconds, usage=usage)
 
+    def _explain_ending(self, words: Words) -> str:
+        """How the run ended; where the failure itself does not tell, `error` is in English, for operators."""
+        reason, message = self.finish_reason, self.output["error"]["message"]
+        if words is not ENGLISH:
+            message = words.endings.get(reason, message)
+        return words.agent_ended.format(reason=reason, message=message)
+
 
 def error_of(reason: FinishReason, message: str = "") -> Json | None:
     """The node's `error` output: null for a success."""
-    return None if reason == "final" else {"kind": reason, "message": message or MESSAGES.get(reason, reason)}
+    return None if reason == "final" else {"kind": reason, "message": message or ENGLISH.endings.get(reason, reason)}

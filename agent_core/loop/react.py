@@ -77,16 +77,14 @@ def _follow(state: RunState, reply: ModelReply) -> Step:
 
 def _read(state: RunState, reply: ModelReply) -> Reading:
     """The legal step that the reply is, or why it is none."""
-    schema = state.config["answer_schema"]
+    schema, words = state.config["answer_schema"], state.words
     step = state.dialect.read_reply(reply, mode=state.config["parsing"], any_answer=schema is not None)
     if not isinstance(step, Final):
         return step
     if state.feedback.is_quoted(state.repair, step.answer):
-        message = "The answer only repeats the error message. Answer the user's question itself."
-        return ProtocolError("wrong_type", message)
-    if schema is not None and (faults := compile_schema(schema).faults(step.answer)):
-        message = f"The answer does not have the form that was asked for: {list_faults(faults, '/answer')}."
-        return ProtocolError("wrong_type", message)
+        return ProtocolError("wrong_type", words.quoted_error)
+    if schema is not None and (faults := compile_schema(schema).faults(step.answer, words)):
+        return ProtocolError("wrong_type", words.wrong_answer.format(faults=list_faults(faults, words, "/answer")))
     return step
 
 

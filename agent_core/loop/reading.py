@@ -10,34 +10,38 @@ from agent_core.config import AgentConfig
 from agent_core.effects import Json
 from agent_core.policy import Policies, ToolPolicy, is_denied
 from agent_core.protocol.clip import find_cut
+from agent_core.words.catalogue import ENGLISH, Words
 
 READ_OBSERVATION = "read_observation"
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "step": {"type": "integer", "minimum": 1, "description": "The step whose observation was cut."},
-        "from": {"type": "integer", "minimum": 0, "description": "The first character to read."},
-        "call": {"type": "integer", "minimum": 1, "description": "Which call of that step, if it made several."},
-    },
-    "required": ["step", "from"],
-    "additionalProperties": False,
-}
-READING: ToolPolicy = {
-    "description": "Read on in an observation that was cut.",
-    "schema": SCHEMA,
-    "visible": SCHEMA,
-    "hidden": [],
-    "preset": {},
-    "effect": "read",
-    "idempotent": True,
-    "approval": "never",
-    "max_calls": None,
-    "timeout": None,
-    "trusted": False,
-    "args": None,
-    "provenance": {},
-}
-"""What a run's policy says of it."""
+
+
+def reading_policy(words: Words) -> ToolPolicy:
+    """What a run's policy says of it."""
+    schema: Json = {
+        "type": "object",
+        "properties": {
+            "step": {"type": "integer", "minimum": 1, "description": words.reading_step},
+            "from": {"type": "integer", "minimum": 0, "description": words.reading_from},
+            "call": {"type": "integer", "minimum": 1, "description": words.reading_call},
+        },
+        "required": ["step", "from"],
+        "additionalProperties": False,
+    }
+    return {
+        "description": words.reading,
+        "schema": schema,
+        "visible": schema,
+        "hidden": [],
+        "preset": {},
+        "effect": "read",
+        "idempotent": True,
+        "approval": "never",
+        "max_calls": None,
+        "timeout": None,
+        "trusted": False,
+        "args": None,
+        "provenance": {},
+    }
 
 
 def may_read_on(config: AgentConfig, tools: Policies) -> bool:
@@ -60,6 +64,7 @@ class CutObservations:
     """The observations that were cut to `limit` characters, whole, by (step, call)."""
 
     limit: int | None
+    words: Words = ENGLISH
     _texts: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def add(self, step: int, call: int, text: str) -> Rest | None:
@@ -67,16 +72,17 @@ class CutObservations:
         if not self.limit or len(text) <= self.limit:
             return None
         self._texts[step, call] = text
-        return Rest(step, call, *find_cut(len(text), self.limit))
+        return Rest(step, call, *find_cut(len(text), self.limit, self.words))
 
     def fault(self, args: Mapping[str, int]) -> str | None:
         """Why there is nothing to read there, as a sentence for the model."""
         text = self._texts.get(_place(args))
         if text is None:
-            places = ", ".join(f"{step}" if call == 1 else f"{step} (call {call})" for step, call in self._texts)
-            return f"/step: the observations that were cut are those of step {places}, you sent {args['step']}"
+            of_call = self.words.call_of_step
+            places = [str(step) if call == 1 else of_call.format(step=step, call=call) for step, call in self._texts]
+            return self.words.no_such_rest.format(places=", ".join(places), step=args["step"])
         if args["from"] >= len(text):
-            return f"/from: the observation has {len(text)} characters, you sent {args['from']}"
+            return self.words.beyond_the_end.format(length=len(text), start=args["from"])
         return None
 
     def read(self, args: Mapping[str, int]) -> str:

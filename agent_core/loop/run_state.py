@@ -24,6 +24,7 @@ from agent_core.protocol.parse import Action, Final, ProtocolError
 from agent_core.protocol.tools_dialect import ToolsDialect, codes_by_name
 from agent_core.records import AgentStarted
 from agent_core.rules import rules_of
+from agent_core.words.catalogue import words_of
 
 OWN_ENDPOINT = ("base_url", "api_key_env")
 """The options of the config's own model; a fallback model does not get them."""
@@ -47,7 +48,8 @@ class RunState:
         self.tools: Policies = started["tools"]
         self.started_at = self.at = started["at"]
         self.trusted: list[str] = list(started["trusted"])
-        self.feedback = Feedback(started["texts"])
+        self.words = words_of(started)
+        self.feedback = Feedback(started["texts"], self.words)
         spent: Json = {**(started.get("spent") or {})}
         used_tools = spent.pop("used_tools", {})
         self.budget = Budget(Limits(**started["limits"]), **spent)
@@ -63,7 +65,8 @@ class RunState:
         self._all_options = started["options"]
         self._options = options_by_stage(self._all_options)
         self._reading = started.get("reading")
-        self.cut_observations = CutObservations(self.config["observation_max_len"] if self._reading else None)
+        limit = self.config["observation_max_len"] if self._reading else None
+        self.cut_observations = CutObservations(limit, self.words)
         self.transcript = self._open_transcript(started)
 
     def _open_transcript(self, started: AgentStarted) -> Transcript:
@@ -73,7 +76,8 @@ class RunState:
         sent = _with_notice([first, *examples, *rest], self._notice())
         max_tokens = self.config["max_input_tokens"] or started.get("window")
         extra = started["options"].get("tools")
-        return Transcript(sent, neutral, max_tokens, extra=extra, rules=rules_of(started)["cuts"])
+        rules = rules_of(started)["cuts"]
+        return Transcript(sent, neutral, max_tokens, extra=extra, rules=rules, words=self.words)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,6 +127,7 @@ class RunState:
             idempotent=policy.get("idempotent", False),
             fills=policy.get("fills", ()),
             rate_limit=policy.get("rate_limit"),
+            language=self.words.language,
         )
 
     def call_id(self, index: int, count: int) -> str:
@@ -188,14 +193,15 @@ class RunState:
         if isinstance(result, Verdict):
             text = result.message
         else:
-            error = error_in(result)
+            error = error_in(result, self.words)
             is_failure = error is not None
             status = "failed" if is_failure else "seen"
             whole = error or as_text(output_of(result))
-            text, seconds, hint = clip(whole, limit), result.seconds, self._hint_at_rest(index, call, whole)
+            text, seconds = clip(whole, limit, self.words), result.seconds
+            hint = self._hint_at_rest(index, call, whole)
             cached = isinstance(result, ToolReply) and result.cached
             self._count_call(call, result, is_failure=is_failure)
-        shown = clip(text, limit)
+        shown = clip(text, limit, self.words)
         self.trace.add(
             self.budget.steps,
             at=reply.at,
@@ -233,7 +239,7 @@ class RunState:
 
     def feed_protocol_error(self, reply: ModelReply, error: ProtocolError) -> None:
         """Send an unreadable reply back with what is wrong with it."""
-        echoed = clip(reply.content, MAX_ECHO) or "(an empty reply)"
+        echoed = self.feedback.echo(reply.content, MAX_ECHO)
         own, feedback = self.dialect.write_protocol_error(reply, error.message, self.call_id(0, 1))
         self.transcript.append(own, [{"role": "assistant", "content": echoed}], step=self.budget.steps)
         self._append_feedback(feedback, (), Repair(self.feedback.error(error.message), tool_failed=False))

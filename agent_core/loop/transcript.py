@@ -11,6 +11,7 @@ from agent_core.protocol.dialect import Entry
 from agent_core.protocol.strict_json import compact
 from agent_core.protocol.tokens import estimate
 from agent_core.rules import CURRENT
+from agent_core.words.catalogue import ENGLISH, Words
 
 SHORTENED = 80
 """Characters of an observation that was shortened to make room."""
@@ -34,9 +35,10 @@ class Transcript:
         *,
         extra: object = None,
         rules: int = CURRENT["cuts"],
+        words: Words = ENGLISH,
     ) -> None:
         self.neutral: list[Json] = list(neutral)
-        self._rules = rules
+        self._rules, self._words = rules, words
         self.entries = _number_turns([entry._replace(observation=False) for entry in sent] if rules == 1 else sent)
         self.digest = sha256(orjson.dumps([entry.to_wire() for entry in sent])).hexdigest()
         self._messages = [_to_bytes(entry) for entry in self.entries]
@@ -94,7 +96,7 @@ class Transcript:
             if but is not None and entry.step == but:
                 continue
             if entry.observation and len(entry.content) > SHORTENED:
-                shorter = entry._replace(content=clip(entry.content, SHORTENED))
+                shorter = entry._replace(content=clip(entry.content, SHORTENED, self._words))
                 self.entries[index] = shorter
                 self._tokens += _count_tokens(shorter) - _count_tokens(entry)
                 count += 1

@@ -1,6 +1,7 @@
 """A summariser for the ContextManager: a model summarises what falls out of a conversation's window."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from importlib.resources import files
 from string import Template
 
@@ -9,23 +10,24 @@ import orjson
 from agent_core.effects import Json
 from agent_core.models.client import ModelClient, ModelError, Question
 from agent_core.protocol.clip import clip
+from agent_core.words.catalogue import words_in
 from utools.errors import ToolError
 
 MAX_CONVERSATION = 60_000
 """Characters of a conversation that the model reads, from its head and its tail."""
 SECONDS = 60.0
-Summarise = Callable[[list[Json]], Awaitable[str]]
+Summarise = Callable[[list[Json], str], Awaitable[str]]
 
 
-def summariser(client: Callable[[], ModelClient], *, language: str = "en") -> Summarise:
+def summariser(client: Callable[[], ModelClient]) -> Summarise:
     """The function for `context_manager(summarise=…)`. `client` is called at the first summary.
 
     It raises ToolError, which fails the `prepare`, when the model gives no summary.
     """
-    template = Template(files("agent_core.prompts").joinpath(f"summary.{language}.md").read_text("utf-8").strip())
 
-    async def summarise(messages: list[Json]) -> str:
-        prompt = template.substitute(conversation_history=clip(_write_conversation(messages), MAX_CONVERSATION))
+    async def summarise(messages: list[Json], language: str) -> str:
+        history = clip(_write_conversation(messages), MAX_CONVERSATION, words_in(language))
+        prompt = Template(_template(language)).substitute(conversation_history=history)
         question = Question("", (orjson.dumps({"role": "user", "content": prompt}),), {}, "summary", 0, SECONDS)
         try:
             summary = (await client().complete(question)).content.strip()
@@ -36,6 +38,11 @@ def summariser(client: Callable[[], ModelClient], *, language: str = "en") -> Su
         return summary
 
     return summarise
+
+
+@lru_cache
+def _template(language: str) -> str:
+    return files("agent_core.prompts").joinpath(f"summary.{language}.md").read_text("utf-8").strip()
 
 
 def _write_conversation(messages: Sequence[Json]) -> str:

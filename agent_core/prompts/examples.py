@@ -18,22 +18,13 @@ from agent_core.protocol.clip import as_text
 from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
+from agent_core.words.catalogue import Words
 from utools.schema.compiled import compile_narrowing, compile_schema
 
 LONGEST = 300
 """Characters of arguments, and of an output, beyond which an example would cost more than it shows."""
 SHOWN = 3
 """Tools that are shown."""
-WORDS: Mapping[str, tuple[str, str, str, str]] = {
-    "en": ("Which season follows spring?", "Summer.", "?", "{first}. Then {second}."),
-    "zh": ("春天之后是什么季节？", "夏天。", "？", "先 {first}；再 {second}。"),
-}
-"""By language: a question that needs no tool, its answer, the mark of a question, a request of two parts."""
-
-SPEAKERS: Mapping[str, Mapping[str, str]] = {
-    "en": {"user": "User: ", "assistant": "You: "},
-    "zh": {"user": "用户：", "assistant": "你："},
-}
 
 
 class Example(NamedTuple):
@@ -47,30 +38,31 @@ class Example(NamedTuple):
 
 
 def write_examples(
-    tools: Policies, outputs: Mapping[str, Json | None], language: str, *, singles: bool = True
+    tools: Policies, outputs: Mapping[str, Json | None], words: Words, *, singles: bool = True
 ) -> list[Json]:
     """Messages of an invented past: an answer without a tool, `singles` of one call each, and two calls in a row.
 
     `outputs` are the tools' output schemas. A tool whose sample its own schema or the author refuses is left out.
     """
-    question, answer, mark, both = WORDS[language]
     shown = _choose(tools, outputs)
-    messages = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    messages = [
+        {"role": "user", "content": words.example_question},
+        {"role": "assistant", "content": words.example_answer},
+    ]
     alone = [*shown[2:], *shown[:1]] if singles or len(shown) == 1 else []
     for example in alone:
-        messages += [{"role": "user", "content": example.subject + mark}, *_run([example])]
+        messages += [{"role": "user", "content": example.subject + words.question_mark}, *_run([example])]
     if len(shown) > 1:
         first, second = shown[1], shown[0]
-        ask = both.format(first=_request(first), second=_uncapitalized(_request(second)))
+        ask = words.two_requests.format(first=_request(first), second=_uncapitalized(_request(second)))
         messages += [{"role": "user", "content": ask}, *_run([first, second])]
     return messages
 
 
-def show_examples(messages: Sequence[Json], texts: Json, language: str) -> str:
+def show_examples(messages: Sequence[Json], texts: Json, words: Words) -> str:
     """The examples as a text, in the words of the loop."""
-    speakers = SPEAKERS[language]
-    entries = JsonDialect(Feedback(texts)).open_conversation(messages)
-    lines = [f"{speakers[entry.role]}{entry.content}" for entry in entries]
+    entries = JsonDialect(Feedback(texts, words)).open_conversation(messages)
+    lines = [f"{words.speakers[entry.role]}{entry.content}" for entry in entries]
     return "\n".join(lines)
 
 

@@ -11,16 +11,17 @@ import orjson
 
 from agent_core.effects import Json
 from agent_core.policy import Policies
+from agent_core.words.catalogue import ENGLISH, Words
 from utools.schema.pointer import unescape
 
 
-def tool_definitions(tools: Policies) -> str:
+def tool_definitions(tools: Policies, words: Words = ENGLISH) -> str:
     """One line for each tool, without what the author set."""
     lines = [
         f"- {code}({_arguments(tool['visible'])}): {first_sentence(tool['description'])}"
         for code, tool in tools.items()
     ]
-    return "\n".join(lines) or "(none: answer with a final)"
+    return "\n".join(lines) or words.no_definitions
 
 
 def first_sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What can be wrong with a reply: the kinds in their order, and words on which the model can act. Pure.
+"""What can be wrong with a reply: the kinds in their order, and what to say of each. Pure.
 
 No message holds an opening brace: a small model would send it straight back.
 """
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Literal, get_args
 
+import orjson
+
 from agent_core.protocol.strict_json import Flaw, Malformed
+from agent_core.words.catalogue import Words
 
 Kind = Literal[  # in the order in which they are looked for: the first that fits is reported
     "empty",
@@ -38,36 +41,41 @@ class ProtocolError:
     message: str
 
 
-ONE_OBJECT = "Send exactly one JSON object, an action or a final, and nothing else."
-
-
 # --- the text -------------------------------------------------------------------------------------
 
 
-def explain_empty() -> ProtocolError:
-    return ProtocolError("empty", f"The reply was empty. {ONE_OBJECT}")
+def explain_empty(words: Words) -> ProtocolError:
+    return ProtocolError("empty", words.empty_reply.format(one_object=words.one_object))
 
 
-def explain_not_json(body: str, broken: Malformed) -> ProtocolError:
+def explain_broken(body: str, broken: Malformed, words: Words) -> ProtocolError:
+    """The place at which a text stops being JSON."""
     line = body.count("\n", 0, broken.position) + 1
     column = broken.position - body.rfind("\n", 0, broken.position)
-    return ProtocolError(
-        "not_json", f"The reply is not valid JSON, line {line} column {column}: {broken.reason}. {ONE_OBJECT}"
+    why = _explain_problem(body, broken, words)
+    message = words.not_json_reply.format(line=line, column=column, why=why, one_object=words.one_object)
+    return ProtocolError("not_json", message)
+
+
+def _explain_problem(body: str, broken: Malformed, words: Words) -> str:
+    problem = "unexpected_with_hint" if broken.hint else broken.problem
+    found = body[broken.position : broken.position + 1]
+    return words.json_problems[problem].format(
+        expected=words.json_expected.get(broken.state, "").format(),
+        found=words.opening_brace if found == "{" else found if found.isprintable() else ascii(found).strip("'"),
+        hint=words.json_hints.get(broken.hint or ""),
     )
 
 
-def explain_flaw(flaw: Flaw) -> ProtocolError:
-    at = _quote_pointer(flaw.pointer)
+def explain_flaw(flaw: Flaw, words: Words) -> ProtocolError:
+    at = _quote_pointer(flaw.pointer, words)
     match flaw.kind:
         case "duplicate_key":
-            message = f"The key {_quote(flaw.what)} stands twice in the object at {at}. Give each key once."
+            message = words.duplicate_key.format(key=_quote(flaw.what, words), at=at)
         case "number_range":
-            message = (
-                f"The number at {at} is out of range ({_quote(flaw.what)}). "
-                "Integers go from -2^63 to 2^64-1, others must be finite; send a longer number as a string."
-            )
+            message = words.number_range.format(at=at, number=_quote(flaw.what, words))
         case "lone_surrogate":
-            message = f"The text at {at} holds half of a surrogate pair. Write the whole character instead."
+            message = words.lone_surrogate.format(at=at)
     return ProtocolError(flaw.kind, message)
 
 
@@ -80,104 +88,111 @@ _FIELDS: Mapping[str, Mapping[str, type]] = {
 }
 _ANY_FINAL: Mapping[str, type] = {"answer": object}
 _PLAN_STEP: Mapping[str, type] = {"step": int, "description": str, "tool": str, "parameters": dict}
-_TYPE_NAMES = {
-    str: "a string",
-    dict: "an object",
-    list: "a list",
-    int: "an integer",
-    float: "a number",
-    bool: "a boolean",
+_TYPES = {
+    str: "string",
+    dict: "object",
+    list: "array",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
     NoneType: "null",
-    object: "any JSON value",
+    object: "any",
 }
 _ORDER = {kind: n for n, kind in enumerate(get_args(Kind))}
+MAX_QUOTED = 60
+"""Characters of a value that is quoted back."""
 
 
-def check_object(value: Any, *, any_answer: bool) -> ProtocolError | None:
+def check_object(value: Any, *, any_answer: bool, words: Words) -> ProtocolError | None:
     """The first fault, in the order of the kinds, of a JSON value that should be a step."""
     if not isinstance(value, dict):
-        return ProtocolError("not_object", f"The reply is {_TYPE_NAMES[type(value)]}. {ONE_OBJECT}")
-    return min(_find_faults(value, any_answer), key=lambda found: _ORDER[found.kind], default=None)
+        kind = _name_kind(type(value), words)
+        return ProtocolError("not_object", words.not_object.format(kind=kind, one_object=words.one_object))
+    return min(_find_faults(value, any_answer, words), key=lambda found: _ORDER[found.kind], default=None)
 
 
-def _find_faults(value: dict[str, Any], any_answer: bool) -> Iterator[ProtocolError]:
+def _find_faults(value: dict[str, Any], any_answer: bool, words: Words) -> Iterator[ProtocolError]:
     kind = value.get("type")
     if "type" not in value:
-        yield ProtocolError("missing_field", '"type" is missing. Set it to "action" or "final".')
+        yield ProtocolError("missing_field", words.no_type)
     elif not isinstance(kind, str) or kind not in _FIELDS:
-        yield _unknown_type_error(kind)
+        got = _quote(kind, words) if isinstance(kind, str) else _describe(kind, words)
+        yield ProtocolError("unknown_type", words.unknown_type.format(got=got))
     is_action = kind == "action" or "tool" in value or "args" in value
     is_final = kind == "final" or "answer" in value
     if is_action and is_final:
-        yield ProtocolError(
-            "ambiguous",
-            'The reply is both an action and a final. To call a tool send "type", "tool" and "args"; '
-            'to answer send "type" and "answer".',
-        )
+        yield ProtocolError("ambiguous", words.both_types)
     if isinstance(kind, str) and kind in _FIELDS:
         fields = _ANY_FINAL if kind == "final" and any_answer else _FIELDS[kind]
-        yield from _find_field_faults(value, fields, "", spare=("type", "thought"))
+        yield from _find_field_faults(value, fields, "", words, spare=("type", "thought"))
         if "thought" in value and type(value["thought"]) is not str:
-            yield _wrong_type_error("/thought", value["thought"], str)
+            yield _wrong_type_error("/thought", value["thought"], str, words)
         if type(value.get("steps")) is list:
-            yield from _find_plan_faults(value["steps"])
-
-
-def _unknown_type_error(kind: Any) -> ProtocolError:
-    got = _quote(kind) if isinstance(kind, str) else _TYPE_NAMES[type(kind)]
-    return ProtocolError(
-        "unknown_type",
-        f'"type" is {got}. It must be "action" to call a tool or "final" to answer '
-        '("plan" only where a plan is asked for).',
-    )
+            yield from _find_plan_faults(value["steps"], words)
 
 
 def _find_field_faults(
-    value: dict[str, Any], fields: Mapping[str, type], pointer: str, *, spare: tuple[str, ...] = ()
+    value: dict[str, Any], fields: Mapping[str, type], pointer: str, words: Words, *, spare: tuple[str, ...] = ()
 ) -> Iterator[ProtocolError]:
     for name, wanted in fields.items():
         if name not in value:
-            yield ProtocolError("missing_field", f"{pointer}/{name} is missing. Add it: {_TYPE_NAMES[wanted]}.")
+            message = words.missing_field.format(at=f"{pointer}/{name}", kind=_name_kind(wanted, words))
+            yield ProtocolError("missing_field", message)
         elif wanted is not object and type(value[name]) is not wanted:
-            yield _wrong_type_error(f"{pointer}/{name}", value[name], wanted)
+            yield _wrong_type_error(f"{pointer}/{name}", value[name], wanted, words)
     for name in value:
         if name not in fields and name not in spare:
             legal = ", ".join(f'"{field}"' for field in (*spare, *fields))
-            yield ProtocolError(
-                "unknown_field",
-                f"{_quote(name)} is no field of {pointer or 'this object'}. It may hold {legal}.",
-            )
+            at = pointer or words.this_object
+            message = words.unknown_field.format(field=_quote(name, words), at=at, fields=legal)
+            yield ProtocolError("unknown_field", message)
 
 
-def _find_plan_faults(steps: list[Any]) -> Iterator[ProtocolError]:
+def _find_plan_faults(steps: list[Any], words: Words) -> Iterator[ProtocolError]:
     if not steps:
-        yield ProtocolError("wrong_type", "/steps is an empty list. Give at least one step.")
+        yield ProtocolError("wrong_type", words.no_steps)
     for n, step in enumerate(steps):
         if type(step) is not dict:
-            yield _wrong_type_error(f"/steps/{n}", step, dict)
+            yield _wrong_type_error(f"/steps/{n}", step, dict, words)
             continue
-        yield from _find_field_faults(step, _PLAN_STEP, f"/steps/{n}")
+        yield from _find_field_faults(step, _PLAN_STEP, f"/steps/{n}", words)
         if step.get("step") != n + 1:
-            yield ProtocolError("wrong_type", f"/steps/{n}/step must be {n + 1}: number the steps from 1 up.")
+            yield ProtocolError("wrong_type", words.step_number.format(at=f"/steps/{n}/step", number=n + 1))
 
 
-def _wrong_type_error(pointer: str, got: Any, wanted: type) -> ProtocolError:
-    hint = " Send it as it is, not as text in quotes." if type(got) is str else ""
-    return ProtocolError(
-        "wrong_type", f"{pointer} is {_TYPE_NAMES[type(got)]}. It must be {_TYPE_NAMES[wanted]}.{hint}"
-    )
+def _wrong_type_error(pointer: str, got: Any, wanted: type, words: Words) -> ProtocolError:
+    hint = words.no_quotes if type(got) is str else ""
+    kind = _name_kind(wanted, words)
+    message = words.wrong_type.format(at=pointer, got=_describe(got, words), kind=kind, hint=hint)
+    return ProtocolError("wrong_type", message)
 
 
 # --- what is quoted back --------------------------------------------------------------------------
 
 
-def _quote(text: str) -> str:
+def _name_kind(kind: type, words: Words) -> str:
+    return words.kinds[_TYPES[kind]]
+
+
+def _describe(value: Any, words: Words) -> str:
+    """The kind of a value, and the value itself where it can be shown."""
+    kind = _name_kind(type(value), words)
+    shown = _quote(value, words) if isinstance(value, str) else orjson.dumps(value).decode()
+    if value is None or (not isinstance(value, str) and (len(shown) > MAX_QUOTED or "{" in shown)):
+        return kind
+    return words.current.format(kind=kind, value=shown)
+
+
+def _quote(text: str, words: Words) -> str:
     """A value quoted back, unless it is long or could be taken for a reply."""
-    if len(text) > 60 or "{" in text:
-        return f"a text of {len(text)} characters"
+    if len(text) > MAX_QUOTED or "{" in text:
+        return words.long_text.format(count=len(text))
     return f'"{text}"' if text.isprintable() else ascii(text)
 
 
-def _quote_pointer(pointer: str) -> str:
-    names = [name if len(name) <= 60 and name.isprintable() and "{" not in name else "…" for name in pointer.split("/")]
-    return "/".join(names[:8]) or "the top"
+def _quote_pointer(pointer: str, words: Words) -> str:
+    names = [
+        name if len(name) <= MAX_QUOTED and name.isprintable() and "{" not in name else "…"
+        for name in pointer.split("/")
+    ]
+    return "/".join(names[:8]) or words.top

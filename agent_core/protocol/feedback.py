@@ -8,6 +8,8 @@ from typing import Any, Literal, assert_never
 import orjson
 
 from agent_core.effects import Json
+from agent_core.protocol.clip import clip
+from agent_core.words.catalogue import ENGLISH, Words
 
 MIN_QUOTE = 20
 """From this many characters on, an answer that the repair text starts or ends with is a quote of it."""
@@ -26,9 +28,10 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """The run's templates, as its journal holds them."""
+    """The run's templates, as its journal holds them, and the words of its language."""
 
     texts: Json
+    words: Words = ENGLISH
 
     def error(self, message: str) -> str:
         """An unreadable reply, or a call that was refused."""
@@ -56,6 +59,10 @@ class Feedback:
         """How the model reads the `left` characters from `start` on of a step's observation."""
         which = {"step": step, "from": start} | ({"call": call} if call > 1 else {})
         return _fill(self.texts["reading"], {"left": str(left), "args": orjson.dumps(which).decode()})
+
+    def echo(self, reply: str, limit: int) -> str:
+        """An unreadable reply as the model sees it again."""
+        return clip(reply, limit, self.words) or self.words.no_reply_text
 
     def notice(self, *, last_step: bool, last_call: bool) -> str | None:
         """That the next reply must be the answer, when it must."""

@@ -15,6 +15,7 @@ from agent_core.protocol.clip import clip
 from agent_core.protocol.dialect import MAX_ECHO, Entry, Exchange, Observation, Reading
 from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.parse import Action, Final, Mode, Plan, ProtocolError, parse, render
+from agent_core.words.catalogue import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +35,32 @@ class JsonDialect:
         return sent
 
     def read_reply(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
-        step = parse(reply.content, mode=mode, finish_reason=reply.finish_reason, any_answer=any_answer)
+        step = parse(
+            reply.content,
+            mode=mode,
+            finish_reason=reply.finish_reason,
+            any_answer=any_answer,
+            words=self.feedback.words,
+        )
         if isinstance(step, Plan):
-            return ProtocolError("unknown_type", 'A plan is not asked for here; "type" must be "action" or "final".')
+            return ProtocolError("unknown_type", self.feedback.words.no_plan)
         return [step] if isinstance(step, Action) else step
 
     def write_results(self, reply: ModelReply, thought: str | None, observations: Sequence[Observation]) -> Exchange:
-        own = "\n".join([_echo(each, thought) for each in observations])
+        own = "\n".join([_echo(each, thought, self.feedback.words) for each in observations])
         parts = [self.feedback.result(each.status, each.call.tool, each.whole) for each in observations]
         all_seen = all(each.status == "seen" for each in observations)
         return Exchange([Entry("assistant", own)], [Entry("user", "\n\n".join(parts), observation=all_seen)])
 
     def write_protocol_error(self, reply: ModelReply, error: str, call_id: str) -> Exchange:
-        own = clip(reply.content, MAX_ECHO) or "(an empty reply)"
+        own = self.feedback.echo(reply.content, MAX_ECHO)
         return Exchange([Entry("assistant", own)], [Entry("user", self.feedback.error(error))])
 
 
-def _echo(observation: Observation, thought: str | None) -> str:
+def _echo(observation: Observation, thought: str | None, words: Words) -> str:
     """The model's own action as it sees it again: whole, unless it was refused and is long."""
     text = render(Action(observation.call.tool, observation.call.args, thought))
-    return clip(text, MAX_ECHO) if observation.status == "refused" else text
+    return clip(text, MAX_ECHO, words) if observation.status == "refused" else text
 
 
 def _lines(messages: Sequence[Json], feedback: Feedback) -> Iterator[tuple[str, str, bool]]:
@@ -62,7 +69,11 @@ def _lines(messages: Sequence[Json], feedback: Feedback) -> Iterator[tuple[str, 
     for index, message in enumerate(messages):
         if message["role"] == "tool":
             if index not in answered:
-                yield "user", feedback.observation(message.get("name") or "a tool", message["content"]), True
+                yield (
+                    "user",
+                    feedback.observation(message.get("name") or feedback.words.a_tool, message["content"]),
+                    True,
+                )
         elif message.get("tool_calls"):
             positions = find_answers(messages, index)
             answered.update(position for position in positions if position is not None)
@@ -93,7 +104,4 @@ def _call_lines(message: Json, answers: Sequence[Json | None], feedback: Feedbac
         tool = call["function"]["name"]
         args = orjson.loads(call["function"].get("arguments") or "{}")
         yield "assistant", render(Action(tool, args, thought)), False
-        yield "user", feedback.observation(tool, answer["content"] if answer else UNANSWERED), True
-
-
-UNANSWERED = "no answer was recorded"
+        yield "user", feedback.observation(tool, answer["content"] if answer else feedback.words.unanswered), True

@@ -7,15 +7,15 @@ import orjson
 
 from agent_core.protocol import strict_json
 from agent_core.protocol.errors import (
-    ONE_OBJECT,
     Kind,
     ProtocolError,
     check_object,
+    explain_broken,
     explain_empty,
     explain_flaw,
-    explain_not_json,
 )
 from agent_core.protocol.wrappings import BOM, WHITE_SPACE, unwrap
+from agent_core.words.catalogue import ENGLISH, Words
 
 __all__ = [
     "Action",
@@ -76,21 +76,27 @@ Step = Action | Final | Plan
 
 
 def parse(
-    text: str | None, *, mode: Mode = "strict", finish_reason: str = "stop", any_answer: bool = False
+    text: str | None,
+    *,
+    mode: Mode = "strict",
+    finish_reason: str = "stop",
+    any_answer: bool = False,
+    words: Words = ENGLISH,
 ) -> Step | ProtocolError:
     """The one step that a model's reply is, or why it is none. It never raises, on any input.
 
     `tolerant` also takes a leading byte order mark, a leading `<think>` block, one code fence around the
-    object, and the first of several objects if that is an action. JSON inside prose is never looked for.
+    object, and the first of several objects if that is an action. JSON inside prose is never looked for. An error's
+    message is in `words`, the texts of a language.
     """
     reply = text if isinstance(text, str) else ""
-    error = _check_size(reply, finish_reason)
+    error = _check_size(reply, finish_reason, words)
     if error:
         return error
     if mode != "tolerant":
-        return _read(reply, any_answer)
+        return _read(reply, any_answer, words)
     body, stripped = unwrap(reply)
-    step = _read(body, any_answer)
+    step = _read(body, any_answer, words)
     if isinstance(step, ProtocolError) and step.kind == "multiple_values":
         first = _read_first_action(body)
         step, stripped = (first, (*stripped, "trailing")) if first else (step, stripped)
@@ -112,18 +118,13 @@ def render(step: Action | Final) -> str:
 # --- the text around the object -------------------------------------------------------------------
 
 
-def _check_size(reply: str, finish_reason: str) -> ProtocolError | None:
+def _check_size(reply: str, finish_reason: str, words: Words) -> ProtocolError | None:
     if not reply.strip(WHITE_SPACE):
-        return explain_empty()
+        return explain_empty(words)
     if len(reply) * 4 > MAX_BYTES and (size := len(reply.encode("utf-8", "surrogatepass"))) > MAX_BYTES:
-        return ProtocolError(
-            "too_large",
-            f"The reply has {size} bytes, and at most {MAX_BYTES} are read. Send a much shorter one.",
-        )
+        return ProtocolError("too_large", words.too_large.format(size=size, most=MAX_BYTES))
     if finish_reason == "length":
-        return ProtocolError(
-            "truncated", "The reply was cut off because it reached the output limit. Send a shorter one."
-        )
+        return ProtocolError("truncated", words.cut_off)
     return None
 
 
@@ -132,28 +133,28 @@ def _read_first_action(body: str) -> Action | None:
     if not all(body[start] == "{" for start, _ in spans):
         return None
     start, end = spans[0]
-    step = _read(body[start:end], any_answer=False)
+    step = _read(body[start:end], any_answer=False, words=ENGLISH)
     return step if isinstance(step, Action) else None
 
 
 # --- the object -----------------------------------------------------------------------------------
 
 
-def read_value(body: str) -> Any:
+def read_value(body: str, words: Words = ENGLISH) -> Any:
     """The JSON value of a text, or the ProtocolError that says why it is refused."""
     try:
         value = strict_json.decode(body)
     except ValueError:
-        return _explain_undecodable(body)
+        return _explain_undecodable(body, words)
     flaw = strict_json.find_flaw(value)
-    return explain_flaw(flaw) if flaw else value
+    return explain_flaw(flaw, words) if flaw else value
 
 
-def _read(body: str, any_answer: bool) -> Step | ProtocolError:
-    value = read_value(body)
+def _read(body: str, any_answer: bool, words: Words) -> Step | ProtocolError:
+    value = read_value(body, words)
     if isinstance(value, ProtocolError):
         return value
-    return check_object(value, any_answer=any_answer) or _make_step(value)
+    return check_object(value, any_answer=any_answer, words=words) or _make_step(value)
 
 
 def _make_step(value: dict[str, Any]) -> Step:
@@ -167,33 +168,20 @@ def _make_step(value: dict[str, Any]) -> Step:
             return Plan(tuple(PlanStep(**step) for step in value["steps"]), thought)
 
 
-def _explain_undecodable(body: str) -> ProtocolError:
+def _explain_undecodable(body: str, words: Words) -> ProtocolError:
     match strict_json.find_values(body):
         case []:
-            return explain_empty()
+            return explain_empty(words)
         case [_]:
-            return ProtocolError(
-                "too_deep", f"The reply nests brackets too deep. Use at most {strict_json.MAX_DEPTH} levels."
-            )
+            return ProtocolError("too_deep", words.too_deep_reply.format(depth=strict_json.MAX_DEPTH))
         case [_, *_]:
-            return ProtocolError(
-                "multiple_values",
-                "The reply holds more than one JSON value. Send only the next step, as one JSON object; "
-                "what a tool returns is told to you afterwards.",
-            )
-    return _explain_broken(body)
-
-
-def _explain_broken(body: str) -> ProtocolError:
+            return ProtocolError("multiple_values", words.several_values)
     start = body.find("{")
     if start < 0:
-        return ProtocolError(
-            "not_json",
-            f'The reply holds no JSON object. {ONE_OBJECT} An answer stands in a final, under "answer".',
-        )
+        return ProtocolError("not_json", words.no_object.format(one_object=words.one_object))
     end = strict_json.scan(body, start)
     if isinstance(end, strict_json.Malformed):
-        return explain_not_json(body, end)
+        return explain_broken(body, end, words)
     if (body[:start] + body[end:]).strip(WHITE_SPACE) == BOM:
-        return explain_not_json(body, strict_json.Malformed(body.index(BOM), "a byte order mark is not allowed"))
-    return ProtocolError("surrounding_text", f"Other text stands around the JSON object. {ONE_OBJECT}")
+        return explain_broken(body, strict_json.Malformed(body.index(BOM), "byte_order_mark"), words)
+    return ProtocolError("surrounding_text", words.surrounding_text.format(one_object=words.one_object))

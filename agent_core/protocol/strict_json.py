@@ -20,10 +20,17 @@ MAX_DEPTH = 64
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 
 
+Problem = Literal["open_string", "bad_escape", "raw_control", "byte_order_mark", "end", "unexpected"]
+
+
 @dataclass(frozen=True, slots=True)
 class Malformed:
+    """Where a text breaks, and how: `state` says what should come there, `hint` which mistake it looks like."""
+
     position: int
-    reason: str
+    problem: Problem
+    state: str = ""
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +179,6 @@ _STEPS = {
     (_KEY, "string"): _COLON,
     (_COLON, ":"): _VALUE,
 }
-_EXPECTED = {
-    _VALUE: "a value",
-    _ITEM: "a value or ]",
-    _NAME: "a key in double quotes or }",
-    _KEY: "a key in double quotes",
-    _COLON: "a colon",
-    _AFTER: "a comma or the closing bracket",
-}
 
 
 def scan(text: str, start: int = 0) -> int | Malformed:
@@ -236,36 +235,35 @@ def _explain_broken(text: str, position: int, state: str) -> Malformed:
     if string is None:
         return _explain_unexpected(text, start, state)
     if string.end() == len(text):
-        return Malformed(start, "the string that starts here is never closed")
+        return Malformed(start, "open_string")
     if text[string.end()] == "\\":
-        return Malformed(string.end(), "a backslash in a string that begins no JSON escape")
-    return Malformed(string.end(), r"a raw line break or control character in a string: write it as \n, \t or \u00XX")
+        return Malformed(string.end(), "bad_escape")
+    return Malformed(string.end(), "raw_control")
 
 
 _HINTS = {
-    "'": "strings and keys stand in double quotes",
-    "“": "strings and keys stand in plain double quotes",
-    "/": "comments are not allowed",
-    "#": "comments are not allowed",
-    "\ufeff": "a byte order mark is not allowed",
-    "T": "write true",
-    "F": "write false",
-    "N": "None is written null, NaN is not allowed",
+    "'": "single_quote",
+    "“": "curly_quote",
+    "/": "comment",
+    "#": "comment",
+    "\ufeff": "byte_order_mark",
+    "T": "true",
+    "F": "false",
+    "N": "null",
 }
+"""By the character found, the mistake that it looks like."""
 
 
 def _explain_unexpected(text: str, position: int, state: str) -> Malformed:
     if position == len(text):
-        return Malformed(position, f"the text ends where {_EXPECTED[state]} should come")
-    found, hint = text[position], _find_hint(text, position, state)
-    shown = "an opening brace" if found == "{" else found if found.isprintable() else ascii(found).strip("'")
-    return Malformed(position, f"found {shown} instead of {_EXPECTED[state]}" + (f" ({hint})" if hint else ""))
+        return Malformed(position, "end", state)
+    return Malformed(position, "unexpected", state, _find_hint(text, position, state))
 
 
 def _find_hint(text: str, position: int, state: str) -> str | None:
     found = text[position]
     if (state, found) in ((_KEY, "}"), (_VALUE, "]")):
-        return "no comma before a closing bracket"
+        return "last_comma"
     if state is _AFTER and text[position - 1] == '"':
-        return r"a double quote inside a string is written as \""
+        return "inner_quote"
     return _HINTS.get(found)

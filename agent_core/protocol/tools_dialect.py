@@ -17,14 +17,17 @@ from agent_core.protocol.alternatives import flatten_alternatives
 from agent_core.protocol.clip import clip, clip_args
 from agent_core.protocol.dialect import MAX_ECHO, Entry, Exchange, Observation, Reading
 from agent_core.protocol.feedback import Feedback
-from agent_core.protocol.json_dialect import UNANSWERED, find_answers
+from agent_core.protocol.json_dialect import find_answers
 from agent_core.protocol.parse import MAX_BYTES, Action, Final, Mode, ProtocolError, parse, read_value
 from agent_core.protocol.wrappings import unwrap
+from agent_core.words.catalogue import Words
 
 MAX_NAME = 64
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_CALLS = 128
 """Calls of one reply that are read."""
+MAX_SHOWN = 200
+"""Characters of unreadable arguments that are quoted back."""
 _TAG = re.compile(r"(<\|?(tool_call|function_call|function=|python_tag)|\[TOOL_CALLS\])")
 _NAMED = re.compile(
     r"""\s*(```\w*\s*)?[\[{]+\s*"(name|function|tool)"\s*:\s*"(?P<name>[^"]+)"(?=.*"(arguments|parameters|args)")""",
@@ -60,27 +63,23 @@ class ToolsDialect:
         return list(_entries(messages, self.feedback))
 
     def read_reply(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
+        words = self.feedback.words
         if len(orjson.dumps([reply.content, reply.calls])) > MAX_BYTES:
-            message = f"At most {MAX_BYTES} bytes of a reply are read. Send a much shorter one."
-            return ProtocolError("too_large", message)
+            return ProtocolError("too_large", words.too_large_reply.format(most=MAX_BYTES))
         if reply.finish_reason == "length":
-            message = "The reply was cut off because it reached the output limit. Send a shorter one."
-            return ProtocolError("truncated", message)
+            return ProtocolError("truncated", words.cut_off)
         if len(reply.calls) > MAX_CALLS:
-            message = f"The reply makes {len(reply.calls)} calls, and at most {MAX_CALLS} are read. Make fewer at once."
+            message = words.too_many_calls.format(count=len(reply.calls), most=MAX_CALLS)
             return ProtocolError("too_large", message)
         if reply.calls:
             return self._read_calls(reply)
         if self._is_call(reply.content):
-            message = (
-                "A call was written as text, and nothing was run. Call tools by function calling, or answer in words."
-            )
-            return ProtocolError("unknown_type", message)
-        return _read_answer(reply.content, mode, any_answer)
+            return ProtocolError("unknown_type", words.call_as_text)
+        return _read_answer(reply.content, mode, any_answer, words)
 
     def write_results(self, reply: ModelReply, thought: str | None, observations: Sequence[Observation]) -> Exchange:
         calls = [
-            _write_call(each.call.id, each.call.tool, _show_args(each), sent)
+            _write_call(each.call.id, each.call.tool, _show_args(each, self.feedback.words), sent)
             for each, sent in zip(observations, reply.calls, strict=False)
         ]
         return Exchange([_calling(thought, calls, reply.echo)], [self._result_entry(each) for each in observations])
@@ -88,7 +87,7 @@ class ToolsDialect:
     def write_protocol_error(self, reply: ModelReply, error: str, call_id: str) -> Exchange:
         text = self.feedback.error(error)
         if not reply.calls:
-            own = clip(reply.content, MAX_ECHO) or "(an empty reply)"
+            own = self.feedback.echo(reply.content, MAX_ECHO)
             return Exchange([Entry("assistant", own)], [Entry("user", text)])
         ids = [f"{call_id}_{index}" for index in range(len(reply.calls))]
         calls = [
@@ -112,7 +111,7 @@ class ToolsDialect:
         actions = []
         for call in reply.calls:
             code = self.codes.get(call["name"], call["name"])
-            args = _read_args(code, call["arguments"])
+            args = _read_args(code, call["arguments"], self.feedback.words)
             if isinstance(args, ProtocolError):
                 return args
             actions.append(Action(code, args, reply.content or None))
@@ -124,26 +123,27 @@ class ToolsDialect:
         return Entry("tool", shown, status == "seen", more={"tool_call_id": call.id})
 
 
-def _read_args(tool: str, text: str) -> Json | ProtocolError:
+def _read_args(tool: str, text: str, words: Words) -> Json | ProtocolError:
     """The arguments of one call, as strictly read as a reply in the JSON dialect."""
-    value = read_value(text) if text.strip() else {}
+    value = read_value(text, words) if text.strip() else {}
     if isinstance(value, ProtocolError):
-        sent = f'you sent "{clip(text, 200)}"' if value.kind == "not_json" else "nothing was run"
-        return replace(value, message=f"The arguments of {tool} could not be read, {sent}. {value.message}")
+        shown = words.sent_text.format(text=clip(text, MAX_SHOWN, words))
+        sent = shown if value.kind == "not_json" else words.nothing_run
+        return replace(value, message=words.unreadable_arguments.format(tool=tool, sent=sent, why=value.message))
     if not isinstance(value, dict):
-        message = f"The arguments of {tool} must be one JSON object, you sent {clip(text, 200)}."
+        message = words.arguments_no_object.format(tool=tool, text=clip(text, MAX_SHOWN, words))
         return ProtocolError("wrong_type", message)
     return value
 
 
-def _read_answer(content: str, mode: Mode, any_answer: bool) -> Final | ProtocolError:
+def _read_answer(content: str, mode: Mode, any_answer: bool, words: Words) -> Final | ProtocolError:
     """The answer in the reply's text."""
     if not content.strip():
-        return ProtocolError("empty", "The reply was empty. Call a tool, or answer in text.")
+        return ProtocolError("empty", words.no_answer)
     text, stripped = unwrap(content) if mode == "tolerant" else (content, ())
     if not any_answer:
         return Final(text if "think" in stripped else content, stripped=("think",) if "think" in stripped else ())
-    value = read_value(text)
+    value = read_value(text, words)
     return value if isinstance(value, ProtocolError) else Final(value, stripped=stripped)
 
 
@@ -153,13 +153,15 @@ def _entries(messages: Sequence[Json], feedback: Feedback) -> Iterator[Entry]:
     for index, message in enumerate(messages):
         if message["role"] == "tool":
             if index not in answered:
-                yield Entry("user", feedback.observation(message.get("name") or "a tool", message["content"]))
+                yield Entry(
+                    "user", feedback.observation(message.get("name") or feedback.words.a_tool, message["content"])
+                )
         elif message.get("tool_calls"):
             calls = _past_calls(message["tool_calls"], index)
             yield _calling(message["content"] or None, calls, None)
             for call, position in zip(calls, find_answers(messages, index), strict=True):
                 answered.update(() if position is None else (position,))
-                content = UNANSWERED if position is None else messages[position]["content"]
+                content = feedback.words.unanswered if position is None else messages[position]["content"]
                 yield Entry("tool", content, observation=True, more={"tool_call_id": call["id"]})
         else:
             yield Entry(message["role"], message["content"])
@@ -186,10 +188,10 @@ def _calling(thought: str | None, calls: Sequence[Json], echo: Json | None) -> E
     return Entry("assistant", thought or "", more={"content": thought, "tool_calls": list(calls), **(echo or {})})
 
 
-def _show_args(observation: Observation) -> str:
+def _show_args(observation: Observation, words: Words) -> str:
     """The arguments as the model sees them again: whole, unless they were refused and are long."""
     args = observation.call.args
-    return orjson.dumps(clip_args(args, MAX_ECHO) if observation.status == "refused" else args).decode()
+    return orjson.dumps(clip_args(args, MAX_ECHO, words) if observation.status == "refused" else args).decode()
 
 
 def codes_by_name(codes: Iterable[str]) -> dict[str, str]:

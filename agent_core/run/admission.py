@@ -9,6 +9,7 @@ from time import perf_counter
 from agent_core.effects import ToolCall
 from agent_core.journal.operations import Act
 from agent_core.run.deadline import TooLate, run_within
+from agent_core.words.catalogue import words_in
 from utools.calls.rate_limit import RateLimit
 from utools.calls.rate_limiter import acquire
 from utools.calls.store import CallStore
@@ -37,7 +38,8 @@ async def admit(store: CallStore, call: ToolCall) -> Admission:
     try:
         return Admission(began, await run_within(wait_for_rate_limit(store, call, began), call.within))
     except TooLate:
-        return Admission(began, f"{call.tool} has a rate limit, and did not get a slot within {call.within:g} seconds")
+        no_slot = words_in(call.language).no_slot
+        return Admission(began, no_slot.format(tool=call.tool, seconds=f"{call.within:g}"))
 
 
 async def wait_for_rate_limit(store: CallStore, call: ToolCall, began: float) -> str | None:
@@ -45,4 +47,4 @@ async def wait_for_rate_limit(store: CallStore, call: ToolCall, began: float) ->
     if call.rate_limit is None:
         return None
     within = None if call.within is None else call.within * WAIT_SHARE - (perf_counter() - began)
-    return await acquire(store, call.tool, RateLimit.of(call.rate_limit), within=within)
+    return await acquire(store, call.tool, RateLimit.of(call.rate_limit), within=within, words=words_in(call.language))

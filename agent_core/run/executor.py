@@ -24,6 +24,7 @@ from agent_core.run.deadline import CancelledItself, TooLate, run_within
 from agent_core.run.events import EventSource
 from agent_core.run.prepare import Prepare
 from agent_core.run.secrets import Secrets, fill_secrets
+from agent_core.words.catalogue import ENGLISH, words_in
 from utools.errors import ToolError, UnknownTool
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
@@ -54,10 +55,11 @@ class Executor:
 
     def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
         """The `run_started` body of a run nested under a call; a bad config is a failure of that call."""
+        words = words_in(op.spec.language)
         if nesting_depth(op.path) > MAX_NESTING:
-            return Failed("tool_error", f"runs may be nested {MAX_NESTING} deep, no deeper", now(), 0.0)
+            return Failed("tool_error", words.nested_too_deep.format(most=MAX_NESTING), now(), 0.0)
         if op.spec.tool not in self.prepare:
-            return Failed("tool_error", f"{op.spec.tool} can only be run by a workflow engine", now(), 0.0)
+            return Failed("tool_error", words.needs_engine.format(tool=op.spec.tool), now(), 0.0)
         try:
             return self.prepare[op.spec.tool](self.run, op.path, op.spec.config, op.spec.inherited)
         except DefinitionError as error:
@@ -146,7 +148,7 @@ class Executor:
     # ── tools: within its time → from the cache → within the rate limit, with retries ─────────────
 
     async def _call_tool(self, call: ToolCall, op: Act, admission: Admission) -> ToolReply | Failed | InDoubt:
-        start = admission.began
+        start, words = admission.began, words_in(call.language)
         if call.given is not None:
             return ToolReply(True, call.given, None, now(), perf_counter() - start)
         if admission.refusal is not None:
@@ -155,11 +157,11 @@ class Executor:
         try:
             result = await run_within(self._call_or_get_cached(call, op, start), left)
         except TooLate:
-            message = f"{call.tool} gave no result within {call.within:g} seconds"
-            seconds = max(perf_counter() - start, call.within or 0.0)
+            seconds, reader = max(perf_counter() - start, call.within or 0.0), ENGLISH if op.once_only else words
+            message = reader.tool_too_late.format(tool=call.tool, seconds=f"{call.within:g}")
             return InDoubt(message, now(), seconds) if op.once_only else Failed("timeout", message, now(), seconds)
         except CancelledItself:
-            result = ToolResult(False, error="the tool cancelled itself")
+            result = ToolResult(False, error=words.tool_cancelled_itself)
         except (UnknownTool, ToolError) as error:
             return Failed("tool_error", str(error), now(), perf_counter() - start)
         error_text = None if result.error is None else self.redactor.cut_text(result.error)
@@ -212,6 +214,7 @@ class Executor:
             idempotency_key=op.key,
             secret=self.secrets,
             clean=self.redactor.text,
+            language=call.language,
         )
         return context if self.events is None else replace(context, progress=partial(self._show_progress, op.slot))
 

@@ -15,7 +15,7 @@ from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.record import FORMAT
 from agent_core.loop.budget import limits_of
-from agent_core.loop.reading import READING, may_read_on
+from agent_core.loop.reading import may_read_on, reading_policy
 from agent_core.models.client import ModelInfo, ModelInfoOf
 from agent_core.policy import Policies
 from agent_core.prompts.examples import show_examples, write_examples
@@ -29,6 +29,7 @@ from agent_core.protocol.tools_dialect import codes_by_name, function_name, writ
 from agent_core.records import AgentStartedBody, LimitsRecord
 from agent_core.rules import CURRENT
 from agent_core.run.tool_policies import tool_policies
+from agent_core.words.catalogue import Words, words_in
 from utools.problems import Problem, gathering, refuse
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import ConfigSchema
@@ -68,12 +69,12 @@ def prepare_agent(
     with gathering(problems):
         texts = templates(read.language, read.templates, base, protocol=read.protocol)
     refuse(problems)
-    limits = limits_of(read, inherited)
+    limits, words = limits_of(read, inherited), words_in(read.language)
     known = info(read.model, {"base_url": read.base_url}) if info else None
     needs_turns = _needs_turns(read, known)
     examples = _write_examples(read, tools, registry, singles=needs_turns)
     turns = examples if needs_turns else []
-    variables = {**_variables(read, tools, limits), "examples": show_examples(examples, texts, read.language)}
+    variables = {**_variables(read, tools, limits, words), "examples": show_examples(examples, texts, words)}
     system, messages = _write_messages(read, texts, variables, conversation, example_turns=bool(turns))
     body: AgentStartedBody = {
         "loop": "agent",
@@ -96,7 +97,7 @@ def prepare_agent(
     if (window := _question_tokens(read, known)) is not None:
         body["window"] = window
     if tools and read.observation_max_len and may_read_on(read, tools):
-        body["reading"] = READING
+        body["reading"] = reading_policy(words)
     return body
 
 
@@ -157,14 +158,14 @@ def _write_messages(
     return "\n\n".join(part for part in parts if part), history
 
 
-def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord) -> dict[str, str]:
+def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words: Words) -> dict[str, str]:
     """What templates may name of the run itself."""
     return {
-        "tool_definitions": tool_definitions(tools),
-        "limits": describe_limits(limits, config.language),
-        "max_steps": _show_limit(config.max_steps),
-        "max_tool_calls": _show_limit(config.max_tool_calls),
-        "observation_max_len": _show_limit(config.observation_max_len),
+        "tool_definitions": tool_definitions(tools, words),
+        "limits": describe_limits(limits, words),
+        "max_steps": _show_limit(config.max_steps, words),
+        "max_tool_calls": _show_limit(config.max_tool_calls, words),
+        "observation_max_len": _show_limit(config.observation_max_len, words),
     }
 
 
@@ -173,7 +174,7 @@ def _write_examples(config: AgentConfig, tools: Policies, registry: ToolRegistry
     if config.examples is not None or config.protocol == "tools":
         return []
     outputs = {code: registry.get(code).output_schema for code in tools}
-    return write_examples(tools, outputs, config.language, singles=singles)
+    return write_examples(tools, outputs, words_in(config.language), singles=singles)
 
 
 def _needs_turns(config: AgentConfig, known: ModelInfo | None) -> bool:
@@ -183,8 +184,8 @@ def _needs_turns(config: AgentConfig, known: ModelInfo | None) -> bool:
     return config.prompts == "small" or is_small(config.model) or bool(known and known.small)
 
 
-def _show_limit(value: int | None) -> str:
-    return str(value) if value else "unlimited"
+def _show_limit(value: int | None, words: Words) -> str:
+    return str(value) if value else words.unlimited
 
 
 def _trusted_texts(config: AgentConfig, conversation: Sequence[Json], inherited: list[str] | None) -> list[str]:

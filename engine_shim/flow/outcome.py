@@ -7,6 +7,7 @@ from typing import Any, get_args
 import orjson
 
 from agent_core.effects import FinishReason, Json, ToolReply
+from agent_core.words.catalogue import words_in
 from engine_shim.definition.errors import message_of
 from engine_shim.definition.template import render
 from engine_shim.errors import DefinitionError
@@ -45,11 +46,12 @@ class FlowOutcome:
         fields = {key: self.output[key] for key in ("status", "path", "error")}
         return {**fields, "at": self.at, "output": sha256(orjson.dumps(self.output)).hexdigest()}
 
-    def answer(self) -> ToolReply:
-        """The run as the result of the call that started it."""
+    def answer(self, language: str = "en") -> ToolReply:
+        """The run as the result of the call that started it, for a model that reads this language."""
         error = self.output["error"]
         success = self.output["status"] == "completed"
-        message = None if success else f"the workflow ended as {self.output['status']}: {(error or {}).get('message')}"
+        why, ended = (error or {}).get("message"), words_in(language).workflow_ended
+        message = None if success else ended.format(status=self.output["status"], message=why)
         return ToolReply(success, self.output["outputs"], message, self.at, self.seconds, usage=self.usage)
 
 

@@ -10,6 +10,7 @@ from agent_core.prompts.examples import write_examples
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.samples import sample
 from agent_core.run.prepare import prepare_agent
+from agent_core.words.catalogue import ENGLISH
 from support.by_hand import AT, Hand, action, final, look
 from utools import Tool, ToolRegistry, default_registry
 from utools.schema.compiled import compile_schema
@@ -73,7 +74,7 @@ def test_every_call_that_is_shown_would_be_let_through(code: str) -> None:
         "effect": "read",
         "description": tool.description,
     }
-    shown = write_examples({code: policy}, {code: tool.output_schema}, "en")
+    shown = write_examples({code: policy}, {code: tool.output_schema}, ENGLISH)
     assert len(str(shown)) < 1500
 
 

@@ -10,6 +10,7 @@ from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.render import NAMES, built_in, templates
 from agent_core.prompts.tools import tool_definitions
 from agent_core.protocol.feedback import Feedback
+from agent_core.words.catalogue import words_in
 
 SIGNATURES: list[tuple[dict[str, Any], str]] = [
     ({"type": "object", "properties": {}}, "{}"),
@@ -102,7 +103,7 @@ def test_the_two_legal_forms_stand_before_the_tools(language: str) -> None:
     ids=["usual", "all", "none"],
 )
 def test_the_limits_in_force_are_told(limits: Any, told: tuple[str, str]) -> None:
-    assert tuple(describe_limits(limits, language) for language in LANGUAGES) == told
+    assert tuple(describe_limits(limits, words_in(language)) for language in LANGUAGES) == told
     assert all(
         "$limits" in built_in(language, "system", protocol) for language in LANGUAGES for protocol in ("json", "tools")
     )

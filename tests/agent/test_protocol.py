@@ -91,7 +91,7 @@ MESSAGES = {
     "what the reply is instead of an object": ("[]", "a list"),
     "what a field is and must be": (
         '{"type":"action","tool":"t","args":"{}"}',
-        "/args is a string. It must be an object.",
+        "/args is a string (a text of 2 characters). It must be an object.",
     ),
     "which field is missing": ('{"type":"action","tool":"t"}', "/args is missing"),
     "which field is too many": ('{"type":"final","answer":"","sources":[]}', '"sources"'),

@@ -16,6 +16,7 @@ from agent_core.journal.chain import check_chains
 from agent_core.journal.record import by_path, chain_row, genesis
 from agent_core.records import AnyRecord, Kind
 from agent_core.rules import CURRENT, EARLIEST, rules_of
+from agent_core.words.catalogue import ENGLISH_1, words_of
 from support import rule_cases
 from support.by_hand import Hand, final
 
@@ -75,6 +76,18 @@ def test_rules_change_only_under_a_new_version(rule: str, cases: Callable[[], It
     now = orjson.loads(orjson.dumps(dict(cases())))
     assert {name: (recorded.get(name), now[name]) for name in now if recorded.get(name) != now[name]} == {}
     assert recorded.keys() == now.keys()
+
+
+def test_the_texts_of_version_1_are_those_that_were_recorded_under_it() -> None:
+    now = orjson.loads(orjson.dumps(dict(rule_cases.texts_in(ENGLISH_1))))
+    assert now == orjson.loads((RULES / "texts-1.json").read_bytes())
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_run_has_the_texts_of_its_rules_and_its_language(language: str) -> None:
+    started = Hand([final()], language=language).started
+    assert words_of(started).language == language
+    assert words_of({**started, "rules": {"texts": 1}}) is ENGLISH_1
 
 
 def test_a_new_run_names_the_rules_it_follows() -> None:

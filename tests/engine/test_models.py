@@ -1,6 +1,7 @@
 """The models that a workflow names: checked without keys, bounded by their windows, a recorded run in their place."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -233,8 +234,11 @@ async def test_a_summary_is_asked_for_with_the_whole_conversation() -> None:
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": "yes"},
     ]
-    assert await summariser(lambda: model)(told) == "Short."
+    assert await summariser(lambda: model)(told, "en") == "Short."
     assert asked[0].endswith('user: Costs $5?\nassistant: look {"q":"x"}\ntool: yes')
+    assert await summariser(lambda: model)([{"role": "user", "content": "问" * 70_000}], "zh") == "Short."
+    assert asked[1].startswith("请用不超过 300 字概括")
+    assert re.search(r" …\[省略 \d+ 个字符\]… ", asked[1])
 
 
 def test_fallbacks_that_are_no_list_are_told_once(cli: Cli, write: Write) -> None:

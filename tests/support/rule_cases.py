@@ -1,7 +1,7 @@
 """What a run's rules decide and say, case by case: the texts that a model reads, and how values are compared."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -11,6 +11,7 @@ from typing import Any
 from agent_core import ProtocolError, parse
 from agent_core.loop.judge import judge
 from agent_core.loop.provenance import fold, occurs
+from agent_core.words.catalogue import CHINESE, ENGLISH, Words
 from utools.schema.config_schema import ConfigSchema, Narrowing
 
 REPLIES = Path(__file__).parents[2] / "fixtures" / "replies"
@@ -109,19 +110,36 @@ OCCURRENCES = [
 
 
 def texts() -> Iterator[tuple[str, Any]]:
-    """Everything that code says to a model: protocol errors, faults, refusals."""
+    """Everything that code says to a model, in each language: the catalogue, and what is made of it."""
+    for words in (ENGLISH, CHINESE):
+        yield from ((f"{words.language}/{name}", text) for name, text in texts_in(words))
+        yield from ((f"{words.language}/words/{name}", text) for name, text in entries(words))
+
+
+def entries(words: Words) -> Iterator[tuple[str, str]]:
+    """Each text of a catalogue by name; those of a table by the table's name and their own."""
+    for name in sorted(name for name in dir(words) if not name.startswith("_")):
+        text = getattr(words, name)
+        if isinstance(text, str):
+            yield name, text
+        elif isinstance(text, Mapping):
+            yield from ((f"{name}/{key}", each) for key, each in text.items())
+
+
+def texts_in(words: Words) -> Iterator[tuple[str, Any]]:
+    """Protocol errors, faults and refusals, case by case."""
     for file in sorted(REPLIES.glob("*.json")):
         for entry in json.loads(file.read_text("utf-8")):
             for mode in ("strict", "tolerant"):
-                step = parse(entry["raw"], mode=mode, finish_reason=entry["finish_reason"])  # type: ignore[arg-type]
+                step = parse(entry["raw"], mode=mode, finish_reason=entry["finish_reason"], words=words)  # type: ignore[arg-type]
                 yield f"{entry['id']}/{mode}", step.message if isinstance(step, ProtocolError) else None
-    yield "cut off", getattr(parse("{", finish_reason="length"), "message", None)
-    yield "too large", getattr(parse("x" * (2**20 + 1)), "message", None)
+    yield "cut off", getattr(parse("{", finish_reason="length", words=words), "message", None)
+    yield "too large", getattr(parse("x" * (2**20 + 1), words=words), "message", None)
     schema = ConfigSchema(ORDER)
     for index, value in enumerate(VALUES):
         yield (
             f"faults/{index}",
-            [[fault.pointer, fault.expected, fault.got, fault.message] for fault in schema.faults(value)],
+            [[fault.pointer, fault.expected, fault.got, fault.message] for fault in schema.faults(value, words)],
         )
     for name, call in CALLS.items():
         tools = {"order": {**POLICY, **call.get("policy", {})}}
@@ -132,6 +150,7 @@ def texts() -> Iterator[tuple[str, Any]]:
             tools=tools,
             made=call.get("made", 0),
             trusted=["to ann@example.org"],
+            words=words,
         )  # type: ignore[arg-type]
         yield f"judge/{name}", [verdict.verdict, verdict.reason, verdict.message]
 

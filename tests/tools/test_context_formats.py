@@ -104,7 +104,9 @@ def test_every_history_that_was_stored_is_prepared_for_gemini(stored: Any) -> No
 async def stored_and_prepared(
     history: list[Turn], asked: str, system: str | None, window: int | None
 ) -> dict[str, Any]:
-    registry = ToolRegistry([context_manager(MemoryContextStore(), summarise=lambda messages: f"{len(messages)} more")])
+    registry = ToolRegistry(
+        [context_manager(MemoryContextStore(), summarise=lambda messages, _: f"{len(messages)} more")]
+    )
 
     async def call(**args: Any) -> Any:
         result = await registry.execute("context_manager", {"session_id": "s", **args})

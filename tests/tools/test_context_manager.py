@@ -228,9 +228,9 @@ def test_tokens_are_estimated_by_script() -> None:
 async def test_summary_of_what_falls_out_stands_before_the_history_and_speaks_as_the_assistant() -> None:
     seen: list[list[Message]] = []
 
-    async def summarise(messages: list[Message]) -> str:
+    async def summarise(messages: list[Message], language: str) -> str:
         seen.append(messages)
-        return "they met"
+        return {"en": "they met", "zh": "他们见过面"}[language]
 
     session = Session(summarise=summarise)
     await filled(session, 2)
@@ -242,6 +242,8 @@ async def test_summary_of_what_falls_out_stands_before_the_history_and_speaks_as
     assert seen == [[says("user", "q0"), says("assistant", "a0")]]
     await session.output("prepare", user_message="now")
     assert len(seen) == 1
+    prepared = await session.output("prepare", user_message="现在呢？", window=2, language="zh")
+    assert prepared["messages_json"][0] == says("assistant", "此前对话的概括：他们见过面")
 
 
 async def test_formats_come_on_demand(session: Session) -> None:

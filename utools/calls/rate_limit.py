@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 
 from utools.errors import DefinitionError
+from utools.words.catalogue import Words
 
-SPANS = {"s": ("a second", 1.0), "min": ("a minute", 60.0), "h": ("an hour", 3600.0)}
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 RATE = re.compile(r"([1-9][0-9]{0,5})/(s|min|h)")
 
 
@@ -26,7 +27,9 @@ class RateLimit:
 
     @property
     def seconds(self) -> float:
-        return SPANS[self.unit][1]
+        return SECONDS[self.unit]
 
-    def __str__(self) -> str:
-        return f"{self.count} {'call' if self.count == 1 else 'calls'} {SPANS[self.unit][0]}"
+    def describe(self, words: Words) -> str:
+        """The limit in the words of a language."""
+        text = words.one_call if self.count == 1 else words.several_calls
+        return text.format(count=self.count, span=words.spans[self.unit])

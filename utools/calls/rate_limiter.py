@@ -6,9 +6,12 @@ from datetime import UTC, datetime, timedelta
 from utools.calls.rate_limit import RateLimit
 from utools.calls.store import CallStore, Reservation
 from utools.errors import UtoolsError
+from utools.words.catalogue import ENGLISH, Words
 
 
-async def acquire(store: CallStore, tool: str, limit: RateLimit, *, within: float | None) -> str | None:
+async def acquire(
+    store: CallStore, tool: str, limit: RateLimit, *, within: float | None, words: Words = ENGLISH
+) -> str | None:
     """Wait until the tool may be called, then return None.
 
     Returns the reason at once if the next free slot is more than `within` seconds away, or if the store fails.
@@ -18,9 +21,10 @@ async def acquire(store: CallStore, tool: str, limit: RateLimit, *, within: floa
     try:
         slot = await store.reserve(key, limit.count, limit.seconds, within)
     except (UtoolsError, OSError) as error:
-        return f"{tool} is limited to {limit}, and how many were made cannot be looked up: {error}"
+        return words.rate_unknown.format(tool=tool, limit=limit.describe(words), error=error)
     if slot.ticket is None:
-        return f"{tool} is limited to {limit}, and this call cannot wait so long: it would be allowed {_when(slot)}"
+        seconds = f"{slot.wait:.1f}"
+        return words.rate_exceeded.format(tool=tool, limit=limit.describe(words), seconds=seconds, at=_when(slot))
     try:
         await sleep(slot.wait)
     except BaseException:
@@ -38,4 +42,4 @@ async def _cancel(store: CallStore, key: str, ticket: str) -> None:
 
 def _when(slot: Reservation) -> str:
     at = datetime.now(UTC) + timedelta(seconds=slot.wait)
-    return f"in {slot.wait:.1f} seconds, at {at.isoformat(timespec='seconds').replace('+00:00', 'Z')}"
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

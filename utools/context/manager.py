@@ -13,15 +13,16 @@ from utools.context.turns import Message, check_history, last_turn, messages_of,
 from utools.context.window import Window, split_at_window
 from utools.errors import ToolError
 from utools.tool import Args, Tool, ToolContext
+from utools.words.catalogue import words_in
 
-Summarise = Callable[[list[Message]], str | Awaitable[str]]
+Summarise = Callable[[list[Message], str], str | Awaitable[str]]
+"""Makes a text of messages, in a language: en or zh."""
 
-SUMMARY = "Summary of the earlier conversation: "
 RETRIED = re.compile(r"~\d+")
 
 # by op: the arguments that it needs, and those that it may have
 ARGUMENTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    "prepare": (frozenset({"user_message"}), frozenset({"system_prompt", "window", "formats"})),
+    "prepare": (frozenset({"user_message"}), frozenset({"system_prompt", "window", "formats", "language"})),
     "persist": (frozenset(), frozenset({"messages_json", "user_message", "final_answer", "turn_id", "ttl"})),
     "load": (frozenset(), frozenset({"window"})),
     "clear": (frozenset(), frozenset()),
@@ -48,6 +49,7 @@ SCHEMA: dict[str, Any] = {
             "uniqueItems": True,
             "description": "prepare, load: vendors' shapes to give beside ours.",
         },
+        "language": {"enum": ["en", "zh"], "description": "prepare: of the summary; en if it is not given."},
         "messages_json": {
             "description": "persist: the conversation, an array of messages or its text; its last turn is stored.",
             "type": ["array", "string"],
@@ -89,15 +91,16 @@ OUTPUT: dict[str, Any] = {
 def context_manager(store: ContextStore, *, summarise: Summarise | None = None) -> Tool:
     """The tool `context_manager` over a store.
 
-    `summarise`, sync or async, makes a text of the messages that fall out of the window. `prepare` puts it before the
-    history as an assistant message: it is made of texts of tools and models, so it must not have the system's role.
+    `summarise`, sync or async, makes a text of the messages that fall out of the window, in the `language` that the
+    call gives, else in the context's. `prepare` puts it before the history as an assistant message: it is made of texts
+    of tools and models, so it must not have the system's role.
     """
 
     async def execute(args: Args, context: ToolContext) -> Any:
         _check_arguments(args)
         match args["op"]:
             case "prepare":
-                return await _prepare(store, args, summarise)
+                return await _prepare(store, args, summarise, args.get("language", context.language))
             case "persist":
                 return await _persist(store, args, context)
             case "load":
@@ -133,12 +136,13 @@ def _check_arguments(args: Mapping[str, Any]) -> None:
         raise ToolError(f"{args['op']} takes no {', '.join(extra)}")
 
 
-async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None) -> dict[str, Any]:
+async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None, language: str) -> dict[str, Any]:
     dropped, history = await _history(store, args["session_id"], Window.of(args.get("window")))
     system = args.get("system_prompt")
     messages: list[Message] = [{"role": "system", "content": system}] if system else []
     if dropped and summarise:
-        messages.append({"role": "assistant", "content": SUMMARY + await _summary(summarise, dropped)})
+        summary = words_in(language).summary + await _summary(summarise, dropped, language)
+        messages.append({"role": "assistant", "content": summary})
     messages += [*history, {"role": "user", "content": args["user_message"]}]
     shapes = {name: FORMATS[name](messages) for name in args.get("formats", ())}
     counts = {"history_messages": len(history), "dropped_messages": len(dropped)}
@@ -161,8 +165,8 @@ async def _history(store: ContextStore, session: str, window: Window) -> tuple[l
     return messages[:first], messages[first:]
 
 
-async def _summary(summarise: Summarise, messages: list[Message]) -> str:
-    text = summarise(messages)
+async def _summary(summarise: Summarise, messages: list[Message], language: str) -> str:
+    text = summarise(messages, language)
     return await text if inspect.isawaitable(text) else text
 
 

@@ -5,7 +5,7 @@
 
 import copy
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,7 +13,8 @@ from utools.errors import DefinitionError
 from utools.schema.faults import Fault, faults
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import check_author_marks, check_references, close, is_marked, resolver
-from utools.schema.validation import validation
+from utools.schema.validation import Validate, validation
+from utools.words.catalogue import ENGLISH, Words
 
 __all__ = ["ConfigSchema", "Fault", "Narrowing", "author_keys", "visible"]
 
@@ -39,12 +40,12 @@ class ConfigSchema:
         except RecursionError:
             raise DefinitionError("this schema is nested too deeply", where=where) from None
 
-    def faults(self, value: Any) -> list[Fault]:
+    def faults(self, value: Any, words: Words = ENGLISH) -> list[Fault]:
         """What is wrong with `value`, the first 100 faults, in document order; empty when it is valid."""
-        return self._validate(value)
+        return self._validate(value, words)
 
     @cached_property
-    def _validate(self) -> Callable[[Any], list[Fault]]:
+    def _validate(self) -> Validate:
         return validation(self.schema)
 
 
@@ -61,12 +62,12 @@ class Narrowing:
         except RecursionError:
             raise DefinitionError("this schema is nested too deeply", where=where) from None
 
-    def faults(self, value: Any) -> list[Fault]:
+    def faults(self, value: Any, words: Words = ENGLISH) -> list[Fault]:
         """What is wrong with `value`, the first 100 faults, in document order; empty when it is valid."""
-        return self._validate(value)
+        return self._validate(value, words)
 
     @cached_property
-    def _validate(self) -> Callable[[Any], list[Fault]]:
+    def _validate(self) -> Validate:
         return validation(self.schema, strict=True)
 
 

@@ -16,16 +16,15 @@ def convert(value: Any, pointer: str) -> Any:
     """
     name = type(value).__name__
     if isinstance(value, Iterator):  # it may never end, or run more of the tool
-        raise NotJson(f"{pointer or 'it'} is of type {name}")
+        raise NotJson("type", pointer, type=name)
     try:
         if isinstance(value, BaseModel):
             return value.model_dump(mode="json", fallback=_convert_unknown)
         return to_jsonable_python(value, by_alias=False, fallback=_convert_unknown)
     except NotJson:
-        raise NotJson(f"{pointer or 'it'} is of type {name}") from None
+        raise NotJson("type", pointer, type=name) from None
     except Exception as error:  # the author's own code runs here, and its text may hold anything
-        why = f"{pointer or 'it'} is of type {name}, and its conversion failed with {type(error).__name__}"
-        raise NotJson(why) from None
+        raise NotJson("conversion", pointer, type=name, error=type(error).__name__) from None
 
 
 def _convert_unknown(value: Any) -> Any:
@@ -34,4 +33,4 @@ def _convert_unknown(value: Any) -> Any:
         return {key: value[key] for key in value.keys()}  # noqa: SIM118 - a row iterates over its values
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise NotJson(type(value).__name__)
+    raise NotJson("type", type=type(value).__name__)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import named_properties
 from utools.schema.validation_pass import MOST
+from utools.words.catalogue import ENGLISH, Words
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -26,7 +27,10 @@ Follow = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong: JSON `pointer` (RFC 6901), `expected`, `got` (shortened JSON), a sentence."""
+    """One thing that is wrong: JSON `pointer` (RFC 6901), `expected`, `got` (shortened JSON), a sentence.
+
+    The words are those of the language that was asked for.
+    """
 
     pointer: str
     expected: str
@@ -47,27 +51,27 @@ class Found:
     known: Sequence[str] | None = None  # for an unknown name: the names that exist
 
 
-def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow) -> list[Fault]:
+def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow, words: Words = ENGLISH) -> list[Fault]:
     """The first 100 faults that validation of `value` finds, in document order."""
     errors = iter(errors)
     first = next(errors, None)
     if first is None:
         return []
-    found = list(islice((each for error in chain((first,), errors) for each in _found(error, follow)), MOST))
+    found = list(islice((each for error in chain((first,), errors) for each in _found(error, follow, words)), MOST))
     sound = {each.path[:depth] for each in found if each.keyword != ECHO for depth in range(len(each.path) + 1)}
     found = [each for each in found if each.keyword != ECHO or each.path[:-1] not in sound]
     orders: dict[int, dict[str, int]] = {}
     found.sort(key=lambda each: _position(each.path, value, orders))
-    return list(dict.fromkeys(map(_word_fault, found)))
+    return list(dict.fromkeys([_word_fault(each, words) for each in found]))
 
 
-def _word_fault(found: Found) -> Fault:
+def _word_fault(found: Found, words: Words) -> Fault:
     """The fault in words."""
     pointer = pointer_of(found.path)
-    got = "nothing" if found.absent else shown(found.value)
-    tail = "" if found.absent else f", got {got}"
-    problem = found.problem if found.known is None else _not_known(str(found.path[-1]), found.known)
-    return Fault(pointer, found.expected, got, f"{pointer or 'The value'} {problem}{tail}.")
+    got = words.nothing if found.absent else shown(found.value)
+    problem = found.problem if found.known is None else _not_known(str(found.path[-1]), found.known, words)
+    sentence = words.fault_without_value if found.absent else words.fault
+    return Fault(pointer, found.expected, got, sentence.format(at=pointer or words.the_value, problem=problem, got=got))
 
 
 def shown(value: Any, limit: int = SHOWN) -> str:
@@ -92,25 +96,27 @@ def _beginning(pieces: Iterable[str], limit: int) -> str:
     return text
 
 
-def _found(error: "ValidationError", follow: Follow) -> list[Found]:
+def _found(error: "ValidationError", follow: Follow, words: Words) -> list[Found]:
     path = tuple(error.absolute_path)
     keyword = str(error.validator)
     limit: Any = error.validator_value
     value: Any = error.instance
     match keyword:
         case "required":
-            return [_missing(path, name, keyword) for name in limit if name not in value and _is_about(error, name)]
+            return [
+                _missing(path, name, keyword, words) for name in limit if name not in value and _is_about(error, name)
+            ]
         case "dependentRequired":
             names = [name for key, many in limit.items() if key in value for name in many]
-            return [_missing(path, name, keyword) for name in dict.fromkeys(names) if name not in value]
+            return [_missing(path, name, keyword, words) for name in dict.fromkeys(names) if name not in value]
         case "additionalProperties" | "unevaluatedProperties":
-            return _unknown(error, path, follow)
+            return _unknown(error, path, follow, words)
         case "anyOf" | "oneOf" if error.context:
-            return _best_branch(error, follow)
-    expected = _describe_expected(keyword, limit, error.message)
+            return _best_branch(error, follow, words)
+    expected = _describe_expected(keyword, limit, error.message, words)
     if _is_name(error):
-        return [Found((*path, value), keyword, expected, value, f"is not allowed as a name: it must be {expected}")]
-    return [Found(path, keyword, expected, value, f"must be {expected}")]
+        return [Found((*path, value), keyword, expected, value, words.not_a_name.format(expected=expected))]
+    return [Found(path, keyword, expected, value, words.must_be.format(expected=expected))]
 
 
 def _is_name(error: "ValidationError") -> bool:
@@ -124,16 +130,16 @@ def _is_about(error: "ValidationError", name: str) -> bool:
     return error.message == f"{name!r} is a required property"
 
 
-def _missing(path: Path, name: str, keyword: str) -> Found:
-    return Found((*path, name), keyword, "a value", None, "is required but missing", absent=True)
+def _missing(path: Path, name: str, keyword: str, words: Words) -> Found:
+    return Found((*path, name), keyword, words.any_value, None, words.missing, absent=True)
 
 
-def _not_known(name: str, known: Sequence[str]) -> str:
+def _not_known(name: str, known: Sequence[str], words: Words) -> str:
     """Which property may have been meant; if none comes near, the first of those that exist."""
     near = get_close_matches(name, known, n=1, cutoff=0.6)
-    if near:
-        return f"is not a known property (did you mean {near[0]}?)"
-    return f"is not a known property (known: {', '.join(known[:NAMED]) or 'none'}{', …' if len(known) > NAMED else ''})"
+    names = f"{', '.join(known[:NAMED]) or words.none}{', …' if len(known) > NAMED else ''}"
+    hint = words.did_you_mean.format(name=near[0]) if near else words.known.format(names=names)
+    return words.unknown_property.format(hint=hint)
 
 
 def hint(name: str, known: Iterable[str]) -> str:
@@ -143,35 +149,36 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"
 
 
-def _unknown(error: "ValidationError", path: Path, follow: Follow) -> list[Found]:
+def _unknown(error: "ValidationError", path: Path, follow: Follow, words: Words) -> list[Found]:
     """One fault for each property that no schema names, or only a branch that does not fit."""
     schema: Any = error.schema
     value: Any = error.instance
     known = sorted(named_properties(schema, follow)) if isinstance(schema, dict) else []
-    expected = f"one of the properties {', '.join(known)}" if known else "no such property"
+    names = ", ".join(known)
+    expected = words.known_properties.format(names=names) if known else words.no_property
     quoted = frozenset(QUOTED.findall(error.message))
     extras = [name for name in value if repr(name) in quoted]
     return [
-        Found((*path, name), ECHO, expected, value[name], "is not allowed in this combination")
+        Found((*path, name), ECHO, words.left_out.format(names=names), value[name], words.not_combined)
         if name in known
         else Found((*path, name), "unknown", expected, value[name], "", known=known)
         for name in extras
     ]
 
 
-def _best_branch(error: "ValidationError", follow: Follow) -> list[Found]:
+def _best_branch(error: "ValidationError", follow: Follow, words: Words) -> list[Found]:
     """The faults of the alternative that the value was most likely meant to be."""
     branches: dict[Any, list[Found]] = {}
     for inner in error.context or ():
-        branches.setdefault(inner.schema_path[0], []).extend(_found(inner, follow))
+        branches.setdefault(inner.schema_path[0], []).extend(_found(inner, follow, words))
     path = tuple(error.absolute_path)
     near = {key: many for key, many in branches.items() if not any(_is_of_another_kind(each, path) for each in many)}
     if not near:
-        return [_none_fits(list(branches.values()), path, error)]
+        return [_none_fits(list(branches.values()), path, error, words)]
     tags = [[each for each in many if each.keyword in {"const", "enum"}] for many in near.values()]
     paths = {each.path for many in tags for each in many}
     if len(near) > 1 and all(tags) and len(paths) == 1:
-        return [_join_faults([each for many in tags for each in many])]
+        return [_join_faults([each for many in tags for each in many], words)]
     return min(near.values(), key=lambda many: (any(f.keyword in {"const", "enum"} for f in many), len(many)))
 
 
@@ -180,19 +187,17 @@ def _is_of_another_kind(found: Found, path: Path) -> bool:
     return found.path == path and found.keyword in {"type", "const", "enum"}
 
 
-def _none_fits(branches: list[list[Found]], path: Path, error: "ValidationError") -> Found:
+def _none_fits(branches: list[list[Found]], path: Path, error: "ValidationError", words: Words) -> Found:
     here = [each for many in branches for each in many if _is_of_another_kind(each, path)]
-    return (
-        _join_faults(here)
-        if here
-        else Found(path, str(error.validator), "a valid value", error.instance, "is not valid")
-    )
+    if here:
+        return _join_faults(here, words)
+    return Found(path, str(error.validator), words.valid, error.instance, words.not_valid)
 
 
-def _join_faults(found: list[Found]) -> Found:
+def _join_faults(found: list[Found], words: Words) -> Found:
     first = found[0]
-    expected = " or ".join(dict.fromkeys(each.expected for each in found))
-    return Found(first.path, first.keyword, expected, first.value, f"must be {expected}")
+    expected = words.or_.join(dict.fromkeys(each.expected for each in found))
+    return Found(first.path, first.keyword, expected, first.value, words.must_be.format(expected=expected))
 
 
 def _position(path: Path, value: Any, orders: dict[int, dict[str, int]]) -> tuple[int, ...]:
@@ -209,44 +214,17 @@ def _position(path: Path, value: Any, orders: dict[int, dict[str, int]]) -> tupl
     return tuple(position)
 
 
-def _describe_expected(keyword: str, limit: Any, message: str) -> str:
+def _describe_expected(keyword: str, limit: Any, message: str, words: Words) -> str:
     """What would be right, as a phrase that follows "must be"."""
     match keyword:
         case "type":
-            return " or ".join(map(_kind, [limit] if isinstance(limit, str) else limit))
+            return words.or_.join([words.types[name] for name in ([limit] if isinstance(limit, str) else limit)])
         case "enum":
-            return f"one of {shown(limit, 400)}"
+            return words.one_of.format(limit=shown(limit, 400))
         case "const":
             return shown(limit, 400)
         case "not" if limit == {}:
-            return "absent: nothing is allowed here"
-    phrase = PHRASES.get(keyword)
-    return phrase.format(shown(limit)) if phrase else f"valid ({message[:SHOWN]})"
-
-
-def _kind(name: str) -> str:
-    return "null" if name == "null" else f"an {name}" if name[0] in "aio" else f"a {name}"
-
-
-PHRASES = {
-    "minLength": "at least {} characters long",
-    "maxLength": "at most {} characters long",
-    "pattern": "a string that matches the pattern {}",
-    "control": "free of control characters",
-    "minimum": ">= {}",
-    "maximum": "<= {}",
-    "exclusiveMinimum": "> {}",
-    "exclusiveMaximum": "< {}",
-    "multipleOf": "a multiple of {}",
-    "minItems": "at least {} items long",
-    "maxItems": "at most {} items long",
-    "uniqueItems": "free of repeated items",
-    "contains": "a list with an item that fits {}",
-    "minProperties": "an object with at least {} properties",
-    "maxProperties": "an object with at most {} properties",
-    "items": "a list without further items",
-    "unevaluatedItems": "a list without further items",
-    "oneOf": "valid under exactly one of the alternatives",
-    "not": "something other than what {} describes",
-    "None": "absent: nothing is allowed here",
-}
+            return words.absent
+    if phrase := words.by_keyword.get(keyword):
+        return phrase.format(limit=shown(limit))
+    return words.other_keyword.format(keyword=keyword, limit=shown(limit), message=message[:SHOWN])

@@ -4,12 +4,21 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from utools.words.catalogue import ENGLISH, Words
+
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 MAX_DEPTH = 64
 
 
 class NotJson(ValueError):
-    """A value that no JSON document can hold; the message says where and why."""
+    """A value that no JSON document can hold; the message says where and why, in the words of any language."""
+
+    def __init__(self, why: str, pointer: str = "", **values: object) -> None:
+        self._why, self._pointer, self._values = why, pointer, values
+        super().__init__(self.explain(ENGLISH))
+
+    def explain(self, words: Words) -> str:
+        return words.why_not_json[self._why].format(at=self._pointer or words.it, **self._values)
 
 
 def as_json(value: Any, pointer: str = "", depth: int = 0, *, convert: Callable[[Any, str], Any] | None = None) -> Any:
@@ -24,14 +33,14 @@ def as_json(value: Any, pointer: str = "", depth: int = 0, *, convert: Callable[
             return _text(value, pointer)
         case int():
             if not SMALLEST <= value <= LARGEST:
-                raise NotJson(f"{pointer or 'it'} is an integer outside -2^63…2^64-1")
+                raise NotJson("integer", pointer)
             return int(value)
         case float():
             if not math.isfinite(value):
-                raise NotJson(f"{pointer or 'it'} is not a finite number")
+                raise NotJson("number", pointer)
             return float(value)
     if depth >= MAX_DEPTH:
-        raise NotJson(f"it is nested more than {MAX_DEPTH} levels deep")
+        raise NotJson("depth", depth=MAX_DEPTH)
     if isinstance(value, list | tuple):
         return [as_json(each, f"{pointer}/{index}", depth + 1, convert=convert) for index, each in enumerate(value)]
     if isinstance(value, dict):
@@ -40,17 +49,17 @@ def as_json(value: Any, pointer: str = "", depth: int = 0, *, convert: Callable[
             for key, each in value.items()
         }
         if len(items) < len(value):
-            raise NotJson(f"{pointer or 'it'} has two keys that are the same text")
+            raise NotJson("twice", pointer)
         return items
     if convert is None:
-        raise NotJson(f"{pointer or 'it'} is of type {type(value).__name__}")
+        raise NotJson("type", pointer, type=type(value).__name__)
     return as_json(convert(value, pointer), pointer, depth + 1, convert=convert)
 
 
 def _key(key: Any, pointer: str, convert: Callable[[Any, str], Any] | None) -> str:
     if not isinstance(key, str):
         if convert is None:
-            raise NotJson(f"{pointer or 'it'} has a key of type {type(key).__name__}, only strings may be keys")
+            raise NotJson("key", pointer, type=type(key).__name__)
         (key,) = convert({key: None}, pointer)
     return _text(key, pointer)
 
@@ -59,5 +68,5 @@ def _text(value: str, pointer: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise NotJson(f"{pointer or 'it'} holds a lone surrogate, which is not text") from None
+        raise NotJson("surrogate", pointer) from None
     return str.__str__(value)

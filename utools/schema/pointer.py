@@ -1,6 +1,7 @@
 """JSON pointers (RFC 6901): how a place in a document is written. Pure."""
 
 from collections.abc import Iterable
+from typing import Any
 
 
 def pointer_of(path: Iterable[object]) -> str:
@@ -16,3 +17,10 @@ def escape(part: object) -> str:
 def unescape(part: str) -> str:
     """The name that one step of a pointer stands for."""
     return part.replace("~1", "/").replace("~0", "~")
+
+
+def value_at(value: Any, pointer: str) -> Any:
+    """What lies at a pointer that leads somewhere."""
+    for part in pointer.split("/")[1:]:
+        value = value[int(part)] if isinstance(value, list) else value[unescape(part)]
+    return value

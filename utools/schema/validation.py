@@ -9,13 +9,14 @@ from utools.schema.faults import Fault, faults
 from utools.schema.keywords import bounded_keywords
 from utools.schema.shape import resolver, spell_out
 from utools.schema.validation_pass import Pass, TooManyWays, current_pass
+from utools.words.catalogue import Words
 
 MAX_DEPTH = 64
 REFERENCES_FOLLOWED = 1000
 REFERENCES_FOLLOWED_EACH = 50
 """How many references one validation follows: so many, and so many more for each value within the value."""
 
-Validate = Callable[[Any], list[Fault]]
+Validate = Callable[[Any, Words], list[Fault]]
 
 
 def validation(schema: dict[str, Any], *, strict: bool = False) -> Validate:
@@ -29,16 +30,16 @@ def validation(schema: dict[str, Any], *, strict: bool = False) -> Validate:
     follow = resolver(spelled)
     validators: dict[int, Any] = {}
 
-    def validate(value: Any) -> list[Fault]:
+    def validate(value: Any, words: Words) -> list[Fault]:
         size = _size(value)
         if size is None:
-            return [_unchecked(f"nested at most {MAX_DEPTH} levels deep")]
+            return [_unchecked(words.too_deep.format(depth=MAX_DEPTH), words)]
         references = REFERENCES_FOLLOWED + REFERENCES_FOLLOWED_EACH * size
         token = current_pass.set(Pass(follow, validators, references))
         try:
-            return faults(validator.iter_errors(value), value, follow)
+            return faults(validator.iter_errors(value), value, follow, words)
         except TooManyWays:
-            return [_unchecked("simpler: this schema has too many ways to read it")]
+            return [_unchecked(words.too_many_ways, words)]
         finally:
             current_pass.reset(token)
 
@@ -56,10 +57,10 @@ def _dialect(*, strict: bool) -> Any:
     return extend(Draft202012Validator, {**bounded_keywords(), **(strict_keywords() if strict else {})})
 
 
-def _validate_at_any_depth(validate: Validate, value: Any) -> list[Fault]:
+def _validate_at_any_depth(validate: Validate, value: Any, words: Words) -> list[Fault]:
     """Validate; with a whole stack if the caller's runs out, so that the verdict does not depend on its depth."""
     try:
-        return validate(value)
+        return validate(value, words)
     except BaseException as error:
         if not _is_out_of_stack(error):
             raise
@@ -67,11 +68,11 @@ def _validate_at_any_depth(validate: Validate, value: Any) -> list[Fault]:
 
     try:
         with ThreadPoolExecutor(1) as stack:
-            return stack.submit(validate, value).result()
+            return stack.submit(validate, value, words).result()
     except BaseException as error:
         if not _is_out_of_stack(error):
             raise
-    return [_unchecked("judged by another schema: this one refers to itself without end")]
+    return [_unchecked(words.endless_schema, words)]
 
 
 def _is_out_of_stack(error: BaseException) -> bool:
@@ -79,8 +80,10 @@ def _is_out_of_stack(error: BaseException) -> bool:
     return isinstance(error, RecursionError) or type(error).__name__ == "PanicException"
 
 
-def _unchecked(expected: str) -> Fault:
-    return Fault("", expected, "a value that cannot be checked", f"The value must be {expected}.")
+def _unchecked(expected: str, words: Words) -> Fault:
+    problem = words.must_be.format(expected=expected)
+    sentence = words.fault_without_value.format(at=words.the_value, problem=problem)
+    return Fault("", expected, words.uncheckable, sentence)
 
 
 def _size(value: Any) -> int | None:

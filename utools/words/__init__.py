@@ -1,0 +1,1 @@
+"""What utools says to a model: a class of texts for each language."""
