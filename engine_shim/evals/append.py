@@ -16,6 +16,9 @@ from utools.document import read_document
 LIKE_A_NUMBER = re.compile(r"-?\d+(\.\d+)?[eE][-+]?\d+")
 """What case files take for a number, and YAML's own rules do not."""
 
+OTHER_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
+"""What YAML takes for the end of a line, or drops."""
+
 
 class _Dumper(yaml.SafeDumper):
     """Writes texts so that they are read as texts, those of several lines line by line."""
@@ -28,7 +31,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else "'" if LIKE_A_NUMBER.fullmatch(text) else None
+    quoted = '"' if OTHER_BREAKS.search(text) else "'" if LIKE_A_NUMBER.fullmatch(text) else None
+    style = quoted or ("|" if "\n" in text else None)
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -70,11 +74,9 @@ def insert_case(text: str, case: Mapping[str, Any], path: Path) -> str:
     if cases.flow_style:
         message = "its cases are in brackets; write each on lines of its own, after a dash"
         raise DefinitionError(message, where=str(path))
-    lines = text.splitlines(keepends=True)
-    at = _line_after(cases, text)
-    above = "".join(lines[:at])
-    newline = "" if above.endswith("\n") else "\n"
-    return above + newline + indent(written, " " * cases.start_mark.column) + "".join(lines[at:])
+    at = _end_of(cases, text)
+    newline = "" if text[:at].endswith("\n") else "\n"
+    return text[:at] + newline + indent(written, " " * cases.start_mark.column) + text[at:]
 
 
 def _find_cases(text: str) -> Any:
@@ -83,10 +85,12 @@ def _find_cases(text: str) -> Any:
     return next(value for key, value in root.value if key.value == "cases")
 
 
-def _line_after(cases: yaml.SequenceNode, text: str) -> int:
-    """The number of the line after the last value of a list; comments and empty lines that follow stay behind it."""
+def _end_of(cases: yaml.SequenceNode, text: str) -> int:
+    """Where the line after the last value of a list begins; comments and empty lines that follow stay behind it."""
     start, end = cases.start_mark.index, cases.end_mark.index
     events: Iterator[Any] = yaml.parse(text, Loader=yaml.SafeLoader)
     marks = (event.end_mark for event in events if start <= event.start_mark.index < end)
     last = max(marks, key=lambda mark: int(mark.index))
-    return int(last.line + (last.column > 0))
+    if last.column == 0:
+        return int(last.index)
+    return text.find("\n", last.index) + 1 or len(text)

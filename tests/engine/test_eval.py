@@ -11,12 +11,12 @@ import pytest
 from agent_core.models import ModelError, ScriptedModel
 from engine_shim.evals.cases import Answer, Call, Case, World
 from engine_shim.evals.load import load_cases, read_case_file
-from engine_shim.evals.matching import AnyOf, Matches
 from engine_shim.evals.measure import measure
 from engine_shim.evals.score import METRICS, Scored, Share, count_matches, is_right, score, total
 from engine_shim.evals.suite import FIXED, Suite
 from support.by_hand import action, final
 from support.command import Cli, Write
+from support.oracle import oracle
 from utools.tool import ToolContext
 
 FILES = Path(__file__).parents[2] / "fixtures/eval"
@@ -26,21 +26,6 @@ TASKS, ASIDE = FILES / "tasks.yaml", FILES / "tasks-aside.yaml"
 
 
 # ── the shipped cases ────────────────────────────────────────────────────────────────────────────
-
-
-def oracle(case: Case) -> list[str]:
-    """The replies of one who knows what is expected."""
-    return [*(action(call.tool, **shown(call)) for call in case.calls), final(case.answer.example or told(case.answer))]
-
-
-def shown(call: Call) -> dict[str, Any]:
-    literal = {name: value for name, value in call.args.items() if not isinstance(value, AnyOf | Matches)}
-    return {**literal, **(call.example or {})}
-
-
-def told(answer: Answer) -> str:
-    texts = [each if isinstance(each, str) else each[0] for each in answer.contains]
-    return " ".join([*texts, *([f"{answer.number:g}"] if answer.number is not None else [])])
 
 
 def test_one_who_knows_the_answers_gets_all_of_the_shipped_cases_right() -> None:
