@@ -31,8 +31,13 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    quoted = '"' if OTHER_BREAKS.search(text) else "'" if LIKE_A_NUMBER.fullmatch(text) else None
-    style = quoted or ("|" if "\n" in text else None)
+    style: str | None
+    if "\n" in text[:-1] and text.strip() == text.removesuffix("\n") and not OTHER_BREAKS.search(text):
+        style = "|"
+    elif "\n" in text or OTHER_BREAKS.search(text):
+        style = '"'
+    else:
+        style = "'" if LIKE_A_NUMBER.fullmatch(text) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

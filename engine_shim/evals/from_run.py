@@ -194,7 +194,8 @@ def _expected_answer(answer: Any, made: list[Made], message: str) -> Json:
     text, asked = plain(answer), plain(message)
     found = (each for each in _texts_in(outputs) if plain(each) in text and plain(each) not in asked)
     texts = [each for each in dict.fromkeys(found) if not NUMBER.fullmatch(each.strip())]
-    expected = {**({"number": numbers} if numbers else {}), **({"contains": texts} if texts else {})}
+    number: Any = numbers[0] if len(numbers) == 1 else numbers
+    expected = {**({"number": number} if numbers else {}), **({"contains": texts} if texts else {})}
     return {**expected, "example": answer} if expected else {"contains": [answer]}
 
 

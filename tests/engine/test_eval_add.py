@@ -71,7 +71,7 @@ def test_a_case_of_a_run_is_right_for_one_who_does_the_same(cli: Cli, write: Wri
         {"tool": "find_order", "args": {"number": "17"}},
         {"tool": "remind", "args": {"who": {"equals": {"name": "Ann"}}, "text": "1e5\n  - on"}},
     ]
-    assert (case["answer"]["number"], case["answer"]["contains"]) == ([2], ["a brass lamp", "Monday"])
+    assert (case["answer"]["number"], case["answer"]["contains"]) == (2, ["a brass lamp", "Monday"])
     assert case["config"] == {"system_prompt": "Be kind.", "observation_max_len": 90}
     assert rights(cli, write, case, FIND, REMIND, final("2 pieces, A BRASS LAMP: on monday")) == 1
     assert rights(cli, write, case, FIND, REMIND, final("A brass lamp, on Monday")) == 0

@@ -135,6 +135,19 @@ def test_what_the_world_knows_stands_beside_the_tools_of_the_host(write: Write) 
     assert scores.arguments == Share(2, 2)
 
 
+def test_without_an_answer_the_calls_decide(write: Write) -> None:
+    case = {"message": "Say a, then b.", "calls": [{"tool": "echo", "args": {"text": each}} for each in "ab"]}
+    both = (action("echo", text="a"), action("echo", text="b"))
+    for made, right in ((both, 1), (both[:1], 0), (both[::-1], 0)):
+        assert one(write, case, *made, final()).scores.right == Share(right, 1)
+
+
+def test_reading_on_in_a_long_observation_is_no_wrong_tool(write: Write) -> None:
+    case = {"message": "Say it.", "calls": [{"tool": "echo"}], "config": {"observation_max_len": 20}}
+    replies = (action("echo", text="a" * 99), action("read_observation", step=1, **{"from": 20}), final())
+    assert one(write, case, *replies).scores.tool_choice == Share(1, 1)
+
+
 # ── the agent of a workflow ──────────────────────────────────────────────────────────────────────
 
 
