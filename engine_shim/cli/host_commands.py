@@ -29,7 +29,7 @@ def evaluate(
     cases: Annotated[Path, typer.Argument(metavar="CASES|add", help="A case file, or seed-scenarios, or `add`.")],
     run: Annotated[
         str | None,
-        typer.Argument(metavar="[RUN]", help="With add: the recorded run.", autocompletion=complete_recorded),
+        typer.Argument(metavar="[RUN|FILE]", help="With add: the recorded run.", autocompletion=complete_recorded),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model to measure, e.g. openai:gpt-4o-mini.")] = None,
     compare: Annotated[str | None, typer.Option(help="Another model, side by side with the first.")] = None,

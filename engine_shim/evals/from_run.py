@@ -14,7 +14,7 @@ from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.protocol.messages import read_messages
 from engine_shim.evals.cases import short_name
 from engine_shim.evals.matching import NUMBER, numbers_in, plain
-from engine_shim.evals.recorded import AWAITING, Made, Refusal, find_made, find_refused
+from engine_shim.evals.recorded import AWAITING, Made, find_made, find_refused
 
 Json = dict[str, Any]
 REFUSED_ENDINGS = ("policy_denied", "invalid_action", AWAITING)
@@ -25,7 +25,7 @@ NOT_KEPT = {
 }
 """Keys of the agent's config that a case has in another place, or that are the measurement's own."""
 NARROWING = ("preset", "max_calls", "trusted", "args", "provenance")
-DEFAULTS = AgentConfig.model_construct(None).model_dump(mode="json")
+DEFAULTS = AgentConfig.model_construct().model_dump(mode="json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,19 @@ def case_of_run(
     made = [each for each in find_made(tape, path) if each.tool != READ_OBSERVATION]
     _check_calls(tape, path, made)
     history, message = _find_question(started["config"], path)
-    case: Json = {"name": name or short_name(message), "message": message}
-    case |= {"history": history} if history else {}
-    case |= {"language": "zh"} if started["config"]["language"] == "zh" else {}
-    if with_agent:
-        case["tools"] = [_entry(code, each, ending) for code, each in started["tools"].items()]
-        case |= {"config": config} if (config := _find_config(started)) else {}
-        case |= {"max_steps": limit} if (limit := started["config"]["max_steps"]) else {}
     canned = {code: _canned(code, each, made, known) for code, each in started["tools"].items()}
-    case |= {"canned": offered} if (offered := {code: each for code, each in canned.items() if each}) else {}
-    case |= {"calls": calls} if (calls := [_expected_call(each) for each in made]) else {}
-    if ending == "final":
-        return case | {"answer": _expected_answer(records[-1]["final_answer"], made, message)}
-    refused = find_refused({path: tape[path]})[-1]
-    return case | {"finish_reason": ending, "refused": [_expected_refusal(refused)]}
+    case = {
+        "name": name or short_name(message),
+        "message": message,
+        "history": history,
+        "language": started["config"]["language"].removeprefix("en"),
+        **(_agent_keys(started, ending) if with_agent else {}),
+        "canned": {code: each for code, each in canned.items() if each},
+        "calls": [_expected_call(each) for each in made],
+        **(_expected_refusal(tape, path, ending) if ending != "final" else {}),
+        **({"answer": _expected_answer(records[-1]["final_answer"], made, message)} if ending == "final" else {}),
+    }
+    return {key: value for key, value in case.items() if value or key == "tools"}
 
 
 # ── which run ────────────────────────────────────────────────────────────────────────────────────
@@ -123,6 +122,12 @@ def _find_question(config: Json, path: str) -> tuple[list[Json], str]:
 # ── tools and config ─────────────────────────────────────────────────────────────────────────────
 
 
+def _agent_keys(started: Record, ending: str) -> Json:
+    """What the agent was offered, and how it was configured."""
+    tools = [_entry(code, each, ending) for code, each in started["tools"].items()]
+    return {"tools": tools, "config": _find_config(started), "max_steps": started["config"]["max_steps"]}
+
+
 def _entry(code: str, policy: Json, ending: str) -> str | Json:
     """The tool's entry in `tools`. Approval is left out where a person gave it: a canned tool does nothing."""
     bound = {key: policy[key] for key in NARROWING if policy.get(key)}
@@ -174,9 +179,14 @@ def _expected_call(made: Made) -> Json:
     return {"tool": made.tool, "args": _as_expected(made.args), **optional}
 
 
-def _expected_refusal(refused: Refusal) -> Json:
-    args = {"args": _as_expected(refused.args)} if isinstance(refused.args, dict) and refused.args else {}
-    return {"tool": refused.tool, **args, "reason": refused.reason}
+def _expected_refusal(tape: Tape, path: str, ending: str) -> Json:
+    """The refusal that the run ended by, which is the last one."""
+    refusals = find_refused({path: tape[path]})
+    if not refusals or refusals[-1].tool == READ_OBSERVATION:
+        raise DefinitionError("no call of a tool was refused in it, so a case could expect none", where=path)
+    tool, args, reason = refusals[-1]
+    expected = {"args": _as_expected(args)} if isinstance(args, dict) and args else {}
+    return {"finish_reason": ending, "refused": [{"tool": tool, **expected, "reason": reason}]}
 
 
 def _as_expected(args: Json) -> Json:

@@ -32,7 +32,7 @@ class Share:
 class Scores:
     """What is measured.
 
-    `right`: ended and answered as expected, refused what had to be, nothing forbidden done; where no answer is expected,
+    `right`: ended and answered as expected, refused what had to be, nothing forbidden done; where a case has no answer,
     all calls right. `tool_choice`: all expected tools called and no other. `arguments`: of the expected calls, those
     made with the right arguments. `multi_step`: of the cases that need two calls or more, those with all of them right,
     in order, and the answer too. `recovery`: of the runs in which a call failed, those that were right all the same.
