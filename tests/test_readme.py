@@ -68,6 +68,11 @@ def test_the_examples_of_workflows_run_in_order_in_one_store(tmp_path: Path) -> 
     assert "exit code 5" in _follow(ROOT / "engine_shim" / "README.md", tmp_path)
 
 
+def test_the_examples_of_evals_run_in_order(tmp_path: Path) -> None:
+    printed = _follow(ROOT / "engine_shim" / "evals" / "README.md", tmp_path)
+    assert [line.split()[:3] for line in printed if line.startswith("total")] == [["total", "3/3", "100%"]] * 2
+
+
 @pytest.mark.exhaustive
 def test_the_examples_of_workflows_run_in_the_store_of_those_of_the_first_page(tmp_path: Path) -> None:
     _follow(ROOT / "README.md", tmp_path)

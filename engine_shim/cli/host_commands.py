@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from engine_shim.cli.completion import complete_flow, complete_tool
+from engine_shim.cli.completion import complete_flow, complete_recorded, complete_tool
 from engine_shim.cli.parameters import AsJson, Config, Flow, Verbose
 
 
@@ -26,32 +26,61 @@ def init(
 
 
 def evaluate(
-    file: Annotated[Path, typer.Argument(metavar="CASES", help="A case file, JSON or YAML.")],
-    model: Annotated[str, typer.Option(help="The model to measure, e.g. openai:gpt-4o-mini.")],
+    cases: Annotated[Path, typer.Argument(metavar="CASES|add", help="A case file, or seed-scenarios, or `add`.")],
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN|FILE]", help="With add: the recorded run.", autocompletion=complete_recorded),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model to measure, e.g. openai:gpt-4o-mini.")] = None,
+    compare: Annotated[str | None, typer.Option(help="Another model, side by side with the first.")] = None,
+    compare_set: Annotated[
+        list[str] | None, typer.Option("--compare-set", help="A key as for --set, side by side with the first.")
+    ] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only cases of this category.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="How often each case is run, with another seed.")] = 1,
     concurrency: Annotated[int, typer.Option(min=1, help="How many cases run at once.")] = 1,
-    protocol: Annotated[Literal["json", "tools"], typer.Option(help="The dialect.")] = "json",
+    protocol: Annotated[Literal["json", "tools"] | None, typer.Option(help="The dialect.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A key of the agent's config, key=value.")] = None,
     min_right: Annotated[float, typer.Option(min=0, max=1, help="Exit with 1 if a smaller share is right.")] = 0.0,
-    store: Annotated[Path | None, typer.Option(help="Keep every run in this store, to look at with show.")] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Keep every run in this store; with add, take it from there.")
+    ] = None,
+    to: Annotated[Path, typer.Option(help="With add: the case file, made if it is missing.")] = Path("cases.yaml"),
+    name: Annotated[str | None, typer.Option(help="With add: the case's name.")] = None,
+    strand: Annotated[str | None, typer.Option(help="With add: the agent, where several ran.")] = None,
     config: Config = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """Measure a model on cases. Tool choice, arguments, several steps, recovery from errors, answers, tokens.
+    """Measure a model on cases, or two side by side. `add RUN` makes a case of a recorded run.
+
+    Tool choice, arguments, several steps, recovery from errors, answers, refusals, tokens. The cases use canned tools,
+    or those of your host or workflow. seed-scenarios ships with the package.
 
     \b
     Examples:
-      agent-core eval cases.yaml --model ollama:qwen2.5:7b
+      agent-core eval seed-scenarios --model ollama:qwen2.5:7b
       agent-core eval cases.yaml --model openai:gpt-4o-mini --min-right 0.95
+      agent-core eval cases.yaml --model qwen:qwen-plus --compare qwen:qwen-max
+      agent-core eval cases.yaml --model M --compare-set prompts=small
+      agent-core eval add last --to cases.yaml
     """
-    from engine_shim.cli.eval import Evaluation, evaluate_model, read_settings
+    if str(cases) == "add":
+        from engine_shim.cli.eval_add import add_case
 
-    chosen = {"protocol": protocol, **read_settings(settings or [])}
-    return evaluate_model(
-        file, Evaluation(model, chosen, only or [], repeat, concurrency, store, config, min_right), as_json=as_json
-    )
+        if run is None or model is not None:
+            raise typer.BadParameter("write `eval add RUN [--to CASES]`; a case named add is ./add")
+        return add_case(run, to, store, name=name, strand=strand, as_json=as_json)
+    if run is not None:
+        raise typer.BadParameter(f"{run!r}: a run belongs to `eval add RUN`")
+    if model is None:
+        raise typer.BadParameter("name the model to measure: --model PROVIDER:NAME")
+    from engine_shim.cli.eval import Evaluation, evaluate_model, read_settings, variants_of
+
+    chosen = {**({"protocol": protocol} if protocol else {}), **read_settings(settings or [])}
+    variants = variants_of(model, chosen, compare, read_settings(compare_set or [], "--compare-set"))
+    options = Evaluation(variants, only or [], repeat, concurrency, store, config, min_right)
+    return evaluate_model(cases, options, as_json=as_json)
 
 
 def tools(

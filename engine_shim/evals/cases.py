@@ -1,23 +1,24 @@
-"""CaseFile: tasks with the calls and answers that are right, what must not happen, and the world of the tools."""
+"""CaseFile: tasks, the calls and answers that are right, what must not happen, and the tools. Pure."""
 
 import re
+from itertools import accumulate
 from typing import Annotated, Any, Literal, Self
+from unicodedata import east_asian_width
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-Scalar = str | int | float | bool
+from agent_core.config import AllowedTool
+from agent_core.effects import FinishReason
+from engine_shim.evals.matching import Expected, Pattern
+
+Language = Literal["en", "zh"]
+RefusalReason = Literal["policy_denied", "invalid_action", "awaiting_approval"]
+WIDEST_NAME = 40
+"""Columns of a name that is made of a question; a Chinese character has two."""
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
-    return text
 
 
 def _relative_path(path: str) -> str:
@@ -26,78 +27,146 @@ def _relative_path(path: str) -> str:
     return path
 
 
-Pattern = Annotated[str, AfterValidator(_pattern)]
 RelativePath = Annotated[str, AfterValidator(_relative_path)]
 
 
-class AnyOf(_Strict):
-    """One of several values is right."""
-
-    any: list[Scalar] = Field(min_length=1)
+# ── what is expected ─────────────────────────────────────────────────────────────────────────────
 
 
-class Matches(_Strict):
-    """A text in which the pattern occurs, ignoring case."""
+class CallPattern(_Strict):
+    """Calls of a tool with these `args`; without any, all of its calls."""
 
-    matches: Pattern
-
-
-Expected = Scalar | AnyOf | Matches
+    tool: str
+    args: dict[str, Expected] = {}
 
 
-class Call(_Strict):
+class Call(CallPattern):
     """A call that is expected: the `args` that matter, and what the tool's output must contain, `gives`.
 
     A number is looked for among the numbers of the observation, a text anywhere in it. `args` of an `example` show
     one right way where matchers stand for many; an `optional` call may be left out.
     """
 
-    tool: str
-    args: dict[str, Expected] = {}
     gives: float | str | None = None
     example: dict[str, Any] | None = None
     optional: bool = False
 
 
 class Answer(_Strict):
-    """A right answer: it has all of `contains` (one of a list), the match, the number, and nothing of `lacks`."""
+    """A right answer: all of `contains` (one of a list), the match, the numbers, nothing of `lacks`.
+
+    `equals` is the whole of it, as for an agent with an `answer_schema`.
+    """
 
     contains: list[str | list[str]] = []
     matches: Pattern | None = None
-    number: float | None = None
+    number: float | list[float] | None = None
     lacks: list[str] = []
+    equals: Any = None
     example: str | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if not self.contains and self.matches is None and self.number is None:
-            raise ValueError("must say what a right answer is: contains, matches or number")
+        said = (self.contains, self.matches is not None, self.number is not None, "equals" in self.model_fields_set)
+        if not any(said):
+            raise ValueError("must say what a right answer is: contains, matches, number or equals")
         return self
 
 
-class Forbidden(_Strict):
-    """A call that must not happen; without `args`, any of the tool."""
+class Forbidden(CallPattern):
+    """A call that must not even be tried."""
 
-    tool: str
+
+class Refused(CallPattern):
+    """A call that has to be tried and refused: by the tool's schema, the policy, or for want of a person's approval."""
+
+    reason: RefusalReason | None = None
+
+
+# ── canned answers ───────────────────────────────────────────────────────────────────────────────
+
+
+class CannedAnswer(_Strict):
+    """What a tool answers to calls with these `args`: an `output`, or the `error` with which it fails."""
+
     args: dict[str, Expected] = {}
+    output: Any = None
+    error: str | None = None
+
+
+class CannedTool(_Strict):
+    """A tool that answers from a list and does nothing else.
+
+    The first answer fits that no call has had; the last that fits is given again. A tool that the host does not have
+    needs a `config_schema`.
+    """
+
+    answers: list[CannedAnswer] = []
+    description: str | None = None
+    config_schema: dict[str, Any] | None = None
+    effect: Literal["read", "write"] | dict[str, Any] | None = None
+
+
+# ── cases ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def short_name(question: str) -> str:
+    """A name made of the first words of a question."""
+    name = "-".join(re.findall(r"[^\W_]+", question.casefold()))
+    widths = accumulate(2 if east_asian_width(char) in "WF" else 1 for char in name)
+    end = sum(width <= WIDEST_NAME for width in widths)
+    if end == len(name):
+        return name or "case"
+    whole_words = name[: end + 1].rpartition("-")[0]
+    return whole_words if len(whole_words) > end // 2 else name[:end]
+
+
+def _name_of(data: dict[str, Any]) -> str:
+    texts = [data.get("message"), *(data.get("inputs") or {}).values()]
+    return short_name(next((each for each in texts if isinstance(each, str) and each), ""))
 
 
 class Case(_Strict):
-    """One task. `tools` are offered, by default all of the world's."""
+    """One task. Without a name it is named by what it asks.
 
-    id: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
-    category: str = Field(min_length=1)
-    language: Literal["en", "zh"] = "en"
-    message: str = Field(min_length=1)
-    tools: list[str] | None = None
+    `message` is what the user says, after the `history`. The agent of a workflow may take `inputs` instead, which are
+    the workflow's, and `nodes`, the outputs of those before it. `tools` are offered, by default those of the file.
+    `config` has more keys of the agent's config.
+    """
+
+    message: str | None = Field(default=None, min_length=1)
+    history: list[dict[str, Any]] = []
+    inputs: dict[str, Any] = {}
+    nodes: dict[str, Any] = {}
+    name: str = Field(default_factory=_name_of, pattern=r"^[\w-]+$", max_length=100)
+    category: str = Field(default="cases", min_length=1)
+    language: Language = "en"
+    tools: list[str | AllowedTool] | None = None
+    canned: dict[str, CannedTool] = {}
+    config: dict[str, Any] = {}
+    max_steps: int | None = Field(default=None, ge=1)
     calls: list[Call] = []
-    answer: Answer
+    answer: Answer | None = None
+    finish_reason: FinishReason = "final"
+    refused: list[Refused] = []
     forbidden: list[Forbidden] = []
-    max_steps: int = Field(default=6, ge=1)
+    no_write: bool = False
 
     @property
     def required(self) -> list[Call]:
         return [call for call in self.calls if not call.optional]
+
+    @model_validator(mode="after")
+    def _asks_and_expects(self) -> Self:
+        if self.message is None and not self.inputs:
+            raise ValueError("must ask something: give message, or the inputs of the workflow")
+        if self.history and self.message is None:
+            raise ValueError("history needs the message that follows it")
+        if self.finish_reason != "final" and self.answer is not None:
+            raise ValueError(f"a run that ends by {self.finish_reason} has no answer; leave out one of the two")
+        if self.finish_reason == "final" and self.answer is None and not (self.calls or self.refused):
+            raise ValueError("must say what is right: answer, calls or refused")
+        return self
 
 
 class Document(_Strict):
@@ -119,14 +188,35 @@ class World(_Strict):
 
 
 class CaseFile(_Strict):
-    """The whole file."""
+    """The whole file. `host` and `workflow` are paths from its directory.
 
+    Without either, the eval's own tools are offered. `host` is a host configuration, whose tools `tools` names.
+    `workflow` is a definition: its agent, the one of `node` if there are several, is measured as it is configured, the
+    model aside. `canned` tools answer in place of those of the host.
+    """
+
+    host: str | None = Field(default=None, min_length=1)
+    workflow: str | None = Field(default=None, min_length=1)
+    node: str | None = None
+    tools: list[str | AllowedTool] | None = None
+    canned: dict[str, CannedTool] = {}
     world: World = World()
     cases: list[Case] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _ids_differ(self) -> Self:
-        ids = [case.id for case in self.cases]
-        if twice := sorted({each for each in ids if ids.count(each) > 1}):
-            raise ValueError(f"the id {twice[0]!r} is given twice")
+    def _names_differ(self) -> Self:
+        given = [case.name for case in self.cases if "name" in case.model_fields_set]
+        if twice := sorted({each for each in given if given.count(each) > 1}):
+            raise ValueError(f"the name {twice[0]!r} is given twice")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_the_workflow(self) -> Self:
+        if self.workflow is None and self.node is not None:
+            raise ValueError("node belongs to a workflow; name that too")
+        for case in self.cases:
+            if self.workflow is None and (case.inputs or case.nodes):
+                raise ValueError(f"{case.name}: inputs and nodes belong to a workflow; give message")
+            if self.workflow is not None and (self.tools is not None or case.tools is not None):
+                raise ValueError("tools are those of the workflow's agent; leave them out")
         return self

@@ -1,30 +1,67 @@
-"""load_cases(): a case file, read and checked; every fault has its place."""
+"""load_cases(): a case file and what it names, read and checked; every fault has its place."""
 
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from agent_core.errors import DefinitionError
-from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of, refuse
-from engine_shim.evals.cases import Answer, Call, Case, CaseFile, Document, Forbidden, World
-from engine_shim.evals.world import build_registry
+from engine_shim.definition.errors import DefinitionErrors, problems_of, refuse
+from engine_shim.definition.load import load_workflow
+from engine_shim.definition.model import AGENT
+from engine_shim.evals.cases import Case, CaseFile
+from engine_shim.evals.checks import find_problems
+from engine_shim.evals.suite import MeasuredAgent, Suite
+from engine_shim.host.find import find_host_config, open_host
+from engine_shim.host.registry import build_registry
 from utools.document import read_document
-from utools.schema.faults import hint
+from utools.schema.model_faults import keys_of
+
+FORMS = ("AllowedTool", "AnyOf", "Matches", "Equals", "value")
+"""What pydantic calls the forms of a value that may have several."""
+SHIPPED = Path(__file__).with_name("case_files")
 
 
-def load_cases(path: Path) -> CaseFile:
-    """The cases of a JSON or YAML file; DefinitionError names every fault and its place."""
+def find_case_file(name: Path) -> Path:
+    """The file of this path, or the one of this name that ships with the package."""
+    shipped = {file.stem: file for file in sorted(SHIPPED.glob("*.yaml"))}
+    if name.is_file() or str(name) not in shipped:
+        if not name.exists() and len(name.parts) == 1 and not name.suffix:
+            message = f"there is no such file, and what ships with the package is {', '.join(shipped)}"
+            raise DefinitionError(message, where=str(name))
+        return name
+    return shipped[str(name)]
+
+
+def read_case_file(path: Path) -> CaseFile:
+    """The cases of a JSON or YAML file as they are written. DefinitionErrors for each key that is wrong."""
+    data = read_document(path, "the case file").data
     try:
-        file = CaseFile.model_validate(read_document(path, "the case file").data)
+        return CaseFile.model_validate(data)
     except ValidationError as error:
-        raise DefinitionErrors(problems_of(error, _keys)) from None
-    refuse(_unknown_tools(file))
-    return file
+        found = problems_of(error, keys_of(CaseFile))
+    raise DefinitionErrors([replace(each, where=_place(each.where)) for each in found])
 
 
-def choose_cases(cases: list[Case], categories: list[str]) -> list[Case]:
+def load_cases(path: Path, config: Path | None = None) -> Suite:
+    """The cases of a file, with the host and the workflow that it names.
+
+    A file that names no host has that of `config`, or the one that is found. DefinitionErrors names every fault.
+    """
+    file = read_case_file(path)
+    agent = _find_agent(file, path)
+    definition = None if agent is None else path.parent / str(file.workflow)
+    named = path.parent / file.host if file.host else find_host_config(config, definition)
+    host = open_host(named)
+    tools = build_registry(host) if file.host or agent else None
+    suite = Suite(_complete(file, agent), file.world, host, tools, agent)
+    refuse(find_problems(file, suite))
+    return suite
+
+
+def choose_cases(cases: Sequence[Case], categories: Sequence[str]) -> list[Case]:
     """The cases of these categories, all without any; DefinitionError for an unknown category."""
     known = sorted({case.category for case in cases})
     if unknown := sorted(set(categories) - set(known)):
@@ -33,26 +70,40 @@ def choose_cases(cases: list[Case], categories: list[str]) -> list[Case]:
     return [case for case in cases if not categories or case.category in categories]
 
 
-def _unknown_tools(file: CaseFile) -> Iterator[Problem]:
-    """Each tool that a case names and that the world does not have."""
-    codes = [tool.code for tool in build_registry(file.world).all()]
-    for location, name in _named_tools(file):
-        if not any(fnmatchcase(code, name) if location[2] == "tools" else code == name for code in codes):
-            yield Problem("/".join(map(str, location)), f"there is no such tool; {hint(name, codes)} (got {name!r})")
+def _place(where: str) -> str:
+    return "/".join(part for part in where.split("/") if part not in FORMS)
 
 
-def _named_tools(file: CaseFile) -> Iterator[tuple[Location, str]]:
-    """The tools that the cases name, each with its place. Those that are offered may be globs."""
-    for index, case in enumerate(file.cases):
-        for at, name in enumerate(case.tools or ()):
-            yield ("cases", index, "tools", at), name
-        for at, call in enumerate(case.calls):
-            yield ("cases", index, "calls", at, "tool"), call.tool
-        for at, forbidden in enumerate(case.forbidden):
-            yield ("cases", index, "forbidden", at, "tool"), forbidden.tool
+def _find_agent(file: CaseFile, path: Path) -> MeasuredAgent | None:
+    """The agent that the file's workflow has, or the one that it names."""
+    if file.workflow is None:
+        return None
+    workflow = load_workflow(path.parent / file.workflow)
+    agents = {node.id: node for node in workflow.nodes.values() if node.tool == AGENT}
+    if file.node is None and len(agents) == 1:
+        return MeasuredAgent(workflow, *agents.values())
+    if file.node not in agents:
+        what = "name one of its agents" if agents else "no node of this workflow is an agent"
+        known = f": {', '.join(agents)}" if agents else ""
+        raise DefinitionError(what + known, where="node", value=file.node)
+    return MeasuredAgent(workflow, agents[file.node])
 
 
-def _keys(location: Location) -> list[str]:
-    models: list[type[BaseModel]] = [CaseFile, World, Case, Answer, Call, Forbidden, Document]
-    depth: list[type[BaseModel]] = {1: models[:1], 2: models[1:2]}.get(len(location), models[2:])
-    return [name for model in depth for name in model.model_fields]
+def _complete(file: CaseFile, agent: MeasuredAgent | None) -> list[Case]:
+    """The cases with what the file says for all of them; no two have the same name."""
+    taken = {case.name for case in file.cases if "name" in case.model_fields_set}
+    language = agent.node.config.get("language") if agent else None
+    cases = []
+    for case in file.cases:
+        name, number = case.name, 1
+        while "name" not in case.model_fields_set and name in taken:
+            number += 1
+            name = f"{case.name}-{number}"
+        taken.add(name)
+        changes: dict[str, Any] = {"name": name, "canned": {**file.canned, **case.canned}}
+        if case.tools is None:
+            changes["tools"] = file.tools
+        if language in ("en", "zh") and "language" not in case.model_fields_set:
+            changes["language"] = language
+        cases.append(case.model_copy(update=changes))
+    return cases

@@ -1,7 +1,7 @@
 """measure(): runs the cases, each as one agent run with a journal, and scores them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +15,21 @@ from agent_core.run.node import run_agent
 from agent_core.run.prepare import prepare_agent
 from agent_core.run.run_id import new_run_id
 from agent_core.run.secrets import Secrets
-from engine_shim.evals.cases import Case, World
+from engine_shim.definition.errors import Problem, problems_in, refuse
+from engine_shim.errors import DefinitionError
+from engine_shim.evals.cases import Case
+from engine_shim.evals.recorded import find_refused, find_writes
 from engine_shim.evals.score import Scored, score
-from engine_shim.evals.world import build_registry, write_files
+from engine_shim.evals.suite import Suite
+from engine_shim.evals.world import write_files
+from utools.registry import ToolRegistry
 
-QUIET = {"temperature": 0, "timeout": 0, "single_call_timeout": 600, "trace_max_bytes": 0}
+USUAL = {"max_steps": 6, "temperature": 0, "timeout": 0, "single_call_timeout": 600}
 """Where it differs from the node's defaults: it measures what the model knows, not how fast or lucky it is."""
 
 
 async def measure(
-    cases: Sequence[Case],
-    world: World,
+    suite: Suite,
     *,
     model: ModelClient,
     name: str = "scripted",
@@ -38,38 +42,49 @@ async def measure(
 ) -> list[Scored]:
     """Every case `repeat` times with a seed of its own each, `concurrency` at once; `on_scored` gets each as it ends.
 
-    A script is asked by the case's id as its strand. `settings` are keys of the node's config; DefinitionError for
+    A script is asked by the case's name as its strand. `settings` are keys of the node's config; DefinitionErrors for
     one that is wrong, before any model is asked.
     """
     with TemporaryDirectory(prefix="agent-core-eval-") as home:
-        write_files(world, Path(home))
-        registry = build_registry(world, Path(home))
+        write_files(suite.world, Path(home))
+        shared = suite.build_registry({}, Path(home))
+        registries = {
+            case.name: suite.build_registry(case.canned, Path(home)) if case.canned else shared for case in suite.cases
+        }
         journal = MemoryJournal() if journal is None else journal
         limit = asyncio.Semaphore(concurrency)
 
         def config_of(case: Case, seed: int) -> dict[str, Any]:
-            tools = [tool.code for tool in registry.all()] if case.tools is None else case.tools
-            config = {"max_steps": case.max_steps, "seed": seed, **QUIET, **(settings or {})}
-            return config | {"model": name, "allowed_tools": tools, "prompt": case.message, "language": case.language}
+            config = {**USUAL, **suite.config_for(case, registries[case.name]), "seed": seed, **(settings or {})}
+            return {**config, "model": name, "trace_max_bytes": 0}
 
         async def run(case: Case, seed: int) -> Scored:
-            config = config_of(case, seed)
+            config, registry = config_of(case, seed), registries[case.name]
             async with limit:
-                asking, run_id = ModelOfCase(model, case.id), new_run_id()
+                asking, run_id = ModelOfCase(model, case.name), new_run_id()
                 output = await run_agent(
                     config, registry=registry, model=asking, journal=journal, run_id=run_id, secrets=secrets
                 )
-            scored = score(case, output.model_dump())
+            tape = journal.load(run_id)
+            scored = score(case, output.model_dump(), refused=find_refused(tape), written=find_writes(tape))
             on_scored(scored)
             return scored
 
-        for case in cases:
-            prepare_agent("", "agent", config_of(case, 0), {}, registry=registry, at="")
-        return await asyncio.gather(*(run(case, seed) for seed in range(repeat) for case in cases))
+        refuse(fault for case in suite.cases for fault in _faults(case, config_of, registries[case.name]))
+        return await asyncio.gather(*(run(case, seed) for seed in range(repeat) for case in suite.cases))
+
+
+def _faults(case: Case, config_of: Callable[[Case, int], dict[str, Any]], registry: ToolRegistry) -> Iterator[Problem]:
+    """Why the agent of a case could not be started."""
+    try:
+        prepare_agent("", "agent", config_of(case, 0), {}, registry=registry, at="")
+    except DefinitionError as error:
+        for each in problems_in(error):
+            yield Problem(f"{case.name}: {each.where}", each.message)
 
 
 class ModelOfCase:
-    """A model that is asked with the case's id as the strand."""
+    """A model that is asked with the case's name as the strand."""
 
     def __init__(self, model: ModelClient, case: str) -> None:
         self._model, self._case = model, case

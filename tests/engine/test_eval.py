@@ -9,55 +9,41 @@ from typing import Any
 import pytest
 
 from agent_core.models import ModelError, ScriptedModel
-from engine_shim.cli.eval import FIXED
-from engine_shim.evals.cases import Answer, AnyOf, Call, Case, Matches, World
-from engine_shim.evals.load import load_cases
+from engine_shim.evals.cases import Answer, Call, Case, World
+from engine_shim.evals.load import load_cases, read_case_file
 from engine_shim.evals.measure import measure
 from engine_shim.evals.score import METRICS, Scored, Share, count_matches, is_right, score, total
-from engine_shim.evals.world import build_registry
+from engine_shim.evals.suite import FIXED, Suite
 from support.by_hand import action, final
 from support.command import Cli, Write
+from support.oracle import oracle
 from utools.tool import ToolContext
 
 FILES = Path(__file__).parents[2] / "fixtures/eval"
 SHIPPED = FILES / "cases.yaml"
+MEASURED_THERE = [name for name in METRICS if name != "refused"]
 TASKS, ASIDE = FILES / "tasks.yaml", FILES / "tasks-aside.yaml"
 
 
 # ── the shipped cases ────────────────────────────────────────────────────────────────────────────
 
 
-def oracle(case: Case) -> list[str]:
-    """The replies of one who knows what is expected."""
-    return [*(action(call.tool, **shown(call)) for call in case.calls), final(case.answer.example or told(case.answer))]
-
-
-def shown(call: Call) -> dict[str, Any]:
-    literal = {name: value for name, value in call.args.items() if not isinstance(value, AnyOf | Matches)}
-    return {**literal, **(call.example or {})}
-
-
-def told(answer: Answer) -> str:
-    texts = [each if isinstance(each, str) else each[0] for each in answer.contains]
-    return " ".join([*texts, *([f"{answer.number:g}"] if answer.number is not None else [])])
-
-
 def test_one_who_knows_the_answers_gets_all_of_the_shipped_cases_right() -> None:
     file = load_cases(SHIPPED)
-    model = ScriptedModel({case.id: oracle(case) for case in file.cases})
-    found = asyncio.run(measure(file.cases, file.world, model=model))
-    assert [each.case.id for each in found if each.scores.right.rate != 1] == []
+    model = ScriptedModel({case.name: oracle(case) for case in file.cases})
+    found = asyncio.run(measure(file, model=model))
+    assert [each.case.name for each in found if each.scores.right.rate != 1] == []
     scores = total(each.scores for each in found)
-    assert {name: getattr(scores, name).rate for name in METRICS} == dict.fromkeys(METRICS, 1)
+    assert {name: getattr(scores, name).rate for name in MEASURED_THERE} == dict.fromkeys(MEASURED_THERE, 1)
     assert scores.recovery.of >= 8
 
 
 @pytest.mark.parametrize("path", [TASKS, ASIDE], ids=["tasks", "aside"])
 def test_one_who_knows_the_answers_gets_all_of_the_tasks_right(path: Path) -> None:
     file = load_cases(path)
-    model = ScriptedModel({case.id: oracle(case) for case in file.cases})
-    found = asyncio.run(measure(file.cases, file.world, model=model))
-    assert [(each.case.id, each.error) for each in found if each.scores.right.rate != 1] == []
+    model = ScriptedModel({case.name: oracle(case) for case in file.cases})
+    found = asyncio.run(measure(file, model=model))
+    assert [(each.case.name, each.error) for each in found if each.scores.right.rate != 1] == []
     scores = total(each.scores for each in found)
     assert scores.arguments.rate == scores.tool_choice.rate == 1
 
@@ -66,13 +52,13 @@ def test_what_is_kept_aside_is_of_the_kind_that_is_tuned_on_and_has_none_of_it()
     tuned, aside = load_cases(TASKS).cases, load_cases(ASIDE).cases
     assert len(tuned) == len(aside) == 20
     assert sorted((case.category, case.language) for case in tuned) == sorted((c.category, c.language) for c in aside)
-    assert not {case.id for case in tuned} & {case.id for case in aside}
+    assert not {case.name for case in tuned} & {case.name for case in aside}
     assert not {case.message for case in tuned} & {case.message for case in aside}
 
 
 def test_one_who_only_talks_gets_none_of_the_cases_right_that_need_a_tool() -> None:
     file = load_cases(SHIPPED)
-    found = asyncio.run(measure(file.cases, file.world, model=ScriptedModel(lambda _: final("I am a teapot."))))
+    found = asyncio.run(measure(file, model=ScriptedModel(lambda _: final("I am a teapot."))))
     needing = [each.scores for each in found if each.case.required]
     assert total(needing).right.rate == total(needing).tool_choice.rate == total(needing).arguments.rate == 0
 
@@ -89,7 +75,7 @@ def test_the_shipped_cases_cover_both_languages_alike() -> None:
 
 ORDER_7 = {"tool": "order_lookup", "args": {"order_id": "7"}}
 ORDER_8 = {"tool": "order_lookup", "args": {"order_id": "8"}}
-PRICE: dict[str, Any] = {"id": "price", "category": "steps", "message": "What do 7 and 8 cost?"}
+PRICE: dict[str, Any] = {"name": "price", "category": "steps", "message": "What do 7 and 8 cost?"}
 PRICE |= {"calls": [ORDER_7, ORDER_8], "answer": {"number": 30}, "forbidden": [{"tool": "send_email"}]}
 WORLD = World.model_validate({"orders": {"7": {"eur": 10}, "8": {"eur": 20}}})
 SEVEN, EIGHT = action("order_lookup", order_id="7"), action("order_lookup", order_id="8")
@@ -98,7 +84,7 @@ EMAIL = action("send_email", to="a@b.example", subject="", text="")
 
 def scored(*replies: str, **changes: Any) -> Scored:
     case = Case.model_validate(PRICE | changes)
-    return asyncio.run(measure([case], WORLD, model=ScriptedModel({"price": replies})))[0]
+    return asyncio.run(measure(Suite([case], WORLD), model=ScriptedModel({"price": replies})))[0]
 
 
 ALL = (SEVEN, EIGHT, final("They cost 30."))
@@ -142,7 +128,7 @@ def test_every_metric_is_nought_partial_and_whole_over_two_runs() -> None:
     bad = (action("order_lookup", order_id="#9"), EMAIL, final("?"))
     for runs, rate in (([good, good], 1), ([good, bad], 0.5), ([bad, bad], 0)):
         scores = total(scored(*replies).scores for replies in runs)
-        assert {name: getattr(scores, name).rate for name in METRICS} == dict.fromkeys(METRICS, rate)
+        assert {name: getattr(scores, name).rate for name in MEASURED_THERE} == dict.fromkeys(MEASURED_THERE, rate)
 
 
 def test_what_a_case_does_not_ask_is_not_measured() -> None:
@@ -182,7 +168,7 @@ def test_a_reply_that_the_vendor_withheld_is_an_answer_and_measured() -> None:
     def withheld(_: object) -> str:
         raise ModelError("withheld", kind="content_filter")
 
-    found = asyncio.run(measure([Case.model_validate(PRICE)], WORLD, model=ScriptedModel(withheld)))[0]
+    found = asyncio.run(measure(Suite([Case.model_validate(PRICE)], WORLD), model=ScriptedModel(withheld)))[0]
     assert (found.has_reply, found.finish_reason, found.scores.right) == (True, "content_filter", Share(0, 1))
 
 
@@ -226,14 +212,14 @@ def test_arguments_are_matched_with_tolerance(
 
 
 def test_scoring_needs_nothing_but_the_nodes_output() -> None:
-    output = {"trace": [], "finish_reason": "final", "final_answer": 30, "run_id": "r", "error": None}
+    output = {"trace": [], "finish_reason": "final", "final_answer": 30, "run_id": "r", "error": None, "total_ms": 5}
     scores = score(Case.model_validate(PRICE), {**output, "usage": {"total_tokens": 5}}).scores
     assert (scores.answer, scores.tool_choice, scores.tokens) == (Share(1, 1), Share(0, 1), 5)
 
 
 async def test_the_tools_are_canned() -> None:
     file = load_cases(SHIPPED)
-    registry = build_registry(file.world)
+    registry = file.build_registry({})
     found = await registry.execute("search", {"query": "周末加班怎么算"}, ToolContext())
     assert found.output[0]["title"] == "加班"
     assert (await registry.execute("search", {"query": "zzz"}, ToolContext())).output == []
@@ -247,8 +233,8 @@ FILE = {
     "world": {"orders": {"7": {"eur": 10}, "8": {"eur": 20}}},
     "cases": [
         PRICE,
-        {"id": "hello", "category": "direct", "language": "zh", "message": "你好", "answer": {"contains": ["好"]}},
-        {"id": "wrong", "category": "direct", "message": "Hi", "answer": {"contains": ["hi"]}},
+        {"name": "hello", "category": "direct", "language": "zh", "message": "你好", "answer": {"contains": ["好"]}},
+        {"name": "wrong", "category": "direct", "message": "Hi", "answer": {"contains": ["hi"]}},
     ],
 }
 REPLIES = {
@@ -287,7 +273,7 @@ def test_json_is_one_document_with_every_case(cli: Cli, cases: str) -> None:
         ("direct", "zh"),
         ("direct", "en"),
     ]
-    assert {each["id"]: each["right"]["right"] for each in told["cases"]} == {"price": 1, "hello": 1, "wrong": 0}
+    assert {each["name"]: each["right"]["right"] for each in told["cases"]} == {"price": 1, "hello": 1, "wrong": 0}
     assert told["cases"][1]["recovery"]["rate"] is None
     assert [each["final_answer"] for each in told["cases"]] == ["They cost 30.", "你好！", "Good day"]
 
@@ -301,7 +287,7 @@ def test_a_share_that_has_to_be_right_is_the_exit_code(cli: Cli, cases: str, sha
 
 def test_only_some_categories_and_more_than_once(cli: Cli, cases: str) -> None:
     told = cli("eval", cases, *MODEL, "--only", "direct", "--repeat", "3", "--concurrency", "2", "--json").json
-    assert sorted(each["id"] for each in told["cases"]) == ["hello"] * 3 + ["wrong"] * 3
+    assert sorted(each["name"] for each in told["cases"]) == ["hello"] * 3 + ["wrong"] * 3
 
 
 def test_a_run_that_was_kept_can_be_shown_and_verified(cli: Cli, cases: str) -> None:
@@ -359,13 +345,13 @@ BAD_FILES: list[tuple[dict[str, Any], str, str]] = [
     ({"cases": []}, "cases", "must not be empty"),
     ({"cases": [{**PRICE, "answr": 1}]}, "cases/0/answr", "did you mean answer?"),
     ({"cases": [{**PRICE, "answer": {}}]}, "cases/0/answer", "what a right answer is"),
-    ({"cases": [PRICE, PRICE]}, "", "the id 'price' is given twice"),
+    ({"cases": [PRICE, PRICE]}, "", "the name 'price' is given twice"),
     ({"cases": [{**PRICE, "answer": {"matches": "("}}]}, "cases/0/answer/matches", "not a regular expression"),
-    ({"cases": [{**PRICE, "tools": ["serch"]}]}, "cases/0/tools/0", "did you mean search?"),
-    ({"cases": [PRICE, {**PRICE, "id": "b", "tools": ["q*"]}]}, "cases/1/tools/0", "no such tool"),
+    ({"cases": [{**PRICE, "tools": ["serch"]}]}, "cases/0/tools/0", "did you mean search"),
+    ({"cases": [PRICE, {**PRICE, "name": "b", "tools": ["q*"]}]}, "cases/1/tools/0", "no tool fits this pattern"),
     ({"cases": [{**PRICE, "calls": [ORDER_7, {"tool": "wether"}]}]}, "cases/0/calls/1/tool", "did you mean weather?"),
     ({"cases": [{**PRICE, "forbidden": [{"tool": "send_mail"}]}]}, "cases/0/forbidden/0/tool", "mean send_email?"),
-    ({"cases": [{"id": "x"}]}, "cases/0/category", "required"),
+    ({"cases": [{"name": "x"}]}, "cases/0", "must ask something"),
 ]
 
 
@@ -411,6 +397,6 @@ def test_a_missing_case_file_is_a_definition_fault(cli: Cli, cases: str) -> None
 
 
 def test_json_of_the_shipped_file_is_readable_by_a_person_who_has_only_json(write: Write) -> None:
-    file = load_cases(SHIPPED)
-    again = load_cases(write("cases.json", json.loads(file.model_dump_json(exclude_defaults=True))))
+    file = read_case_file(SHIPPED)
+    again = read_case_file(write("cases.json", json.loads(file.model_dump_json(exclude_defaults=True))))
     assert again == file

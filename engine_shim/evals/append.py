@@ -1,0 +1,101 @@
+"""append_case(): a case added to a YAML case file, whose comments and order stay as they are."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import yaml
+
+from agent_core.errors import DefinitionError
+from engine_shim.evals.load import load_cases
+from utools.document import read_document
+
+LIKE_A_NUMBER = re.compile(r"-?\d+(\.\d+)?[eE][-+]?\d+")
+"""What case files take for a number, and YAML's own rules do not."""
+
+OTHER_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
+"""What YAML takes for the end of a line, or drops."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts so that they are read as texts, those of several lines line by line."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style: str | None
+    if "\n" in text[:-1] and text.strip() == text.removesuffix("\n") and not OTHER_BREAKS.search(text):
+        style = "|"
+    elif "\n" in text or OTHER_BREAKS.search(text):
+        style = '"'
+    else:
+        style = "'" if LIKE_A_NUMBER.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _write_text)
+
+
+def append_case(path: Path, case: Mapping[str, Any]) -> None:
+    """Write the file with the case at the end of `cases`, or a new one.
+
+    DefinitionError, and nothing is written, where the file cannot take it.
+    """
+    if path.suffix == ".json":
+        raise DefinitionError("cases are added to YAML files", where=str(path))
+    text = path.read_bytes().decode("utf-8") if path.exists() else "cases:\n"
+    before = read_document(path, "the case file").data if path.exists() else {"cases": []}
+    beside = path.with_name(f".{path.name}.new.yaml")
+    try:
+        beside.write_bytes(insert_case(text, case, path).encode())
+        if read_document(beside, "the case file").data != {**before, "cases": [*before["cases"], case]}:
+            raise DefinitionError(
+                "the case cannot be added to a file that is written so; add it by hand", where=str(path)
+            )
+        load_cases(beside)
+        if path.exists():
+            beside.chmod(path.stat().st_mode & 0o777)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def insert_case(text: str, case: Mapping[str, Any], path: Path) -> str:
+    """The text of a case file with one more case, after the last one."""
+    written = yaml.dump(
+        [dict(case)], Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=110, default_flow_style=None
+    )
+    cases = _find_cases(text)
+    if not isinstance(cases, yaml.SequenceNode):
+        return f"{text.rstrip()}\n{indent(written, '  ')}"
+    if cases.flow_style:
+        message = "its cases are in brackets; write each on lines of its own, after a dash"
+        raise DefinitionError(message, where=str(path))
+    at = _end_of(cases, text)
+    newline = "" if text[:at].endswith("\n") else "\n"
+    return text[:at] + newline + indent(written, " " * cases.start_mark.column) + text[at:]
+
+
+def _find_cases(text: str) -> Any:
+    """The node of `cases` in a document that was read before."""
+    root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    return next(value for key, value in root.value if key.value == "cases")
+
+
+def _end_of(cases: yaml.SequenceNode, text: str) -> int:
+    """Where the line after the last value of a list begins; comments and empty lines that follow stay behind it."""
+    start, end = cases.start_mark.index, cases.end_mark.index
+    events: Iterator[Any] = yaml.parse(text, Loader=yaml.SafeLoader)
+    marks = (event.end_mark for event in events if start <= event.start_mark.index < end)
+    last = max(marks, key=lambda mark: int(mark.index))
+    if last.column == 0:
+        return int(last.index)
+    return text.find("\n", last.index) + 1 or len(text)

@@ -1,0 +1,116 @@
+"""How a value that a case expects fits one that a model sent or a tool gave, with tolerance. Pure.
+
+Texts are compared without regard to case, white space and the commas in numbers; 1 and 1.0 are the same number.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+
+Scalar = str | int | float | bool
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+GROUPED = re.compile(r"(?<=\d)[,，](?=\d{3}\b)")
+
+
+class _Matcher(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
+
+
+class AnyOf(_Matcher):
+    """One of several values is right."""
+
+    any: list[Scalar] = Field(min_length=1)
+
+
+class Matches(_Matcher):
+    """A text in which the pattern occurs, ignoring case."""
+
+    matches: Pattern
+
+
+class Equals(_Matcher):
+    """A value as it is written: an object, which would else be read as a matcher."""
+
+    equals: Any
+
+
+def _kind(value: Any) -> str | None:
+    """Which of the forms a value has; None for an object that is no matcher."""
+    if isinstance(value, _Matcher):
+        return type(value).__name__
+    if not isinstance(value, dict):
+        return "value"
+    return (
+        {"any": "AnyOf", "matches": "Matches", "equals": "Equals"}.get(next(iter(value), ""))
+        if len(value) == 1
+        else None
+    )
+
+
+FORMS = "write a value, or {any: [VALUE, …]}, {matches: PATTERN}, {equals: OBJECT}"
+Expected = Annotated[
+    Annotated[AnyOf, Tag("AnyOf")]
+    | Annotated[Matches, Tag("Matches")]
+    | Annotated[Equals, Tag("Equals")]
+    | Annotated[Any, Tag("value")],
+    Discriminator(_kind, custom_error_type="matcher", custom_error_message=FORMS),
+]
+"""A value, or what a value has to be like."""
+
+
+def is_expected(expected: Expected, value: Any) -> bool:
+    """Whether a value is as a case expects it."""
+    match expected:
+        case AnyOf():
+            return any(is_same(each, value) for each in expected.any)
+        case Matches():
+            return isinstance(value, str) and re.search(expected.matches, value, re.IGNORECASE) is not None
+        case Equals():
+            return is_same(expected.equals, value)
+        case _:
+            return is_same(expected, value)
+
+
+def is_same(expected: Any, value: Any) -> bool:
+    """Whether two JSON values are the same, texts with tolerance."""
+    match expected:
+        case str():
+            return isinstance(value, str) and plain(expected) == plain(value)
+        case list():
+            return isinstance(value, list) and len(value) == len(expected) and all(map(is_same, expected, value))
+        case dict():
+            keys = isinstance(value, Mapping) and value.keys() == expected.keys()
+            return keys and all(is_same(each, value[name]) for name, each in expected.items())
+        case None:
+            return value is None
+        case _:
+            return type(value) in (int, float, bool) and bool(expected == value)
+
+
+def fits(expected: Mapping[str, Expected], args: Any) -> bool:
+    """Whether arguments have all that is expected; others may be there too."""
+    given = args if isinstance(args, Mapping) else {}
+    return all(name in given and is_expected(value, given[name]) for name, value in expected.items())
+
+
+def plain(text: str) -> str:
+    """A text as it is compared."""
+    return GROUPED.sub("", " ".join(text.split()).casefold())
+
+
+def numbers_in(text: str) -> list[float]:
+    """The numbers of a text, in their order."""
+    return [float(each) for each in NUMBER.findall(plain(text))]
