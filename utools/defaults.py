@@ -8,8 +8,8 @@ from utools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from utools.calls.shared import SharedCalls
-    from utools.context.manager import Summarise
     from utools.context.store import ContextStore
+    from utools.context.summary import Summarise
 
 
 def default_registry(

@@ -9,33 +9,35 @@ import orjson
 
 from agent_core.effects import Json
 from agent_core.models.client import ModelClient, ModelError, Question
+from agent_core.models.usage import count_usage
 from agent_core.protocol.clip import clip
 from agent_core.words.catalogue import words_in
+from utools.context.summary import Summarised
 from utools.errors import ToolError
 
 MAX_CONVERSATION = 60_000
 """Characters of a conversation that the model reads, from its head and its tail."""
 SECONDS = 60.0
-Summarise = Callable[[list[Json], str], Awaitable[str]]
 
 
-def summariser(client: Callable[[], ModelClient]) -> Summarise:
+def summariser(client: Callable[[], ModelClient]) -> Callable[[list[Json], str], Awaitable[Summarised]]:
     """The function for `context_manager(summarise=…)`. `client` is called at the first summary.
 
     It raises ToolError, which fails the `prepare`, when the model gives no summary.
     """
 
-    async def summarise(messages: list[Json], language: str) -> str:
+    async def summarise(messages: list[Json], language: str) -> Summarised:
         history = clip(_write_conversation(messages), MAX_CONVERSATION, words_in(language))
         prompt = Template(_template(language)).substitute(conversation_history=history)
         question = Question("", (orjson.dumps({"role": "user", "content": prompt}),), {}, "summary", 0, SECONDS)
         try:
-            summary = (await client().complete(question)).content.strip()
+            completion = await client().complete(question)
         except ModelError as error:
             raise ToolError(f"the earlier conversation could not be summarised: {error}", transient=True) from None
-        if not summary:
+        if not (summary := completion.content.strip()):
             raise ToolError("the earlier conversation could not be summarised: the model said nothing", transient=True)
-        return summary
+        usage = count_usage(completion, sum(map(len, question.messages)))
+        return Summarised(summary, {"requests": completion.requests, **usage})
 
     return summarise
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from agent_core.errors import DefinitionError
 from agent_core.models.providers import Providers
-from agent_core.models.summary import Summarise, summariser
+from agent_core.models.summary import summariser
 from agent_core.policy import has_wildcard
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME
+from utools.context.summary import Summarise
 from utools.defaults import host_registry
 from utools.error_text import describe, raised_at
 from utools.errors import UnknownTool

@@ -219,6 +219,12 @@ def test_a_model_tells_what_falls_out_of_a_conversations_window(cli: Cli, write:
         "And?",
     ]
     write("summary.json", "[]")
+    again = cli("run", str(flow), "--json")
+    assert again.json["outputs"]["context_manager"]["messages_json"] == messages
+    models = cli("stats", "--workflow", "w", "--json").json["models"]
+    assert models["replies"] == 1
+    assert models["tokens"]["input"] > 50
+    write("prepare.json", {"id": "w", "nodes": [{"tool": "context_manager", "config": {**prepare, "window": 1}}]})
     ran = cli("run", str(flow), "--json")
     assert "could not be summarised" in ran.json["error"]["message"]
     write("agent-core.yaml", {"summary_model": "nobody:m"})
@@ -234,9 +240,10 @@ async def test_a_summary_is_asked_for_with_the_whole_conversation() -> None:
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": "yes"},
     ]
-    assert await summariser(lambda: model)(told, "en") == "Short."
+    summary = await summariser(lambda: model)(told, "en")
+    assert (summary.text, summary.usage["requests"]) == ("Short.", 1)
     assert asked[0].endswith('user: Costs $5?\nassistant: look {"q":"x"}\ntool: yes')
-    assert await summariser(lambda: model)([{"role": "user", "content": "问" * 70_000}], "zh") == "Short."
+    assert (await summariser(lambda: model)([{"role": "user", "content": "问" * 70_000}], "zh")).text == "Short."
     assert asked[1].startswith("请用不超过 300 字概括")
     assert re.search(r" …\[省略 \d+ 个字符\]… ", asked[1])
 

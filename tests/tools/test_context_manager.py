@@ -9,6 +9,7 @@ from utools import ToolContext, ToolError, ToolRegistry, ToolResult
 from utools.context.formats import anthropic, gemini, openai
 from utools.context.manager import context_manager
 from utools.context.store_memory import MemoryContextStore
+from utools.context.summary import Summarised
 from utools.context.turns import Message, Turn, last_turn
 from utools.context.window import Window, estimated_tokens, split_at_window
 
@@ -230,7 +231,7 @@ async def test_summary_of_what_falls_out_stands_before_the_history_and_speaks_as
 
     async def summarise(messages: list[Message], language: str) -> str:
         seen.append(messages)
-        return {"en": "they met", "zh": "他们见过面"}[language]
+        return "they met"
 
     session = Session(summarise=summarise)
     await filled(session, 2)
@@ -240,10 +241,46 @@ async def test_summary_of_what_falls_out_stands_before_the_history_and_speaks_as
         says("assistant", "Summary of the earlier conversation: they met"),
     ]
     assert seen == [[says("user", "q0"), says("assistant", "a0")]]
-    await session.output("prepare", user_message="now")
-    assert len(seen) == 1
-    prepared = await session.output("prepare", user_message="现在呢？", window=2, language="zh")
-    assert prepared["messages_json"][0] == says("assistant", "此前对话的概括：他们见过面")
+    whole = await session.output("prepare", user_message="now")
+    assert (len(whole["messages_json"]), whole["dropped_messages"], len(seen)) == (5, 0, 1)
+
+
+async def test_each_turn_is_summarised_once_and_its_tokens_are_told() -> None:
+    asked: list[list[str]] = []
+    usage = {"requests": 1, "input_tokens": 30, "output_tokens": 4, "estimated": False, "cost": None}
+
+    def summarise(messages: list[Message], language: str) -> Summarised:
+        asked.append([message["content"] for message in messages])
+        return Summarised(f"summary {len(asked)}", usage)
+
+    session = Session(summarise=summarise)
+    told = []
+    for number in range(8):
+        prepared = await session("prepare", user_message="now", window=8)
+        told.append((prepared.metadata, prepared.output["history_messages"]))
+        turn = [says("user", f"q{number}"), says("assistant", f"a{number}")]
+        await session.output("persist", turn_id=f"t{number}", messages_json=turn)
+    assert [history for _, history in told] == [0, 2, 4, 6, 8, 4, 6, 8]
+    assert [bool(metadata) for metadata, _ in told] == [False] * 5 + [True, False, False]
+    assert told[5][0] == {"usage": usage}
+    again = await session("prepare", user_message="now", window=8)
+    assert asked == [
+        ["q0", "a0", "q1", "a1", "q2", "a2"],
+        ["Summary of the earlier conversation: summary 1", "q3", "a3", "q4", "a4", "q5", "a5"],
+    ]
+    assert [message["content"] for message in again.output["messages_json"]] == [
+        "Summary of the earlier conversation: summary 2",
+        *("q6", "a6", "q7", "a7"),
+        "now",
+    ]
+
+
+async def test_newest_turn_stays_even_where_it_fills_the_window() -> None:
+    session = Session(summarise=lambda messages, language: f"of {len(messages)}")
+    await filled(session, 3)
+    prepared = await session.output("prepare", user_message="now", window=3)
+    assert (prepared["history_messages"], prepared["dropped_messages"]) == (2, 4)
+    assert (await session.output("prepare", user_message="now", window=1))["history_messages"] == 0
 
 
 async def test_formats_come_on_demand(session: Session) -> None:

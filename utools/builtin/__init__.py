@@ -21,8 +21,8 @@ from utools.context.store_sqlite import SqliteContextStore
 from utools.tool import Tool
 
 if TYPE_CHECKING:
-    from utools.context.manager import Summarise
     from utools.context.store import ContextStore
+    from utools.context.summary import Summarise
 
 __all__ = [
     "builtin_tools",

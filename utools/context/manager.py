@@ -1,22 +1,18 @@
 """`context_manager`: prepares a conversation for a model, and stores its turns afterwards."""
 
-import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from utools.context.formats import FORMATS
 from utools.context.store import ContextStore
-from utools.context.turns import Message, check_history, last_turn, messages_of, rename_repeated_calls
+from utools.context.summary import Summarise, as_message, fold_turns
+from utools.context.turns import Message, Turn, check_history, last_turn, messages_of, rename_repeated_calls
 from utools.context.window import Window, split_at_window
 from utools.errors import ToolError
-from utools.tool import Args, Tool, ToolContext
-from utools.words.catalogue import words_in
-
-Summarise = Callable[[list[Message], str], str | Awaitable[str]]
-"""Makes a text of messages, in a language: en or zh."""
+from utools.tool import Args, Tool, ToolContext, ToolResult
 
 RETRIED = re.compile(r"~\d+")
 
@@ -92,8 +88,8 @@ def context_manager(store: ContextStore, *, summarise: Summarise | None = None) 
     """The tool `context_manager` over a store.
 
     `summarise`, sync or async, makes a text of the messages that fall out of the window, in the `language` that the
-    call gives, else in the context's. `prepare` puts it before the history as an assistant message: it is made of texts
-    of tools and models, so it must not have the system's role.
+    call gives, else in the context's. `prepare` puts it before the history as an assistant message, and keeps it with
+    the session; the next one is made of it when the window overflows again.
     """
 
     async def execute(args: Args, context: ToolContext) -> Any:
@@ -104,8 +100,7 @@ def context_manager(store: ContextStore, *, summarise: Summarise | None = None) 
             case "persist":
                 return await _persist(store, args, context)
             case "load":
-                window = Window.of(args["window"]) if "window" in args else Window(None, None)
-                return (await _history(store, args["session_id"], window))[1]
+                return await _load(store, args)
         return {"session_id": args["session_id"], "cleared": await store.clear(args["session_id"])}
 
     return Tool(
@@ -136,17 +131,21 @@ def _check_arguments(args: Mapping[str, Any]) -> None:
         raise ToolError(f"{args['op']} takes no {', '.join(extra)}")
 
 
-async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None, language: str) -> dict[str, Any]:
-    dropped, history = await _history(store, args["session_id"], Window.of(args.get("window")))
+async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None, language: str) -> ToolResult:
+    turns, window, usage = await _turns(store, args["session_id"]), Window.of(args.get("window")), None
     system = args.get("system_prompt")
     messages: list[Message] = [{"role": "system", "content": system}] if system else []
-    if dropped and summarise:
-        summary = words_in(language).summary + await _summary(summarise, dropped, language)
-        messages.append({"role": "assistant", "content": summary})
+    left_out = len(split_at_window(turns, window)[0])
+    if summarise:
+        summary, usage = await fold_turns(store, args["session_id"], turns, window, summarise, language)
+        left_out = summary.turns if summary else 0
+        messages += [as_message(summary, language)] if summary else []
+    dropped, history = _split_messages(turns, left_out)
     messages += [*history, {"role": "user", "content": args["user_message"]}]
     shapes = {name: FORMATS[name](messages) for name in args.get("formats", ())}
     counts = {"history_messages": len(history), "dropped_messages": len(dropped)}
-    return {"session_id": args["session_id"], "messages_json": messages, **counts, **shapes}
+    output = {"session_id": args["session_id"], "messages_json": messages, **counts, **shapes}
+    return ToolResult(output=output, metadata={"usage": dict(usage)} if usage else {})
 
 
 async def _persist(store: ContextStore, args: Args, context: ToolContext) -> dict[str, Any]:
@@ -156,18 +155,22 @@ async def _persist(store: ContextStore, args: Args, context: ToolContext) -> dic
     return {"session_id": args["session_id"], "turn_id": turn_id, "stored": stored, "messages": len(turn)}
 
 
-async def _history(store: ContextStore, session: str, window: Window) -> tuple[list[Message], list[Message]]:
-    """The messages that fall out of the window, and those in it."""
+async def _load(store: ContextStore, args: Args) -> list[Message]:
+    turns = await _turns(store, args["session_id"])
+    window = Window.of(args["window"]) if "window" in args else Window(None, None)
+    return _split_messages(turns, len(split_at_window(turns, window)[0]))[1]
+
+
+async def _turns(store: ContextStore, session: str) -> list[Turn]:
     turns = await store.turns(session)
     check_history(_flat(turns))
-    dropped, _ = split_at_window(turns, window)
-    messages, first = rename_repeated_calls(_flat(turns)), len(_flat(dropped))
+    return turns
+
+
+def _split_messages(turns: Sequence[Turn], left_out: int) -> tuple[list[Message], list[Message]]:
+    """The messages of the first `left_out` turns, and the others."""
+    messages, first = rename_repeated_calls(_flat(turns)), len(_flat(turns[:left_out]))
     return messages[:first], messages[first:]
-
-
-async def _summary(summarise: Summarise, messages: list[Message], language: str) -> str:
-    text = summarise(messages, language)
-    return await text if inspect.isawaitable(text) else text
 
 
 def _conversation(args: Args) -> list[Message]:

@@ -28,6 +28,10 @@ class Window:
                 return cls(messages=value)
         return cls(messages=value.get("messages"), tokens=value.get("tokens"))
 
+    def halved(self) -> "Window":
+        """Half as much."""
+        return Window(*(None if limit is None else limit // 2 for limit in (self.messages, self.tokens)))
+
 
 def split_at_window(turns: Sequence[Turn], window: Window) -> tuple[list[Turn], list[Turn]]:
     """The turns that fall out, and the newest turns that fit. Turns stay whole, so that no tool call is orphaned."""

@@ -1,0 +1,62 @@
+"""The summary of a conversation's beginning: made when the window overflows, kept with the session."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from utools.context.store import ContextStore, Summary
+from utools.context.turns import Message, Turn
+from utools.context.window import Window, split_at_window
+from utools.words.catalogue import words_in
+
+
+class Summarised(NamedTuple):
+    """A summary, and what it cost: {requests, input_tokens, output_tokens, estimated, cost}."""
+
+    text: str
+    usage: Mapping[str, Any]
+
+
+Summarise = Callable[[list[Message], str], str | Summarised | Awaitable[str | Summarised]]
+"""Makes a text of messages, in a language: en or zh."""
+
+
+class Folded(NamedTuple):
+    """The summary of the first turns, if there is one, and what it cost when it was made just now."""
+
+    summary: Summary | None
+    usage: Mapping[str, Any] | None
+
+
+async def fold_turns(
+    store: ContextStore, session: str, turns: Sequence[Turn], window: Window, summarise: Summarise, language: str
+) -> Folded:
+    """A summary of as many turns that the others fit into the window; none where all fit.
+
+    The kept one serves for as long as they do. Then it is made anew, of the one before and of as many turns that the
+    others fill half the window: so each turn is read once, and most calls make none.
+    """
+    if len(split_at_window(turns, window)[1]) == len(turns):
+        return Folded(None, None)
+    kept = await store.summary(session)
+    if kept and kept.turns > len(turns):  # the session was cleared, and begun again, just now
+        kept = None
+    first = kept.turns if kept else 0
+    fitting = split_at_window(turns[first:], window)[1]
+    if first + len(fitting) == len(turns):
+        return Folded(kept, None)
+    newest = split_at_window(turns[first:], window.halved())[1] or fitting[-1:]
+    end = len(turns) - len(newest)
+    before = [as_message(kept, language)] if kept else []
+    answer = summarise([*before, *chain.from_iterable(turns[first:end])], language)
+    made = await answer if inspect.isawaitable(answer) else answer
+    text, usage = made if isinstance(made, Summarised) else (made, None)
+    summary = Summary(end, text)
+    await store.keep_summary(session, summary)
+    return Folded(summary, usage)
+
+
+def as_message(summary: Summary, language: str) -> Message:
+    """The summary as the assistant's words: it is made of texts of tools and models, so it must not be the system's."""
+    return {"role": "assistant", "content": words_in(language).summary + summary.text}
