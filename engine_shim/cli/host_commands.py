@@ -13,7 +13,7 @@ def init(
     directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to; here if it is left out.")] = Path(),
     as_json: AsJson = False,
 ) -> int:
-    """Write a workflow with a tool, recorded replies and a test, to begin with.
+    """Write a workflow, a tool and a test to begin with.
 
     \b
     Examples:
@@ -31,17 +31,31 @@ def evaluate(
         str | None,
         typer.Argument(metavar="[RUN|FILE]", help="With add: the recorded run.", autocompletion=complete_recorded),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The model to measure, e.g. openai:gpt-4o-mini.")] = None,
-    compare: Annotated[str | None, typer.Option(help="Another model, side by side with the first.")] = None,
-    compare_set: Annotated[
-        list[str] | None, typer.Option("--compare-set", help="A key as for --set, side by side with the first.")
+    model: Annotated[
+        str | None, typer.Option(metavar="<model>", help="The model to measure, e.g. openai:gpt-4o-mini.")
     ] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only cases of this category.")] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="How often each case is run, with another seed.")] = 1,
-    concurrency: Annotated[int, typer.Option(min=1, help="How many cases run at once.")] = 1,
+    compare: Annotated[
+        str | None, typer.Option(metavar="<model>", help="Another model, side by side with the first.")
+    ] = None,
+    compare_set: Annotated[
+        list[str] | None,
+        typer.Option("--compare-set", metavar="<key=value>", help="A key as for --set, side by side with the first."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="<category>", help="Only cases of it; again for each.")
+    ] = None,
+    repeat: Annotated[
+        int, typer.Option(metavar="<n>", min=1, help="How often each case is run, with another seed.")
+    ] = 1,
+    concurrency: Annotated[int, typer.Option(metavar="<n>", min=1, help="How many cases run at once.")] = 1,
     protocol: Annotated[Literal["json", "tools"] | None, typer.Option(help="The dialect.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="A key of the agent's config, key=value.")] = None,
-    min_right: Annotated[float, typer.Option(min=0, max=1, help="Exit with 1 if a smaller share is right.")] = 0.0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="<key=value>", help="A key of the agent's config; again for each."),
+    ] = None,
+    min_right: Annotated[
+        float, typer.Option(metavar="<share>", min=0, max=1, help="Exit with 1 if a smaller share is right.")
+    ] = 0.0,
     store: Annotated[
         Path | None, typer.Option(help="Keep every run in this store; with add, take it from there.")
     ] = None,

@@ -35,9 +35,8 @@ def _write_next(directory: Path, names: list[str], as_json: bool) -> None:
         *([["cd", str(directory)]] if directory != Path() else []),
         ["agent-core", "run", "flow.yaml", "--input", f"question={QUESTION}"],
         ["agent-core", "show", "last"],
-        ["pytest", "test_flow.py"],
     ]
-    lines = [shlex.join(words) for words in commands]
+    lines = [*map(shlex.join, commands), "python -m pip install pytest && python -m pytest test_flow.py"]
     if as_json:
         output.document({"directory": str(directory), "files": names, "next": lines})
         return

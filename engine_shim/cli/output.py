@@ -92,10 +92,10 @@ def in_line(text: str) -> str:
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
-def flatten(text: str, longest: int) -> str:
+def flatten(text: str, longest: int | None) -> str:
     """The text in one line, cut where it is longer."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
+    return flat if longest is None or len(flat) <= longest else f"{flat[: longest - 1]}…"
 
 
 def user() -> str:

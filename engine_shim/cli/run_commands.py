@@ -20,9 +20,15 @@ from engine_shim.cli.parameters import (
 
 def run(
     file: Flow,
-    pairs: Annotated[list[str] | None, typer.Option("--input", help="An input, name=value.")] = None,
-    inputs: Annotated[str | None, typer.Option(help="A JSON file with all inputs, or - for stdin.")] = None,
-    model: Annotated[str | None, typer.Option(help="Ask this model alone in every agent node instead.")] = None,
+    pairs: Annotated[
+        list[str] | None, typer.Option("--input", metavar="<name=value>", help="An input; again for each.")
+    ] = None,
+    inputs: Annotated[
+        str | None, typer.Option(metavar="<path>", help="A JSON file with all inputs, or - for stdin.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="<model>", help="Ask this model alone in every agent node instead.")
+    ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Run again whenever a file of it changes.")] = False,
     store: Store = None,
     config: Config = None,

@@ -24,8 +24,8 @@ STYLES = {
 }
 
 
-def show_run(run: str, store: Path | None, *, as_json: bool) -> int:
-    """Write all records of a run; of a damaged one, those before the damage, which is raised then."""
+def show_run(run: str, store: Path | None, *, full: bool, as_json: bool) -> int:
+    """Write all records of a run, uncut if `full`; of a damaged one, those before the damage, which is raised then."""
     run_id, tape = load_run(*find_source(run, store))
     if as_json:
         check_chains(run_id, tape)
@@ -33,7 +33,7 @@ def show_run(run: str, store: Path | None, *, as_json: bool) -> int:
         output.document({"run_id": run_id, "records": records})
         return output.OK
     sound, damage = _sound_part(run_id, tape)
-    _write_records(run_id, in_time(sound))
+    _write_records(run_id, in_time(sound), full)
     if damage is not None:
         raise damage
     return output.OK
@@ -50,8 +50,11 @@ def _sound_part(run_id: str, tape: Tape) -> tuple[Tape, Damaged | None]:
     return sound, damage
 
 
-def _write_records(run_id: str, timed: list[TimedRecord]) -> None:
-    """A line for each record: seconds since the run began, its position, its kind, and what it says."""
+def _write_records(run_id: str, timed: list[TimedRecord], full: bool) -> None:
+    """A line for each record: seconds since the run began, its position, its kind, and what it says.
+
+    If `full`, nothing is cut, and the messages stand below the start of each agent.
+    """
     start = next((each.at for each in timed if each.at is not None), None)
     output.line(f"{run_id}  {start:%Y-%m-%d %H:%M:%S} UTC" if start else run_id)
     positions = [f"{each.strand}:{each.n}" for each in timed]
@@ -60,8 +63,17 @@ def _write_records(run_id: str, timed: list[TimedRecord]) -> None:
         passed = f"{(each.at - start).total_seconds():8.3f}" if start and each.at else " " * 8
         kind, style = each.record["kind"], STYLES.get(each.record["kind"], "")
         style = "red" if each.record.get("success") is False or each.record.get("reply") == "failed" else style
-        text = output.flatten(_content(each.record), LONGEST)
+        text = output.flatten(_content(each.record), None if full else LONGEST)
         output.styled_line((passed, "dim"), f"  {position:<{width}}  ", (f"{kind:<12}", style), f"  {text}".rstrip())
+        if full and kind == "run_started":
+            _write_messages(each.record)
+
+
+def _write_messages(record: dict[str, Any]) -> None:
+    """What an agent's model reads before its first reply."""
+    for message in record.get("messages", ()):
+        for line in f"{message['role']}: {message['content'] or output.as_text(message['tool_calls'])}".split("\n"):
+            output.line(f"          {line}".rstrip())
 
 
 def find_source(run: str, store: Path | None) -> tuple[Path, str | None]:
@@ -115,12 +127,14 @@ def _content(record: dict[str, Any]) -> str:
 
 
 def _subject(record: dict[str, Any]) -> str:
-    """What a run is: its workflow with version, or its agent's model."""
+    """What a run is, and what it was given: its workflow and inputs, or its agent's model and question."""
     match record:
         case {"definition": {"id": workflow, **more}}:
-            return f"{record['loop']} {workflow} {more.get('version', '1')}"
-        case {"config": {"model": model}}:
-            return f"{record['loop']}, {model}, {output.count(len(record['tools']), 'tool')}"
+            inputs = f" {output.as_text(record['external'])}" if record.get("external") else ""
+            return f"{record['loop']} {workflow} {more.get('version', '1')}{inputs}"
+        case {"config": {"model": model}, "messages": messages}:
+            asked = next((each["content"] for each in reversed(messages) if each["role"] == "user"), "")
+            return f"{record['loop']}, {model}, {output.count(len(record['tools']), 'tool')}: {asked}"
         case _:
             return str(record["loop"])
 

@@ -12,7 +12,7 @@ FINISHED = "completed,failed,cancelled"
 
 
 def runs(
-    limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="<n>", min=1, help="So many at most.")] = None,
     status: Annotated[str | None, typer.Option(help="Of these statuses, separated by commas.")] = None,
     workflow: Annotated[str | None, typer.Option(help="Of the workflow of this id.")] = None,
     since: Annotated[str | None, typer.Option(help="Begun since a date, or in the last 2h, 7d.")] = None,
@@ -38,6 +38,7 @@ def runs(
 def show(
     run: Recorded,
     trace: Annotated[bool, typer.Option("--trace", help="What its agents emitted as their trace, instead.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Cut nothing, and show the prompts of agents.")] = False,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
@@ -47,6 +48,7 @@ def show(
     Examples:
       agent-core show last
       agent-core show last --trace
+      agent-core show last --full
       agent-core show run.jsonl --json
     """
     from engine_shim.cli.show import show_run
@@ -54,7 +56,7 @@ def show(
 
     if trace:
         return show_trace(run, store, as_json=as_json)
-    return show_run(run, store, as_json=as_json)
+    return show_run(run, store, full=full, as_json=as_json)
 
 
 def verify(
@@ -83,7 +85,9 @@ def replay(
     every: Annotated[bool, typer.Option("--all", help="Every run of the store, and a table of them.")] = False,
     since: Annotated[str | None, typer.Option(help="With --all: begun since a date, or in the last 7d.")] = None,
     policy: Annotated[Path | None, typer.Option(help="A policy to judge the run by instead, JSON or YAML.")] = None,
-    changes: Annotated[list[str] | None, typer.Option("--set", help="One key of that policy, key=value.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="<key=value>", help="One key of that policy; again for each.")
+    ] = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:

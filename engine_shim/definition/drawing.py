@@ -1,6 +1,7 @@
 """The graph of a definition as text for a terminal, and as a Mermaid flowchart. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from engine_shim.definition.graph import Edge, Graph
@@ -8,7 +9,7 @@ from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 
 WIDTH = 80
 LONGEST_LABEL = 60
-"""Characters of a condition in a flowchart."""
+"""Characters of a line in a flowchart."""
 _ESCAPES = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "`": "#96;", "\\": "#92;"}
 
 
@@ -59,7 +60,8 @@ def _describe_agent(config: Mapping[str, Any]) -> Iterator[str]:
         yield f"model {model}"
     entries = config.get("allowed_tools", [])
     if isinstance(entries, list):
-        yield f"tools {', '.join(map(_describe_tool, entries)) or 'none'}"
+        tools = f"tools {', '.join(map(_describe_tool, entries)) or 'none'}"
+        yield from wrap(tools, LONGEST_LABEL, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _describe_tool(entry: Any) -> str:
