@@ -35,8 +35,9 @@ def _write_next(directory: Path, names: list[str], as_json: bool) -> None:
         *([["cd", str(directory)]] if directory != Path() else []),
         ["agent-core", "run", "flow.yaml", "--input", f"question={QUESTION}"],
         ["agent-core", "show", "last"],
+        ["python", "-m", "pytest", "test_flow.py"],
     ]
-    lines = [*map(shlex.join, commands), "python -m pip install pytest && python -m pytest test_flow.py"]
+    lines = [shlex.join(words) for words in commands]
     if as_json:
         output.document({"directory": str(directory), "files": names, "next": lines})
         return
@@ -45,4 +46,5 @@ def _write_next(directory: Path, names: list[str], as_json: bool) -> None:
     for line in lines:
         output.line(f"  {line}")
     output.line()
+    output.line("The test needs pytest: python -m pip install pytest.")
     output.line("--model openai:gpt-4o-mini lets a real model answer; put its key, OPENAI_API_KEY=…, into .env.")

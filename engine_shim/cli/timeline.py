@@ -2,11 +2,11 @@
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agent_core.journal.path import segments
+from agent_core.journal.path import is_below, segments
 from agent_core.journal.record import Tape
 from engine_shim.runs.store import parse_time
 
@@ -26,10 +26,15 @@ class TimedRecord:
 def in_time(tape: Tape) -> list[TimedRecord]:
     """All records by time. Those of a strand keep their order, and a strand comes before what is below it.
 
-    A record that closes strands comes after theirs.
+    A record that closes strands comes after theirs. One that nothing before it dates began with the first below it.
     """
-    strands = (_timed(path, [row.record() for row in tape[path]]) for path in sorted(tape))
-    return list(heapq.merge(*strands, key=_rank))
+    strands = {path: list(_timed(path, [row.record() for row in tape[path]])) for path in sorted(tape)}
+    begun = {path: min((each.at for each in timed if each.at), default=None) for path, timed in strands.items()}
+    for path, timed in strands.items():
+        if timed[0].at is None:
+            below = min((at for other, at in begun.items() if at and is_below(other, path)), default=None)
+            strands[path] = [replace(each, at=each.at or below) for each in timed]
+    return list(heapq.merge(*strands.values(), key=_rank))
 
 
 def _rank(each: TimedRecord) -> tuple[datetime, int]:

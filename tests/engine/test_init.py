@@ -21,7 +21,7 @@ def test_the_commands_that_it_prints_work_as_typed(cli: Cli, home: Path, directo
     ran = cli("init", *directory)
     assert ran.code == 0
     commands = printed_commands(ran)
-    assert [command.split()[0] for command in commands][-3:] == ["agent-core", "agent-core", "pytest"]
+    assert [command.split()[0] for command in commands][-3:] == ["agent-core", "agent-core", "python"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     quiet = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     script = "\n".join(["set -e", *commands])

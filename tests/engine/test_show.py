@@ -54,6 +54,22 @@ def test_records_of_a_strand_keep_their_order_and_none_is_left_out(cli: Cli, flo
         assert [each.n for each in timed if each.strand == path] == list(range(len(rows)))
 
 
+def test_a_record_that_nothing_dates_stands_before_what_it_began(cli: Cli, write: Write) -> None:
+    each = {"id": "each", "tool": "echo", "foreach": [1, 2], "config": {"text": "a {{item}}"}}
+    cli("run", str(write("flow.json", {"id": "w", "nodes": [each]})))
+    lines = shown(cli, "last")
+    assert [line["place"] for line in lines][:2] == ["flow:0", "flow/each.1:0"]
+    assert all(line["passed"] for line in lines)
+
+
+def test_full_cuts_nothing_and_shows_what_the_model_read_first(cli: Cli) -> None:
+    cli("run", APPROVAL)
+    short, full = cli("show", "last").out, cli("show", "last", "--full").out
+    assert "system: " not in short
+    assert "          system: Every reply is exactly one JSON object" in full
+    assert len(max(full.splitlines(), key=len)) > len(max(short.splitlines(), key=len))
+
+
 def test_each_kind_of_record_has_a_line_that_reads(cli: Cli) -> None:
     run = cli("run", APPROVAL, "--json").json["run_id"]
     cli("decide", run, "deny", "--message", "Not\ntoday.")
