@@ -26,9 +26,8 @@ def fork_rows(run: str, tape: Tape, places: Sequence[Place], new: str, *, loops:
     What a person had approved and is done again is approved again. DefinitionError when there is no such record, or
     when the past cannot be walked under another run's id.
     """
-    for strand, n in places:
-        if not 0 <= n < len(split_own_strands(tape)[0].get(strand, ())) or (strand == root_of(strand) and n == 0):
-            raise DefinitionError("no run can be forked here; `show` lists its records", where=f"{strand}:{n}")
+    for place in places:
+        _check_place(split_own_strands(tape)[0], place)
     first = places[0]
     origin: RunOrigin = {"run": run, "strand": first[0], "n": first[1]}
     root = root_of(first[0])
@@ -44,6 +43,20 @@ def fork_rows(run: str, tape: Tape, places: Sequence[Place], new: str, *, loops:
         message = f"the run cannot be forked: at {changed.strand}:{changed.n} it would now ask something else"
         raise DefinitionError(f"{message}; does it use its own run id?", where=f"{first[0]}:{first[1]}") from None
     return [row for rows in past.tape.values() for row in rows]
+
+
+def _check_place(tape: Tape, place: Place) -> None:
+    """DefinitionError for a record that there is not, and for the first of all."""
+    strand, n = place
+    if strand not in tape:
+        reason = f"there is no such strand; there are {', '.join(sorted(tape))}"
+    elif not 0 <= n < len(tape[strand]):
+        reason = f"the strand has the records 0 to {len(tape[strand]) - 1}"
+    elif strand == root_of(strand) and n == 0:
+        reason = "it is the run's first record; run the workflow again instead"
+    else:
+        return
+    raise DefinitionError(f"no run can be forked here: {reason}", where=f"{strand}:{n}")
 
 
 @dataclass(slots=True)

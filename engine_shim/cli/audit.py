@@ -1,6 +1,5 @@
 """The commands verify and replay: whether a journal is whole, and whether its decisions come out the same."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from agent_core.config import read_config
 from agent_core.errors import DefinitionError
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
+from engine_shim.cli.settings import read_settings
 from engine_shim.cli.show import find_source
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
@@ -59,20 +59,13 @@ def replay_run(run: str, store: Path | None, policy: dict[str, Any] | None, *, a
 
 
 def read_policy(file: Path | None, changes: list[str]) -> dict[str, Any] | None:
-    """The policy of --policy and --set; None without either. A value that is not JSON is a text."""
+    """The policy of --policy and --set; None without either."""
     if file is None and not changes:
         return None
     policy = read_document(file, "policy").data if file is not None else {}
     if not isinstance(policy, dict):
         raise typer.BadParameter('a policy is an object, such as {"max_steps": 3}')
-    for change in changes:
-        key, equals, value = change.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"--set {change!r}: write key=value")
-        try:
-            policy[key] = json.loads(value)
-        except ValueError:
-            policy[key] = value
+    policy.update(read_settings(changes, "--set"))
     if unknown := sorted(set(policy) - VARIABLE_KEYS):
         raise typer.BadParameter(f"a policy may not vary {unknown[0]!r}, only {', '.join(sorted(VARIABLE_KEYS))}")
     try:

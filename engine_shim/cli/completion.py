@@ -50,6 +50,14 @@ def complete_flow(context: typer.Context, incomplete: str) -> Iterator[Offer]:
 
 
 @_never_failing
+def complete_cases(context: typer.Context, incomplete: str) -> Iterator[Offer]:
+    """Files that may hold cases, those that ship, and `add`."""
+    yield "add", "a case of a recorded run"
+    yield "seed-scenarios", "ships with the package"
+    yield from _files(incomplete, DEFINITIONS)
+
+
+@_never_failing
 def complete_tool(context: typer.Context, incomplete: str) -> Iterator[Offer]:
     """The codes of the built-in tools, and of those that the host configuration lists, which are not loaded."""
     from engine_shim.host.find import find_host_config
@@ -60,6 +68,25 @@ def complete_tool(context: typer.Context, incomplete: str) -> Iterator[Offer]:
     if (file := find_host_config(context.params.get("config"))) is not None:
         for reference in read_document(file, "the host configuration").data.get("tools", []):
             yield reference.rpartition(":")[2], reference
+
+
+@_never_failing
+def complete_statuses(context: typer.Context, incomplete: str) -> Iterator[Offer]:
+    """The last status of a list with commas."""
+    from engine_shim.cli.runs import STATUSES
+
+    before, comma, _ = incomplete.rpartition(",")
+    yield from ((before + comma + status, "") for status in STATUSES)
+
+
+def complete_words(*words: str) -> Complete:
+    """These words."""
+
+    @_never_failing
+    def complete(context: typer.Context, incomplete: str) -> Iterator[Offer]:
+        yield from ((word, "") for word in words)
+
+    return complete
 
 
 def _runs(context: typer.Context) -> Iterator[Offer]:

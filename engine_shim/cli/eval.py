@@ -1,7 +1,6 @@
 """The command eval: measures a model on cases, or two models or settings side by side."""
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from agent_core.config import read_config
 from agent_core.models.providers import Providers
 from engine_shim.cli import output, terminal
 from engine_shim.cli.eval_report import Measured, as_data, comparison_as_data, write_comparison, write_report
+from engine_shim.cli.settings import read_settings
 from engine_shim.cli.terminal import visible
 from engine_shim.evals.load import choose_cases, find_case_file, load_cases
 from engine_shim.evals.measure import measure
@@ -118,19 +118,11 @@ class _Progress:
             stderr.flush()
 
 
-def read_settings(pairs: Sequence[str], option: str = "--set") -> dict[str, Any]:
-    """The agent's config from `key=value` words; a value that is not JSON is a text."""
-    settings: dict[str, Any] = {}
-    for entry in pairs:
-        key, equals, value = entry.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{option} {entry!r}: write key=value")
-        if key in FIXED:
-            raise typer.BadParameter(f"{option} {entry!r}: {key} is decided by the cases and --model")
-        try:
-            settings[key] = json.loads(value)
-        except ValueError:
-            settings[key] = value
+def read_variant(pairs: Sequence[str], option: str = "--set") -> dict[str, Any]:
+    """The keys of the agent's config that an option gives."""
+    settings = read_settings(pairs, option)
+    if taken := sorted(FIXED & settings.keys()):
+        raise typer.BadParameter(f"{option} {taken[0]}=…: {taken[0]} is decided by the cases and --model")
     return settings
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from engine_shim.cli.completion import complete_flow, complete_recorded, complete_tool
+from engine_shim.cli.completion import complete_cases, complete_flow, complete_recorded, complete_tool, complete_words
 from engine_shim.cli.parameters import AsJson, Config, Flow, Verbose
 
 
@@ -26,7 +26,12 @@ def init(
 
 
 def evaluate(
-    cases: Annotated[Path, typer.Argument(metavar="CASES|add", help="A case file, or seed-scenarios, or `add`.")],
+    cases: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CASES|add", help="A case file, or seed-scenarios, or `add`.", autocompletion=complete_cases
+        ),
+    ],
     run: Annotated[
         str | None,
         typer.Argument(metavar="[RUN|FILE]", help="With add: the recorded run.", autocompletion=complete_recorded),
@@ -89,16 +94,18 @@ def evaluate(
         raise typer.BadParameter(f"{run!r}: a run belongs to `eval add RUN`")
     if model is None:
         raise typer.BadParameter("name the model to measure: --model PROVIDER:NAME")
-    from engine_shim.cli.eval import Evaluation, evaluate_model, read_settings, variants_of
+    from engine_shim.cli.eval import Evaluation, evaluate_model, read_variant, variants_of
 
-    chosen = {**({"protocol": protocol} if protocol else {}), **read_settings(settings or [])}
-    variants = variants_of(model, chosen, compare, read_settings(compare_set or [], "--compare-set"))
+    chosen = {**({"protocol": protocol} if protocol else {}), **read_variant(settings or [])}
+    variants = variants_of(model, chosen, compare, read_variant(compare_set or [], "--compare-set"))
     options = Evaluation(variants, only or [], repeat, concurrency, store, config, min_right)
     return evaluate_model(cases, options, as_json=as_json)
 
 
 def tools(
-    action: Annotated[str | None, typer.Argument(metavar="[show|approve]")] = None,
+    action: Annotated[
+        str | None, typer.Argument(metavar="[show|approve]", autocompletion=complete_words("show", "approve"))
+    ] = None,
     code: Annotated[str | None, typer.Argument(metavar="[CODE|SOURCE]", autocompletion=complete_tool)] = None,
     yes: Annotated[bool, typer.Option("--yes", help="With approve: do not ask.")] = False,
     config: Config = None,

@@ -8,7 +8,7 @@ import typer
 from engine_shim.cli.completion import complete_flow, complete_recorded, complete_run
 
 if TYPE_CHECKING:
-    from engine_shim.cli.log import Level
+    from engine_shim.cli.log import Format, Level
 
 
 def set_log(context: typer.Context, option: typer.CallbackParam, value: Any) -> None:
@@ -17,8 +17,9 @@ def set_log(context: typer.Context, option: typer.CallbackParam, value: Any) -> 
 
     given = context.meta.setdefault(__name__, {})
     given[option.name] = value
-    usual: Level = "debug" if given.get("debug") else "info" if given.get("verbose") else "warning"
-    configure_log(level=given.get("log_level") or usual, form=given.get("log_format") or "text")
+    form: Format = given.get("log_format") or "text"
+    usual: Level = "debug" if given.get("debug") else "info" if given.get("verbose") or form == "json" else "warning"
+    configure_log(level=given.get("log_level") or usual, form=form)
 
 
 def check_store(context: typer.Context, path: Path | None) -> Path | None:
@@ -66,5 +67,5 @@ LogLevel = Annotated[
 ]
 LogFormat = Annotated[
     Literal["text", "json"],
-    typer.Option(help="json: an object a line, and no live view.", callback=set_log, expose_value=False),
+    typer.Option(help="json: an object a line from info on, and no live view.", callback=set_log, expose_value=False),
 ]

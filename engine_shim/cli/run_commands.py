@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from engine_shim.cli.completion import complete_words
 from engine_shim.cli.parameters import (
     AsJson,
     Config,
@@ -16,6 +17,8 @@ from engine_shim.cli.parameters import (
     Store,
     Verbose,
 )
+
+DECISIONS = ("approve", "deny", "edit", "retry", "skip", "fail")
 
 
 def run(
@@ -94,7 +97,7 @@ def resume(
 
 def decide(
     run_id: RunId,
-    word: Annotated[str, typer.Argument(metavar="approve|deny|edit|retry|skip|fail")],
+    word: Annotated[str, typer.Argument(metavar="|".join(DECISIONS), autocompletion=complete_words(*DECISIONS))],
     at: Annotated[str | None, typer.Option(help="STRAND:N, when more than one call waits.")] = None,
     message: Annotated[str, typer.Option(help="Why it is denied; the model reads it.")] = "",
     args: Annotated[str | None, typer.Option(help="The edited arguments, as a JSON object.")] = None,

@@ -1,5 +1,6 @@
 """The command runs: the runs of the store in a list."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -19,10 +20,13 @@ def list_runs(wanted: RunFilter, path: Path | None, *, as_json: bool) -> int:
     if as_json:
         output.document([{**entry_as_data(entry), "driver": drivers.get(entry.run)} for entry in entries])
         return output.OK
+    if not entries:
+        output.line("no runs")
     for entry in entries:
-        is_orphan = entry.run in drivers and drivers[entry.run] is None
-        hint = "  its process died; `agent-core resume` goes on" if is_orphan else ""
-        output.line(entry_as_line(entry) + hint)
+        if drivers.get(entry.run, "") is None:
+            output.line(entry_as_line(replace(entry, status="interrupted")) + "  `agent-core resume` goes on")
+        else:
+            output.line(entry_as_line(entry))
     return output.OK
 
 
@@ -42,4 +46,4 @@ def entry_as_data(entry: RunEntry) -> dict[str, str]:
 def entry_as_line(entry: RunEntry) -> str:
     """A run of the store in a list."""
     at = entry.started_at[:19].replace("T", " ")
-    return output.in_line(f"{entry.run}  {entry.status:<9}  {at}  {entry.workflow} {entry.version}")
+    return output.in_line(f"{entry.run}  {entry.status:<11}  {at}  {entry.workflow} {entry.version}")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from engine_shim.cli.completion import complete_recorded
+from engine_shim.cli.completion import complete_recorded, complete_statuses
 from engine_shim.cli.parameters import AsJson, ExistingStore, Recorded
 
 FINISHED = "completed,failed,cancelled"
@@ -13,7 +13,9 @@ FINISHED = "completed,failed,cancelled"
 
 def runs(
     limit: Annotated[int | None, typer.Option(metavar="<n>", min=1, help="So many at most.")] = None,
-    status: Annotated[str | None, typer.Option(help="Of these statuses, separated by commas.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Of these statuses, separated by commas.", autocompletion=complete_statuses)
+    ] = None,
     workflow: Annotated[str | None, typer.Option(help="Of the workflow of this id.")] = None,
     since: Annotated[str | None, typer.Option(help="Begun since a date, or in the last 2h, 7d.")] = None,
     store: ExistingStore = None,

@@ -31,7 +31,7 @@ def in_time(tape: Tape) -> list[TimedRecord]:
     strands = {path: list(_timed(path, [row.record() for row in tape[path]])) for path in sorted(tape)}
     begun = {path: min((each.at for each in timed if each.at), default=None) for path, timed in strands.items()}
     for path, timed in strands.items():
-        if timed[0].at is None:
+        if timed and timed[0].at is None:
             below = min((at for other, at in begun.items() if at and is_below(other, path)), default=None)
             strands[path] = [replace(each, at=each.at or below) for each in timed]
     return list(heapq.merge(*strands.values(), key=_rank))

@@ -95,8 +95,10 @@ def _unknown_tools(config: HostConfig, registry: ToolRegistry) -> Iterator[Probl
 def _protect_files(config: HostConfig) -> None:
     """Protect from tools what this host reads at its next start, whether it exists or not."""
     base = config.base
-    for path in (base / LOCK, *(base / pattern for pattern in config.manifests)):
-        protect(path)
+    modules = (reference.rpartition(":")[0] for reference in config.tools)
+    sources = (name for name in modules if name.endswith(".py"))
+    for path in (LOCK, *config.manifests, *sources):
+        protect(base / path)
     protect_name(NAME)
     if config.file is not None:
         protect(config.file)

@@ -430,7 +430,7 @@ def test_runs_are_listed_newest_first(cli: Cli, waiting: str) -> None:
 
 
 def test_empty_store_lists_nothing_and_is_not_made(cli: Cli, home: Path) -> None:
-    assert (cli("runs").out, cli("runs", "--json").json, list(home.iterdir())) == ("", [], [])
+    assert (cli("runs").out, cli("runs", "--json").json, list(home.iterdir())) == ("no runs\n", [], [])
 
 
 def test_finished_run_verifies_and_replays(cli: Cli) -> None:

@@ -55,6 +55,14 @@ def test_a_beginning_and_last_are_completed(write: Write) -> None:
     assert offered("diff", "last", "202601") == [RUNS[1], RUNS[0]]
 
 
+def test_fixed_words_are_offered() -> None:
+    assert offered("decide", "last", "e") == ["edit"]
+    assert offered("tools", "") == ["show", "approve"]
+    assert offered("runs", "--status", "failed,wai") == ["failed,waiting"]
+    assert offered("run", "flow.yaml", "--log-level", "de") == ["debug"]
+    assert offered("eval", "se") == ["seed-scenarios"]
+
+
 @pytest.mark.usefixtures("store")
 def test_a_shell_that_shows_more_is_told_more() -> None:
     assert any(RUNS[0] in line and "w completed" in line for line in offered("show", "2", shell="fish"))

@@ -277,8 +277,13 @@ def test_fork_of_what_is_not_there_or_cannot_be_told_again_is_refused_and_leaves
     async def play() -> None:
         host = Host()
         await host.start([node("a"), {"id": "b", "tool": "work", "config": {"name": "{{run.id}}"}}])
-        for at in (("flow/a.1", 2), ("flow/z.1", 0), ("flow", 0), ("", 0)):
-            with pytest.raises(DefinitionError, match="no run can be forked here"):
+        for at, reason in (
+            (("flow/a.1", 2), "the strand has the records 0 to 1"),
+            (("flow/z.1", 0), "there is no such strand; there are flow, flow/a.1"),
+            (("flow", 0), "it is the run's first record"),
+            (("", 0), "there is no such strand"),
+        ):
+            with pytest.raises(DefinitionError, match=f"no run can be forked here: {reason}"):
                 await host.engine.fork("r", at, new_id="f")
         with pytest.raises(
             DefinitionError, match=r"at flow/b\.1:0 it would now ask something else; does it use its own"

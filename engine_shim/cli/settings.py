@@ -1,0 +1,24 @@
+"""read_settings(): the values of --set and its like."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+LISTS = frozenset({"allowed_tools", "deny_tools", "examples", "fallback_models", "stop", "trusted_text"})
+"""Keys of an agent that hold lists."""
+
+
+def read_settings(pairs: Sequence[str], option: str) -> dict[str, Any]:
+    """Values by key, of `key=value` words. A value that is not JSON is a text, or the one text of a list."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{option} {pair!r}: write key=value")
+        try:
+            settings[key] = json.loads(value)
+        except ValueError:
+            settings[key] = [value] if key in LISTS else value
+    return settings
