@@ -17,7 +17,7 @@ from engine_shim.definition.model_refs import known_config
 from engine_shim.definition.validate import examine
 from engine_shim.definition.warnings import find_warnings
 from engine_shim.host.config import HostConfig
-from engine_shim.host.find import load_host_config
+from engine_shim.host.find import NAME, load_host_config
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.models import HostModels
 
@@ -46,13 +46,16 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
 
 def validate_definition(file: Path, config: Path | None, *, as_json: bool) -> int:
     """Write what is wrong with a definition, and what its author may not mean."""
-    problems, doubts = _find_problems(file, load_host_config(config, file))
+    host = load_host_config(config, file)
+    problems, doubts = _find_problems(file, host)
     if as_json:
         document = {"ok": not problems, "problems": _masked(problems)}
         output.document({**document, "warnings": _masked(doubts)} if doubts else document)
         return output.DEFINITION if problems else output.OK
     for problem in problems:
         output.line(output.mask(str(problem)))
+    if host.file is None and any("no tool is called" in each.message for each in problems):
+        output.line(f"no {NAME} was found in {Path.cwd()} or above it: only the built-in tools are known")
     for doubt in doubts:
         output.line(output.mask(f"warning: {doubt}"))
     output.line(output.count(len(problems), "problem") if problems else "ok")

@@ -1,6 +1,7 @@
 """The command eval: measures a model on cases, or two models or settings side by side."""
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,7 +54,8 @@ def evaluate_model(file: Path, options: Evaluation, *, as_json: bool) -> int:
         measured = asyncio.run(_measure_all(suite, options))
     except KeyboardInterrupt:
         output.error("interrupted", kind="interrupted", where=str(file), as_json=as_json)
-        return output.INTERRUPTED
+        terminal.flush()
+        os._exit(output.INTERRUPTED)  # a local model that is being loaded cannot be stopped, only left
     _write(measured, as_json=as_json)
     if not all(any(each.has_reply for each in one.found) for one in measured):
         return output.FAILED

@@ -54,7 +54,7 @@ def test_secret_that_the_host_does_not_allow_is_a_problem(
     assert ran.json["problems"][0]["message"].startswith(NOT_ALLOWED)
     ran = cli("run", flow, "--json")
     assert (ran.code, ran.json["error"]["where"]) == (3, where)
-    assert cli("runs").out == cli("runs", "--store", "none.db").out
+    assert cli("runs").out == "no runs\n"
 
 
 @pytest.mark.parametrize(("definition", "where"), USES.values(), ids=USES)
