@@ -49,7 +49,8 @@ class RunState:
         self.started_at = self.at = started["at"]
         self.trusted: list[str] = list(started["trusted"])
         self.words = words_of(started)
-        self.feedback = Feedback(started["texts"], self.words)
+        request = next((each["content"] for each in reversed(started["messages"]) if each["role"] == "user"), "")
+        self.feedback = Feedback(started["texts"], self.words, request)
         spent: Json = {**(started.get("spent") or {})}
         used_tools = spent.pop("used_tools", {})
         self.budget = Budget(Limits(**started["limits"]), **spent)

@@ -11,6 +11,7 @@ from agent_core.errors import DefinitionError
 from utools.errors import ToolError
 
 CONVERSATION = frozenset({"tool_definitions", "conversation_history", "user_message"})
+OBSERVATION = frozenset({"tool", "observation", "request"})
 LIMITS = frozenset({"limits", "max_steps", "max_tool_calls", "observation_max_len"})
 NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "system": (CONVERSATION | LIMITS, frozenset({"tool_definitions"})),
@@ -19,7 +20,8 @@ NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "example_turns": (CONVERSATION | LIMITS, frozenset()),
     "error": (frozenset({"error"}), frozenset({"error"})),
     "tool_error": (frozenset({"tool", "error"}), frozenset({"error"})),
-    "observation": (frozenset({"tool", "observation"}), frozenset({"observation"})),
+    "observation": (OBSERVATION, frozenset({"observation"})),
+    "small_observation": (OBSERVATION, frozenset({"observation"})),
     "reading": (frozenset({"left", "args"}), frozenset({"args"})),
     "last_step": (frozenset(), frozenset()),
     "last_call": (frozenset(), frozenset()),

@@ -14,6 +14,9 @@ from agent_core.words.catalogue import ENGLISH, Words
 MIN_QUOTE = 20
 """From this many characters on, an answer that the repair text starts or ends with is a quote of it."""
 
+MAX_REQUEST = 300
+"""Characters of a request that an observation repeats."""
+
 Status = Literal["seen", "failed", "refused"]
 """What became of a call: it was made and `seen`, the tool `failed`, or judge `refused` it."""
 
@@ -28,10 +31,11 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """The run's templates, as its journal holds them, and the words of its language."""
+    """The run's templates, as its journal holds them, the words of its language, and what the user asked for."""
 
     texts: Json
     words: Words = ENGLISH
+    request: str = ""
 
     def error(self, message: str) -> str:
         """An unreadable reply, or a call that was refused."""
@@ -40,8 +44,10 @@ class Feedback:
     def tool_error(self, tool: str, error: str) -> str:
         return _fill(self.texts["tool_error"], {"tool": tool, "error": error})
 
-    def observation(self, tool: str, text: str) -> str:
-        return _fill(self.texts["observation"], {"tool": tool, "observation": text})
+    def observation(self, tool: str, text: str, request: str | None = None) -> str:
+        """A tool's answer; `request` is what was asked for where that is not what the run is asked for."""
+        asked = clip(self.request if request is None else request, MAX_REQUEST, self.words)
+        return _fill(self.texts["observation"], {"tool": tool, "observation": text, "request": asked})
 
     def result(self, status: Status, tool: str, text: str) -> str:
         """What became of a call."""

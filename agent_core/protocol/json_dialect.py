@@ -66,22 +66,21 @@ def _echo(observation: Observation, thought: str | None, words: Words) -> str:
 def _lines(messages: Sequence[Json], feedback: Feedback) -> Iterator[tuple[str, str, bool]]:
     """Each message as (role, text, whether it is a tool's answer). The answer to a call comes right after it."""
     answered: set[int] = set()
+    request = ""
     for index, message in enumerate(messages):
         if message["role"] == "tool":
             if index not in answered:
-                yield (
-                    "user",
-                    feedback.observation(message.get("name") or feedback.words.a_tool, message["content"]),
-                    True,
-                )
+                tool = message.get("name") or feedback.words.a_tool
+                yield "user", feedback.observation(tool, message["content"], request), True
         elif message.get("tool_calls"):
             positions = find_answers(messages, index)
             answered.update(position for position in positions if position is not None)
             answers = [None if position is None else messages[position] for position in positions]
-            yield from _call_lines(message, answers, feedback)
+            yield from _call_lines(message, answers, feedback, request)
         elif message["role"] == "assistant":
             yield "assistant", render(Final(message["content"])), False
         else:
+            request = message["content"] if message["role"] == "user" else request
             yield message["role"], message["content"], False
 
 
@@ -97,11 +96,14 @@ def find_answers(messages: Sequence[Json], index: int) -> list[int | None]:
     return found
 
 
-def _call_lines(message: Json, answers: Sequence[Json | None], feedback: Feedback) -> Iterator[tuple[str, str, bool]]:
+def _call_lines(
+    message: Json, answers: Sequence[Json | None], feedback: Feedback, request: str
+) -> Iterator[tuple[str, str, bool]]:
     """Each call as an action of its own, with its answer right after it."""
     thought = message["content"] or None
     for call, answer in zip(message["tool_calls"], answers, strict=True):
         tool = call["function"]["name"]
         args = orjson.loads(call["function"].get("arguments") or "{}")
         yield "assistant", render(Action(tool, args, thought)), False
-        yield "user", feedback.observation(tool, answer["content"] if answer else feedback.words.unanswered), True
+        text = answer["content"] if answer else feedback.words.unanswered
+        yield "user", feedback.observation(tool, text, request), True

@@ -72,6 +72,8 @@ def prepare_agent(
     limits, words = limits_of(read, inherited), words_in(read.language)
     known = info(read.model, {"base_url": read.base_url}) if info else None
     needs_turns = _needs_turns(read, known)
+    if needs_turns and "observation" not in read.templates:
+        texts["observation"] = texts["small_observation"]
     examples = _write_examples(read, tools, registry, singles=needs_turns)
     turns = examples if needs_turns else []
     variables = {**_variables(read, tools, limits, words), "examples": show_examples(examples, texts, words)}

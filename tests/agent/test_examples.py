@@ -165,3 +165,11 @@ def test_other_models_read_them_in_the_system_text(language: str, speaker: str) 
     shown = body["messages"][0]["content"].splitlines()
     replies = [parse(line.removeprefix(speaker)) for line in shown if line.startswith(speaker)]
     assert [type(reply).__name__ for reply in replies] == ["Final", "Action", "Action", "Final"]
+
+
+@pytest.mark.parametrize(("prompts", "told"), [("small", True), ({}, False)])
+def test_a_small_model_reads_the_request_again_with_each_observation(prompts: Any, told: bool) -> None:
+    run = Hand([action(), final()], prompt="What is 17 times 23?" + "!" * 400, prompts=prompts)
+    observation = run.questions[-1][-1]["content"]
+    assert ('The request was: "What is 17 times 23?' in observation) is told
+    assert len(observation) < 600
