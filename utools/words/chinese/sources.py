@@ -1,0 +1,3 @@
+"""x"""
+
+TEXTS: dict[str, str] = {}
