@@ -76,7 +76,10 @@ def exception_of(
         return ConnectionResetError(Text("the MCP server {name} ended in mid-call", name=name))
     match meaning_of(error, exchange.status):
         case Meaning.UNREADABLE:
-            return ConnectionResetError(Text("the MCP server {name} took the call, and {text}", name=name, text=text))
+            why = text.removeprefix(UNREADABLE)
+            return ConnectionResetError(
+                Text("the MCP server {name} took the call, and its answer cannot be read: {why}", name=name, why=why)
+            )
         case Meaning.STATUS:
             status = Text(
                 "the MCP server {name} answered with the HTTP status {status}{hint}",

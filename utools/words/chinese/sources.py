@@ -61,7 +61,9 @@ TEXTS: Final[Mapping[str, str]] = {
         "MCP 服务器 {name} 的应答是 HTTP 状态 {status}{hint}"
     ),
     "{text}; {endpoint}": "{text}；{endpoint}",
-    "the MCP server {name} took the call, and {text}": "MCP 服务器 {name} 收到了调用，但{text}",
+    "the MCP server {name} took the call, and its answer cannot be read: {why}": (
+        "MCP 服务器 {name} 收到了调用，但它的应答无法读取：{why}"
+    ),
     "the MCP server {name} took the call and gave no answer that can be read: {text}": (
         "MCP 服务器 {name} 收到了调用，但没有给出可以读取的应答：{text}"
     ),
