@@ -68,7 +68,7 @@ async def run_command(
         )
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise ToolError(f"the command {argv[0]!r} cannot be started: {why}") from None
+        raise ToolError("the command {program!r} cannot be started: {why}", program=argv[0], why=why) from None
     try:
         _write_stdin(transport, stdin)
         await output.exited.wait()

@@ -4,18 +4,20 @@ import os
 import sysconfig
 from traceback import FrameSummary, extract_tb
 
+from utools.words.text import Text, translate
+
 OURS = os.path.dirname(__file__)
 PATHS = sysconfig.get_paths()
 LIBRARIES = tuple(os.path.join(PATHS[name], "") for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 FRAMES = 5
 
 
-def describe(error: BaseException) -> str:
+def describe(error: BaseException, language: str = "en") -> str:
     """The error's type and its words; of code that ends the program, or its thread, the call."""
     end = error if isinstance(error, SystemExit) else error.__cause__
     if isinstance(end, SystemExit):
-        return f"it called sys.exit({'' if end.code is None else repr(end.code)})"
-    return f"{type(error).__name__}: {error}"
+        return translate(Text("it called sys.exit({code})", code="" if end.code is None else repr(end.code)), language)
+    return f"{type(error).__name__}: {translate(error, language)}"
 
 
 def os_reason(error: BaseException) -> str | None:

@@ -12,6 +12,8 @@ UtoolsError
 from collections.abc import Iterable
 from typing import Final
 
+from utools.words.text import Text
+
 ABSENT: Final = object()
 
 
@@ -26,8 +28,10 @@ class DefinitionError(UtoolsError):
         self.message = message
         self.where = where
         self.value = None if value is ABSENT else value
-        got = "" if value is ABSENT else f" (got {_shorten(repr(value))})"
-        super().__init__(f"{where}: {message}{got}" if where else f"{message}{got}")
+        text = message
+        if value is not ABSENT:
+            text = Text("{message} (got {value})", message=message, value=_shorten(repr(value)))
+        super().__init__(Text("{where}: {message}", where=where, message=text) if where else text)
 
 
 class UnknownTool(UtoolsError, KeyError):
@@ -48,11 +52,15 @@ class UnknownTool(UtoolsError, KeyError):
 
 
 class ToolError(UtoolsError):
-    """Raised by a tool to say that it failed; `transient` means that another try may help."""
+    """Raised by a tool to say that it failed; `transient` means that another try may help.
 
-    def __init__(self, message: str, *, transient: bool = False) -> None:
+    `message` is a template of its values, `ToolError("there is no file {path!r}", path=path)`, so that the model can
+    read it in its own language.
+    """
+
+    def __init__(self, message: str, /, *, transient: bool = False, **values: object) -> None:
         self.transient = transient
-        super().__init__(message)
+        super().__init__(message if isinstance(message, Text) else Text(message, **values))
 
 
 class ResultError(ToolError):

@@ -9,6 +9,8 @@ from jmespath.functions import Functions
 from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 
+from utools.words.text import Text
+
 MAX_WORK = 5_000_000
 MAX_SECONDS = 5.0
 CHARGED_CHARACTERS = 16
@@ -28,11 +30,11 @@ def query(expression: str, data: Any, *, clock: Callable[[], float]) -> Any:
     try:
         return interpreter.visit(_parse(expression), data)
     except JMESPathError as error:
-        raise QueryError(f"{type(error).__name__}: {error}") from None
+        raise QueryError(Text("{kind}: {error}", kind=type(error).__name__, error=error)) from None
     except RecursionError:
-        raise QueryError("the expression or the data is nested too deeply") from None
+        raise QueryError(Text("the expression or the data is nested too deeply")) from None
     except (TypeError, ArithmeticError) as error:  # a function of JMESPath that meets values of several types
-        raise QueryError(f"the expression does not fit its data: {error}") from None
+        raise QueryError(Text("the expression does not fit its data: {error}", error=error)) from None
 
 
 def check_query(expression: str) -> None:
@@ -46,9 +48,9 @@ def parse(expression: str) -> Any:
     try:
         return _parse(expression)
     except JMESPathError as error:
-        raise QueryError(f"{type(error).__name__}: {error}") from None
+        raise QueryError(Text("{kind}: {error}", kind=type(error).__name__, error=error)) from None
     except RecursionError:
-        raise QueryError("the expression is nested too deeply") from None
+        raise QueryError(Text("the expression is nested too deeply")) from None
 
 
 def find_function_faults(tree: Any) -> Iterator[str]:
@@ -99,9 +101,9 @@ class _Metered(TreeInterpreter):
         result = super().visit(node, *args, **kwargs)
         self._left -= self._size(result)
         if self._left < 0:
-            raise QueryError("this expression yields too much on this data; make it or the data smaller")
+            raise QueryError(Text("this expression yields too much on this data; make it or the data smaller"))
         if self._clock() > self._until:
-            raise QueryError(f"this expression took longer than {MAX_SECONDS:g} s")
+            raise QueryError(Text("this expression took longer than {seconds:g} s", seconds=MAX_SECONDS))
         return result
 
     def visit_comparator(self, node: Any, value: Any) -> Any:

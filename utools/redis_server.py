@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from utools.error_text import reason_of
 from utools.errors import DefinitionError, ToolError
+from utools.words.text import Text
 
 if TYPE_CHECKING:
     import asyncio  # a caller has it already; the registry of a host is built without it
@@ -25,7 +26,7 @@ ERROR = re.compile(r"Error ([1-9]\d*) ")
 TURNS = 2
 """Turns of the event loop in which it notices that the server closed an idle connection: no write is lost on it."""
 NEVER = 10.0**8
-NO_LOGIN = "refuses the login; check the user and the password in its URL"
+NO_LOGIN = Text("refuses the login; check the user and the password in its URL")
 
 
 class WrongType(ToolError):
@@ -97,8 +98,13 @@ class RedisServer:
             pool = ConnectionPool.from_url(self._url, **options)
             self._new_connection(pool)
         except Exception as error:  # the library's readers of URLs raise errors of any kind
-            message = f"{self.name}: its URL cannot be used; write redis://HOST:6379/0, rediss://… or unix:///PATH"
-            raise DefinitionError(f"{message} ({type(error).__name__})") from None
+            raise DefinitionError(
+                Text(
+                    "{server}: its URL cannot be used; write redis://HOST:6379/0, rediss://… or unix:///PATH ({kind})",
+                    server=self.name,
+                    kind=type(error).__name__,
+                )
+            ) from None
         if self._connections is not None:
             pool.connection_class = self._connections
         return pool
@@ -114,9 +120,11 @@ class RedisServer:
         try:
             await pool.ensure_connection(connection)
         except (exceptions.AuthenticationError, exceptions.AuthorizationError, exceptions.NoPermissionError):
-            raise ToolError(f"{self.name} {NO_LOGIN}") from None
+            raise ToolError("{server} {reason}", server=self.name, reason=NO_LOGIN) from None
         except (exceptions.RedisError, OSError) as error:
-            raise ToolError(f"{self.name} cannot be reached: {_reason(error)}", transient=True) from None
+            raise ToolError(
+                "{server} cannot be reached: {reason}", server=self.name, reason=_reason(error), transient=True
+            ) from None
 
     async def _answer(self, connection: "AbstractConnection", command: tuple[bytes | str | int, ...]) -> Any:
         from redis import exceptions
@@ -127,11 +135,15 @@ class RedisServer:
         except (exceptions.ResponseError, exceptions.AuthenticationError, exceptions.BusyLoadingError) as error:
             raise self._refusal(error) from None
         except exceptions.TimeoutError:
-            raise TimeoutError(f"{self.name} gave no answer in time") from None
+            raise TimeoutError(Text("{server} gave no answer in time", server=self.name)) from None
         except (exceptions.ConnectionError, OSError) as error:
-            raise ConnectionResetError(f"{self.name} broke off before its answer: {_reason(error)}") from None
+            raise ConnectionResetError(
+                Text("{server} broke off before its answer: {reason}", server=self.name, reason=_reason(error))
+            ) from None
         except exceptions.RedisError as error:
-            raise ConnectionResetError(f"{self.name} gave an answer that cannot be read: {error}") from None
+            raise ConnectionResetError(
+                Text("{server} gave an answer that cannot be read: {error}", server=self.name, error=error)
+            ) from None
 
     def _refusal(self, error: Exception) -> ToolError:
         """The error for a refusal of the server, which has done nothing."""
@@ -139,20 +151,22 @@ class RedisServer:
 
         match error:
             case exceptions.OutOfMemoryError():
-                reason = "is out of memory, so nothing was written; its operator must free some, or raise its maxmemory"
+                reason = Text(
+                    "is out of memory, so nothing was written; its operator must free some, or raise its maxmemory"
+                )
             case exceptions.AuthenticationError():
                 reason = NO_LOGIN
             case exceptions.NoPermissionError():
-                reason = f"does not permit this to its user: {error}"
+                reason = Text("does not permit this to its user: {error}", error=error)
             case exceptions.ReadOnlyError():
-                reason = "is a replica that only reads; name the server that it copies"
+                reason = Text("is a replica that only reads; name the server that it copies")
             case exceptions.BusyLoadingError():
-                return ToolError(f"{self.name} is still loading its data", transient=True)
+                return ToolError("{server} is still loading its data", server=self.name, transient=True)
             case _ if "WRONGTYPE" in str(error):
-                return WrongType(f"{self.name}: the key holds another type of value than this is for")
+                return WrongType("{server}: the key holds another type of value than this is for", server=self.name)
             case _:
-                reason = f"refused it: {error}"
-        return ToolError(f"{self.name} {reason}")
+                reason = Text("refused it: {error}", error=error)
+        return ToolError("{server} {reason}", server=self.name, reason=reason)
 
 
 @dataclass(slots=True)

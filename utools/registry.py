@@ -15,6 +15,7 @@ from utools.schema.faults import Fault
 from utools.schema.json_value import NotJson, as_json
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult, is_async
 from utools.words.catalogue import ENGLISH, Words, words_in
+from utools.words.text import translate
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -159,9 +160,9 @@ class ToolRegistry:
         except ResultError as error:
             return _lost_result(tool, args, context, error)
         except ToolError as error:
-            return _failure(_for_the_model(error), transient=error.transient)
+            return _failure(_for_the_model(error, context), transient=error.transient)
         except DefinitionError as error:  # in what an author set
-            return _failure(_for_the_model(error))
+            return _failure(_for_the_model(error, context))
         except (CancelledError, KeyboardInterrupt):  # the host wants the call to end, the operator the process
             raise
         except BaseException as error:  # the edge to foreign code: no mistake in a tool may end the run
@@ -172,10 +173,10 @@ class ToolRegistry:
             if not transient:
                 context.log.warning("the tool %s failed: %s", code, failed_at(error))
             cut_off = isinstance(error, EOFError) or (transient and not isinstance(error, ConnectionRefusedError))
-            text = scrub(describe(error), os.environ)
+            text = scrub(describe(error, context.language), os.environ)
             return _failure(text, transient=transient, cut_off=cut_off)
         try:
-            return self._check_result(tool, value, words)
+            return self._check_result(tool, value, context)
         except ResultError as error:
             return _lost_result(tool, args, context, error)
 
@@ -187,10 +188,10 @@ class ToolRegistry:
             return [each async for each in value]
         return await value if inspect.isawaitable(value) else value
 
-    def _check_result(self, tool: Tool, value: Any, words: Words) -> ToolResult:
+    def _check_result(self, tool: Tool, value: Any, context: ToolContext) -> ToolResult:
         """The result as plain JSON; ResultError for a success that cannot be kept."""
-        result = value if isinstance(value, ToolResult) else ToolResult(output=value)
-        error_text = None if result.error is None else _clean(_for_the_model(result.error))
+        result, words = value if isinstance(value, ToolResult) else ToolResult(output=value), words_in(context.language)
+        error_text = None if result.error is None else _clean(_for_the_model(result.error, context))
         if not result.success and not error_text:
             error_text = words.failed_silently.format(tool=tool.code)
         metadata = _metadata_of(result)
@@ -236,11 +237,11 @@ def _list_faults(faults: list[Fault], words: Words) -> str:
     return words.more_faults.format(faults=listed, count=more) if more > 0 else listed
 
 
-def _for_the_model(message: object) -> str:
-    """A tool's message about its failure, without paths and environment values of the host."""
+def _for_the_model(message: str | BaseException, context: ToolContext) -> str:
+    """A tool's message about its failure, in the model's language, without paths and environment values of the host."""
     from utools.secrets.scrub import scrub_words
 
-    return scrub_words(str(message), os.environ)
+    return scrub_words(translate(message, context.language), os.environ)
 
 
 def _execute_whole(execute: Execute, args: Args, context: ToolContext) -> Any:
@@ -279,7 +280,7 @@ def _lost_result(tool: Tool, args: Args, context: ToolContext, error: ResultErro
 
     For a read, a failure. A write was made: a failure would have a model, or an edge for errors, make it again.
     """
-    text = _for_the_model(error)
+    text = _for_the_model(error, context)
     if tool.effect_of(args) == "read":
         return _failure(text)
     context.log.warning("the tool %s was called, and its result could not be kept; the record says why", tool.code)

@@ -28,8 +28,9 @@ class Progress(Protocol):
 
 def _not_allowed(name: str) -> str:
     raise ToolError(
-        f"the secret {name} is not allowed by the operator; "
-        f"to allow it, add {name} to the environment variable AGENT_CORE_SECRET_ENV"
+        "the secret {name} is not allowed by the operator; "
+        "to allow it, add {name} to the environment variable AGENT_CORE_SECRET_ENV",
+        name=name,
     )
 
 

@@ -33,7 +33,9 @@ def summariser(client: Callable[[], ModelClient]) -> Callable[[list[Json], str],
         try:
             completion = await client().complete(question)
         except ModelError as error:
-            raise ToolError(f"the earlier conversation could not be summarised: {error}", transient=True) from None
+            raise ToolError(
+                "the earlier conversation could not be summarised: {error}", error=error, transient=True
+            ) from None
         if not (summary := completion.content.strip()):
             raise ToolError("the earlier conversation could not be summarised: the model said nothing", transient=True)
         usage = count_usage(completion, sum(map(len, question.messages)))

@@ -30,6 +30,7 @@ from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 from utools.secrets.scrub import scrub
 from utools.tool import ToolContext, ToolResult
+from utools.words.text import translate
 
 TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
@@ -163,7 +164,7 @@ class Executor:
         except CancelledItself:
             result = ToolResult(False, error=words.tool_cancelled_itself)
         except (UnknownTool, ToolError) as error:
-            return Failed("tool_error", str(error), now(), perf_counter() - start)
+            return Failed("tool_error", translate(error, call.language), now(), perf_counter() - start)
         error_text = None if result.error is None else self.redactor.cut_text(result.error)
         seconds = perf_counter() - start
         if op.once_only and result.metadata.get("cut_off"):

@@ -37,6 +37,7 @@ from utools.problems import Problem, message_of, refuse
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 from utools.tool import Args, Tool, ToolContext, ToolResult
+from utools.words.text import Text
 
 CODE = "agent_core"
 ROOT = "agent"
@@ -183,7 +184,8 @@ def agent_tool(registry: ToolRegistry | Iterable[Tool], model: ModelClient | str
     async def execute(args: Args, context: ToolContext) -> ToolResult:
         output = await run_agent(args, registry=registry, model=model)
         success = output.finish_reason == "final"
-        return ToolResult(success, output.model_dump(), None if success else f"ended by {output.finish_reason}")
+        error = None if success else Text("ended by {reason}", reason=output.finish_reason)
+        return ToolResult(success, output.model_dump(), error)
 
     return Tool(
         code=CODE,

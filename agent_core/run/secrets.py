@@ -33,11 +33,15 @@ class Secrets:
     def __call__(self, name: str) -> str:
         """The value; ToolError when the operator does not allow the name, or has not set it."""
         if name not in self.names:
-            allow = f"the operator lists allowed names in {VARIABLE}, or in secret_env of agent-core.yaml"
-            raise ToolError(f"the secret {name} is not allowed; {allow}")
+            raise ToolError(
+                "the secret {name} is not allowed; "
+                "the operator lists allowed names in {variable}, or in secret_env of agent-core.yaml",
+                name=name,
+                variable=VARIABLE,
+            )
         value = self._env.get(name)
         if not value:
-            raise ToolError(f"the secret {name} is not set in the environment of the host")
+            raise ToolError("the secret {name} is not set in the environment of the host", name=name)
         return value
 
     def hiding(self, names: Iterable[str]) -> "Secrets":

@@ -22,6 +22,7 @@ from agent_core.words.catalogue import CHINESE
 from support.by_hand import Hand, action, final, look
 from support.sentences import english_sentences
 from utools import Tool, ToolContext, ToolRegistry, ToolResult, tool
+from utools.builtin import read_file
 from utools.function_tool import explain_fault
 from utools.schema.config_schema import ConfigSchema
 
@@ -51,6 +52,9 @@ ORDER: dict[str, Any] = {
     "additionalProperties": False,
 }
 TEXT = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+
+
+TEXT_OF_FILE = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
 
 async def slow(args: dict[str, Any], context: ToolContext) -> Any:
@@ -91,6 +95,7 @@ def registry() -> ToolRegistry:
         ]
     )
     tools.register(replace(agent_tool(tools), description="另一个智能体。"))
+    tools.register(replace(read_file(), description="读取文件。", config_schema=TEXT_OF_FILE))
     return tools
 
 
@@ -141,6 +146,9 @@ ORDERS: list[tuple[dict[str, Any], str]] = [
 MANY = {"id": 3, **{f"x{n}": n for n in range(12)}}
 
 CASES: dict[str, Case] = {
+    "a file that is not there": Case(
+        [action("read_file", path="没有.txt")], ["没有文件 '没有.txt'"], {"allowed_tools": ["read_file"]}
+    ),
     "empty reply": Case([" "], ["回复是空的"]),
     "prose": Case(["让我想想。"], ["回复中没有 JSON 对象"]),
     "broken JSON": Case(['{"type":"final",}'], ["回复不是有效的 JSON", "右括号之前不能有逗号"]),

@@ -9,13 +9,14 @@ from fractions import Fraction
 from utools.errors import DefinitionError, ToolError
 from utools.schema.json_value import LARGEST, SMALLEST
 from utools.tool import Args, Tool, ToolContext
+from utools.words.text import Text
 
 Number = int | float
 
 MAX_LENGTH = 1000
 MAX_EXPONENT = 1024
 MAX_BITS = 8192
-NOT_ARITHMETIC = (
+NOT_ARITHMETIC = Text(
     "an expression may hold only numbers, + - * / // % ** ( ), where ** is the power, "
     "and mean, max, min, sum, count and median"
 )
@@ -108,7 +109,7 @@ def evaluate(expression: str) -> Fraction:
     if not ALLOWED.fullmatch(expression):
         raise ToolError(NOT_ARITHMETIC)
     if len(expression) > MAX_LENGTH:
-        raise ToolError(f"an expression may be at most {MAX_LENGTH} characters long")
+        raise ToolError("an expression may be at most {most} characters long", most=MAX_LENGTH)
     try:
         return _value(ast.parse(expression.strip(), mode="eval").body)
     except ZeroDivisionError:
@@ -116,7 +117,7 @@ def evaluate(expression: str) -> Fraction:
     except (RecursionError, MemoryError):
         raise ToolError("the expression is nested too deeply") from None
     except SyntaxError as error:
-        raise ToolError(f"not an arithmetic expression: {error.msg}") from None
+        raise ToolError("not an arithmetic expression: {reason}", reason=error.msg) from None
 
 
 def _value(node: ast.expr) -> Fraction:
@@ -138,7 +139,7 @@ def _value(node: ast.expr) -> Fraction:
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
     if abs(exponent) > MAX_EXPONENT:
-        raise ToolError(f"an exponent may be at most {MAX_EXPONENT}")
+        raise ToolError("an exponent may be at most {most}", most=MAX_EXPONENT)
     if exponent.denominator == 1:
         bits = max(base.numerator.bit_length(), base.denominator.bit_length())
         if (bits - 1) * abs(exponent) > MAX_BITS:

@@ -15,6 +15,7 @@ from utools.error_text import reason_of
 from utools.errors import ToolError
 from utools.files.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext
+from utools.words.text import Text
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
@@ -104,10 +105,10 @@ def compose(args: Args, sandbox: Sandbox, context: ToolContext) -> "EmailMessage
     """The message; ToolError for a recipient who is not allowed, or a file that cannot be attached."""
     for address in _recipients(args):
         if not _is_allowed(address, args.get("allowed_recipients", ())):
-            raise ToolError(f"{address} is not among allowed_recipients; nothing was sent")
+            raise ToolError("{address} is not among allowed_recipients; nothing was sent", address=address)
     for name in ("sender", "host"):
         if name not in args:
-            raise ToolError(f"the workflow's author has to set {name}; nothing was sent")
+            raise ToolError("the workflow's author has to set {name}; nothing was sent", name=name)
     from email.message import EmailMessage
 
     message = EmailMessage()
@@ -147,7 +148,7 @@ def _attach(message: "EmailMessage", paths: Sequence[str], sandbox: Sandbox) -> 
             data = file.read(room + 1)
         room -= len(data)
         if room < 0:
-            raise ToolError(f"the attachments are larger than {MAX_ATTACHED // 2**20} MiB; nothing was sent")
+            raise ToolError("the attachments are larger than {mib} MiB; nothing was sent", mib=MAX_ATTACHED // 2**20)
         kind, _, subtype = (mimetypes.guess_type(path)[0] or "application/octet-stream").partition("/")
         message.add_attachment(data, maintype=kind, subtype=subtype, filename=PurePosixPath(path).name)
 
@@ -168,12 +169,12 @@ async def _send(message: "EmailMessage", args: Args, context: ToolContext) -> di
                 refused, _ = await server.send_message(message, sender=args["sender"], recipients=_recipients(args))
         except SMTPRecipientsRefused as error:
             replies = "; ".join(f"{each.recipient}: {_reply(each.code, each.message)}" for each in error.recipients)
-            raise ToolError(f"every recipient was refused: {replies}; nothing was sent") from None
+            raise ToolError("every recipient was refused: {replies}; nothing was sent", replies=replies) from None
         except (OSError, SMTPException) as error:
             if isinstance(error, OSError) or getattr(error, "code", None) == NOT_SMTP:
-                raise ConnectionResetError(f"{host} broke off while the message was sent") from None
+                raise ConnectionResetError(Text("{host} broke off while the message was sent", host=host)) from None
             reply = _reply(error.code, error.message) if isinstance(error, SMTPResponseException) else str(error)
-            raise ToolError(f"{host} refused the message: {reply}") from None
+            raise ToolError("{host} refused the message: {reply}", host=host, reply=reply) from None
     return {address: _reply(*reply) for address, reply in refused.items()}
 
 
@@ -201,12 +202,16 @@ async def _connect(args: Args, context: ToolContext, end: float) -> "AsyncIterat
                 if "user_env" in args:
                     await server.login(context.secret(args["user_env"]), context.secret(args["password_env"]))
         except SMTPAuthenticationError:
-            raise ToolError(f"the server {host} refused the user or the password") from None
+            raise ToolError("the server {host} refused the user or the password", host=host) from None
         except TimeoutError:
-            raise ToolError(f"the server {host} cannot be used: it was not done in time", transient=True) from None
+            raise ToolError(
+                "the server {host} cannot be used: it was not done in time", host=host, transient=True
+            ) from None
         except (OSError, SMTPException) as error:
             reason = _reply(error.code, error.message) if isinstance(error, SMTPResponseException) else reason_of(error)
-            raise ToolError(f"the server {host} cannot be used: {reason}", transient=True) from None
+            raise ToolError(
+                "the server {host} cannot be used: {reason}", host=host, reason=reason, transient=True
+            ) from None
         yield server
         with suppress(SMTPException, OSError):  # the message is sent, whatever the server replies
             await server.quit(timeout=QUIT_SECONDS)

@@ -12,6 +12,7 @@ from typing import Any
 from utools.errors import NetworkError, ToolError
 from utools.net.outgoing_secrets import checked_secret
 from utools.tool import Args, Tool, ToolContext, ToolResult
+from utools.words.text import Text, join_and
 
 LARGEST = 20 * 1024
 """Bytes of a message that Feishu takes."""
@@ -98,7 +99,7 @@ def message_body(args: Args) -> dict[str, Any]:
             }
         case ["card"]:
             return {"msg_type": "interactive", "card": args["card"]}
-    raise ToolError(f"give one of text, post and card; you gave {' and '.join(kinds) or 'none'}")
+    raise ToolError("give one of text, post and card; you gave {kinds}", kinds=join_and(kinds))
 
 
 def _paragraphs(post: Args) -> dict[str, Any]:
@@ -118,7 +119,7 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
     from asyncio import sleep
 
     body = message_body(args)
-    url = checked_secret(context.secret, args["webhook_env"], "used as the URL of a webhook")
+    url = checked_secret(context.secret, args["webhook_env"], Text("used as the URL of a webhook"))
     for pause in (*PAUSES, None):
         reply = await _post(url, _sign(body, args, context), args)
         code = reply.get("code", reply.get("StatusCode"))
@@ -127,17 +128,24 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
         if code != BUSY or pause is None:
             break
         await sleep(pause)
-    reason = reply.get("msg") or reply.get("StatusMessage") or "no reason was given"
-    return ToolResult(False, error=f"Feishu refused the message: {reason} (code {code})")
+    reason = reply.get("msg") or reply.get("StatusMessage") or Text("no reason was given")
+    return ToolResult(False, error=Text("Feishu refused the message: {reason} (code {code})", reason=reason, code=code))
 
 
 def _sign(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:
     if "secret_env" in args:
-        now, secret = int(time.time()), checked_secret(context.secret, args["secret_env"], "used to sign a message")
+        now, secret = (
+            int(time.time()),
+            checked_secret(context.secret, args["secret_env"], Text("used to sign a message")),
+        )
         body = {"timestamp": str(now), "sign": signature(secret, now), **body}
     data = json.dumps(body, ensure_ascii=False).encode()
     if len(data) > LARGEST:
-        raise ToolError(f"the message has {len(data)} bytes, and Feishu takes at most {LARGEST}; send a shorter one")
+        raise ToolError(
+            "the message has {size} bytes, and Feishu takes at most {most}; send a shorter one",
+            size=len(data),
+            most=LARGEST,
+        )
     return data
 
 
@@ -151,12 +159,15 @@ async def _post(url: str, data: bytes, args: Args) -> dict[str, Any]:
             guard, "POST", url, headers={"content-type": "application/json"}, content=data, limit=MAX_REPLY, redirects=0
         )
     except NetworkError as error:  # its message may hold the URL, which is a secret
-        message = f"the webhook in {args['webhook_env']} is no URL of a host that may be reached"
-        raise NetworkError(message, transient=error.transient) from None
+        raise NetworkError(
+            "the webhook in {variable} is no URL of a host that may be reached",
+            variable=args["webhook_env"],
+            transient=error.transient,
+        ) from None
     try:
         reply = json.loads(answer.body)
     except ValueError:
         reply = None
     if not isinstance(reply, dict):
-        raise ToolError(f"Feishu answered {answer.status} with what is not JSON")
+        raise ToolError("Feishu answered {status} with what is not JSON", status=answer.status)
     return reply

@@ -47,7 +47,7 @@ def file_search(root: str | os.PathLike[str] = ".") -> Tool:
         except SandboxError as error:
             if "root_dir" in args:
                 raise
-            raise SandboxError(f"{error}; say by root_dir where to search") from None
+            raise SandboxError("{error}; say by root_dir where to search", error=error) from None
         return ToolResult(output=hits, metadata={"unread": unread} if unread else {})
 
     return Tool(
@@ -102,7 +102,11 @@ def _search_best(
     best, unread, check = -(-len(words) // SHARE), 0, deadline_check(context)
     for count, path in enumerate(sandbox.files(directory)):
         if count >= MAX_FILES:
-            raise ToolError(f"{directory!r} holds more than {MAX_FILES} files; search a directory below it")
+            raise ToolError(
+                "{directory!r} holds more than {most} files; search a directory below it",
+                directory=directory,
+                most=MAX_FILES,
+            )
         check()
         try:
             text, whole = _text(sandbox, path)

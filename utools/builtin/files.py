@@ -86,7 +86,7 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
         data, mode = args["text"].encode(), args.get("mode", "overwrite")
         sandbox = Sandbox(root).subdirectory(args.get("root"))  # a call that was approved by an older release has none
         if len(data) > MAX_WRITTEN:
-            raise ToolError(f"the text is larger than {MAX_WRITTEN // 2**20} MiB")
+            raise ToolError("the text is larger than {mib} MiB", mib=MAX_WRITTEN // 2**20)
         sandbox.write(args["path"], data, append=mode == "append", new=mode == "new")
         return {"path": args["path"], "bytes": len(data)}
 
@@ -117,7 +117,7 @@ def read_part(sandbox: Sandbox, path: str, offset: int, limit: int, clean: Clean
     with sandbox.open(path) as file:
         raw = file.read(MAX_READ + 1)
     if len(raw) > MAX_READ:
-        raise ToolError(f"{path!r} is larger than {MAX_READ // 2**20} MiB")
+        raise ToolError("{path!r} is larger than {mib} MiB", path=path, mib=MAX_READ // 2**20)
     decoded = raw.decode("utf-8", "replace")
     text, end = clean(decoded), offset + limit
     return {

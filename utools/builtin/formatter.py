@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from utools.errors import DefinitionError, ToolError
 from utools.tool import Args, Tool, ToolContext
+from utools.words.text import Text, join_and
 
 MAX_TEMPLATE = 65_536
 MAX_ROWS = 1000
@@ -101,7 +102,7 @@ async def _execute(args: Args, context: ToolContext) -> str:
             return await to_thread(format_table, args["rows"], args.get("columns"))
         case ["template"]:
             return await render(args["template"], args.get("data", {}))
-    raise ToolError(f"give one of number, date, rows and template; you gave {' and '.join(kinds) or 'none'}")
+    raise ToolError("give one of number, date, rows and template; you gave {kinds}", kinds=join_and(kinds))
 
 
 def format_number(value: float, decimals: int, style: str) -> str:
@@ -119,16 +120,18 @@ def format_date(value: str, pattern: str, timezone: str | None) -> str:
     try:
         at = datetime.now(UTC) if value == "now" else datetime.fromisoformat(value)
     except ValueError:
-        raise ToolError(f"{value!r} is no time in ISO 8601, such as 2026-01-31T08:00:00Z") from None
+        raise ToolError("{value!r} is no time in ISO 8601, such as 2026-01-31T08:00:00Z", value=value) from None
     try:
         zone = ZoneInfo(timezone) if timezone else None
     except (ValueError, OSError, KeyError):
-        raise ToolError(f"there is no time zone {timezone!r}; write Europe/Berlin, Asia/Shanghai or UTC") from None
+        raise ToolError(
+            "there is no time zone {timezone!r}; write Europe/Berlin, Asia/Shanghai or UTC", timezone=timezone
+        ) from None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     try:
         return (at.astimezone(zone) if zone else at).strftime(pattern)
     except (ValueError, OverflowError) as error:
-        raise ToolError(f"the date cannot be written so: {error}") from None
+        raise ToolError("the date cannot be written so: {error}", error=error) from None
 
 
 def format_table(rows: list[dict[str, Any]], columns: list[str] | None) -> str:
@@ -143,7 +146,7 @@ def format_table(rows: list[dict[str, Any]], columns: list[str] | None) -> str:
             text = _text(row.get(name, ""))
             room -= len(text) + len("| ")
             if room < 0:
-                raise ToolError(f"the table has more than {MAX_TABLE} characters; give fewer rows or columns")
+                raise ToolError("the table has more than {most} characters; give fewer rows or columns", most=MAX_TABLE)
             line.append(_cell(text))
         lines.append(f"| {' | '.join(line)} |")
     return "\n".join(lines)
@@ -168,5 +171,6 @@ async def render(template: str, data: dict[str, Any]) -> str:
     except ValueError:
         raise ToolError("the template takes too much time or memory; let it do less") from None
     if "error" in answer:
-        raise ToolError(f"the template cannot be rendered: {answer['error']}")
+        reason = Text(answer["error"], **answer.get("values", {}))
+        raise ToolError("the template cannot be rendered: {reason}", reason=reason)
     return str(answer["text"])

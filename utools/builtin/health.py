@@ -15,6 +15,7 @@ from utools.error_text import reason_of
 from utools.errors import ToolError
 from utools.files.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext
+from utools.words.text import Text, translate
 
 if TYPE_CHECKING:
     from utools.builtin.health_checks import Check
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 SECONDS, LONGEST = 5.0, 30.0
 TARGETS = 20
 PORTS = {"redis": 6379, "postgresql": 5432, "postgres": 5432}
-KINDS = "https://…, http://…, tcp://HOST:PORT, redis://HOST:PORT, postgresql://HOST:PORT/NAME or sqlite:PATH"
+KINDS = Text("https://…, http://…, tcp://HOST:PORT, redis://HOST:PORT, postgresql://HOST:PORT/NAME or sqlite:PATH")
 LIST = {"type": "array", "items": {"type": "string", "minLength": 1}, "x-author": True, "x-narrow": "patterns"}
 
 SCHEMA: dict[str, Any] = {
@@ -94,9 +95,9 @@ def health(root: str | os.PathLike[str] = ".") -> Tool:
         by_secret = [(name, redis_check(context.secret(name), name)) for name in args.get("redis_env", ())]
         checks = [*((target, _check_of(target, scope)) for target in args.get("targets", ())), *by_secret]
         if not checks:
-            raise ToolError(f"there is nothing to check; give targets: {KINDS}")
+            raise ToolError("there is nothing to check; give targets: {kinds}", kinds=KINDS)
         seconds = args.get("timeout", SECONDS)
-        reports = await gather(*(_report(name, check, seconds) for name, check in checks))
+        reports = await gather(*(_report(name, check, seconds, context.language) for name, check in checks))
         return {"healthy": all(each["healthy"] for each in reports), "targets": list(reports)}
 
     return Tool(
@@ -109,7 +110,7 @@ def health(root: str | os.PathLike[str] = ".") -> Tool:
     )
 
 
-async def _report(name: str, check: "Check", seconds: float) -> dict[str, Any]:
+async def _report(name: str, check: "Check", seconds: float, language: str) -> dict[str, Any]:
     """The state of one target. NetworkError and SandboxError pass: a target that may not be checked is a wrong call."""
     from asyncio import wait_for
 
@@ -119,14 +120,14 @@ async def _report(name: str, check: "Check", seconds: float) -> dict[str, Any]:
     try:
         found = await wait_for(check(), seconds)
     except TimeoutError:
-        found = Finding(False, f"no answer within {seconds:g} seconds")
+        found = Finding(False, Text("no answer within {seconds:g} seconds", seconds=seconds))
     except ToolError as error:
         if not error.transient:
             raise
-        found = Finding(False, str(error))
+        found = Finding(False, error)
     except OSError as error:
         found = Finding(False, reason_of(error))
-    detail = {} if found.detail is None else {"detail": found.detail}
+    detail = {} if found.detail is None else {"detail": translate(found.detail, language)}
     return {"target": name, "healthy": found.healthy, "ms": round((perf_counter() - start) * 1000, 1), **detail}
 
 
@@ -144,7 +145,7 @@ def _check_of(target: str, scope: _Scope) -> "Check":
             host, port = _host_and_port(target, kind)
             database = _database_name(target)
             return lambda: check_server(kind, host, port, database, scope.guard)
-    raise ToolError(f"{target!r} cannot be checked; write {KINDS}")
+    raise ToolError("{target!r} cannot be checked; write {kinds}", target=target, kinds=KINDS)
 
 
 def _host_and_port(target: str, kind: str) -> tuple[str, int]:
@@ -154,7 +155,7 @@ def _host_and_port(target: str, kind: str) -> tuple[str, int]:
     except ValueError:
         host, port = "", None
     if not host or port is None:
-        raise ToolError(f"{target!r} has no host or no port; write {kind}://HOST:PORT")
+        raise ToolError("{target!r} has no host or no port; write {kind}://HOST:PORT", target=target, kind=kind)
     if "@" in target:
         raise ToolError("a target must not carry a user or a password; name a secret instead (preset redis_env)")
     return host, port
@@ -163,5 +164,7 @@ def _host_and_port(target: str, kind: str) -> tuple[str, int]:
 def _database_name(target: str) -> str:
     name = unquote(urlsplit(target).path).strip("/")
     if "\0" in name:
-        raise ToolError(f"{target!r} has a database's name with a NUL character; write postgresql://HOST:PORT/NAME")
+        raise ToolError(
+            "{target!r} has a database's name with a NUL character; write postgresql://HOST:PORT/NAME", target=target
+        )
     return name

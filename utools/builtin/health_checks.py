@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from utools.errors import DefinitionError, NetworkError, ToolError
 from utools.files.sandbox import Sandbox
+from utools.words.text import Text
 
 if TYPE_CHECKING:
     from utools.net.guard import NetworkGuard
@@ -18,14 +19,14 @@ REFUSED_BY_SERVER = re.compile(r"FATAL: +(.*)")
 LETS_NOBODY_IN = re.compile(r"the database system is|too many|connection slots|database \".*\" does not exist")
 """PostgreSQL's words when it starts or ends, has no connection left, or has no such database."""
 UNREACHED = re.compile(r"failed: (.*)\n\tIs the server running")
-PORT_ONLY = "the port is open; to check PostgreSQL itself: pip install 'agent-core[postgres]'"
+PORT_ONLY = Text("the port is open; to check PostgreSQL itself: pip install 'agent-core[postgres]'")
 
 
 class Finding(NamedTuple):
     """Whether a target is healthy, and what else is to be said of it."""
 
     healthy: bool = True
-    detail: str | None = None
+    detail: str | Exception | None = None
 
 
 Check = Callable[[], Awaitable[Finding]]
@@ -35,7 +36,7 @@ async def check_http(url: str, guard: "NetworkGuard") -> Finding:
     from utools.net.transport import fetch
 
     answer = await fetch(guard, "GET", url, limit=1)
-    return Finding() if answer.status < 400 else Finding(False, f"status {answer.status}")
+    return Finding() if answer.status < 400 else Finding(False, Text("status {status}", status=answer.status))
 
 
 async def check_server(kind: str, host: str, port: int, database: str, guard: "NetworkGuard") -> Finding:
@@ -59,10 +60,10 @@ async def _check_redis(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     try:
         line = await reader.readline()
     except ValueError:
-        return Finding(False, "not as Redis answers: a line without end")
+        return Finding(False, Text("not as Redis answers: a line without end"))
     if line.startswith((b"+PONG", b"-NOAUTH")):
         return Finding()
-    return Finding(False, f"not as Redis answers: {line[:80].decode('utf-8', 'replace').strip()!r}")
+    return Finding(False, Text("not as Redis answers: {line!r}", line=line[:80].decode("utf-8", "replace").strip()))
 
 
 async def _check_postgres(addresses: list[str], port: int, database: str) -> Finding:
@@ -95,7 +96,7 @@ def _postgres_failure(message: str, database: str) -> Finding:
         return Finding(False, unreached[1])
     refusal = REFUSED_BY_SERVER.search(message)
     if refusal is None:
-        return Finding(False, "not as PostgreSQL answers")
+        return Finding(False, Text("not as PostgreSQL answers"))
     made_up = not database and "does not exist" in refusal[1]
     return Finding(False, refusal[1]) if LETS_NOBODY_IN.search(refusal[1]) and not made_up else Finding()
 
@@ -120,7 +121,7 @@ def redis_check(url: str, name: str) -> Check:
         try:
             await server.ask("PING")
         except (ToolError, DefinitionError) as error:
-            return Finding(False, str(error))
+            return Finding(False, error)
         finally:
             await server.close()
         return Finding()

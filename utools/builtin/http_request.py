@@ -10,6 +10,7 @@ from utools.errors import ToolError
 from utools.net.outgoing_secrets import secret_headers
 from utools.schema.json_value import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext, ToolResult
+from utools.words.text import Text, join_and, translate
 
 if TYPE_CHECKING:
     from utools.net.guard import NetworkGuard
@@ -139,7 +140,11 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
 
     method = args["method"]
     if method not in args.get("allowed_methods", METHODS):
-        raise ToolError(f"the method {method} is not allowed here; allowed are {', '.join(args['allowed_methods'])}")
+        raise ToolError(
+            "the method {method} is not allowed here; allowed are {allowed}",
+            method=method,
+            allowed=", ".join(args["allowed_methods"]),
+        )
     guard = _guard(args)
     content, kind = _content(args)
     headers = _headers(args, context, kind)
@@ -150,7 +155,9 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
     kept = {name: answer.headers[name] for name in shown if name in answer.headers}
     output = {"status": answer.status, "body": read_body(answer.headers, answer.body), "headers": kept}
     if answer.truncated:
-        output["truncated"] = f"only the first {limit} bytes of the body were read"
+        output["truncated"] = translate(
+            Text("only the first {limit} bytes of the body were read", limit=limit), context.language
+        )
     reads = method in READS
     if args.get("fail_on_status") and answer.status >= 400:
         return refuse_status(answer.status, output["body"], reads=reads, output=output)
@@ -167,8 +174,14 @@ def refuse_status(status: int, body: Any, *, reads: bool, output: Any = None) ->
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
     text = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     marks = {"transient": reads} if is_transient(status) else {"permanent": True}
-    error = f"the server answered {status}: {text}".rstrip(": ")
+    error = _explain_status(status, text.rstrip(": "))
     return ToolResult(False, output, error, {name: True for name, holds in marks.items() if holds})
+
+
+def _explain_status(status: int, text: str) -> Text:
+    if text:
+        return Text("the server answered {status}: {text}", status=status, text=text)
+    return Text("the server answered {status}", status=status)
 
 
 def _guard(args: Args) -> "NetworkGuard":
@@ -205,7 +218,7 @@ def _content(args: Args) -> tuple[bytes | None, str | None]:
     """The body and its content type."""
     kinds = [name for name in ("json", "form", "body") if name in args]
     if len(kinds) > 1:
-        raise ToolError(f"give one of json, form and body, not {' and '.join(kinds)}")
+        raise ToolError("give one of json, form and body, not {kinds}", kinds=join_and(kinds))
     match kinds:
         case ["json"]:
             return json.dumps(args["json"], ensure_ascii=False).encode(), "application/json"
@@ -220,9 +233,9 @@ def _headers(args: Args, context: ToolContext, kind: str | None) -> dict[str, st
     headers = {"content-type": kind} if kind else {}
     for name, value in args.get("headers", {}).items():
         if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
-            raise ToolError(f"the header {name} is not yours to set")
+            raise ToolError("the header {name} is not yours to set", name=name)
         if not value.isprintable():
-            raise ToolError(f"the header {name} holds a line break or another control character")
+            raise ToolError("the header {name} holds a line break or another control character", name=name)
         headers[name.lower()] = value
     if args["method"] not in READS and context.idempotency_key:
         headers.setdefault("idempotency-key", context.idempotency_key)

@@ -59,16 +59,16 @@ def transform(data: Any, expression: str) -> Any:
     try:
         result = query(expression, data, clock=monotonic)
     except QueryError as error:
-        raise ToolError(f"JMESPath: {error}") from None
+        raise ToolError("JMESPath: {error}", error=error) from None
     if len(json.dumps(result, ensure_ascii=False)) > MAX_OUTPUT:
-        raise ToolError(f"the result is larger than {MAX_OUTPUT // 2**20} MiB; select less")
+        raise ToolError("the result is larger than {mib} MiB; select less", mib=MAX_OUTPUT // 2**20)
     return result
 
 
 def _parse(text: str) -> Any:
     if len(text) > MAX_INPUT:
-        raise ToolError(f"the data is larger than {MAX_INPUT // 2**20} MiB")
+        raise ToolError("the data is larger than {mib} MiB", mib=MAX_INPUT // 2**20)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ToolError(f"'data' is a text that is not JSON: {error}") from None
+        raise ToolError("'data' is a text that is not JSON: {error}", error=error) from None

@@ -130,8 +130,10 @@ class _Counts:
             self.counter[_text(fields[self.field])] += 1
         if len(self.counter) > MAX_VALUES:
             raise ToolError(
-                f"the field {self.field!r} has more than {MAX_VALUES} different values; count by one that has fewer, "
-                "or choose fewer lines, by level, contains, where, since or until"
+                "the field {field!r} has more than {most} different values; count by one that has fewer, "
+                "or choose fewer lines, by level, contains, where, since or until",
+                field=self.field,
+                most=MAX_VALUES,
             )
 
 
@@ -215,7 +217,11 @@ def _check(args: Args) -> None:
 def _required_time(value: str, name: str) -> datetime:
     at = _time(value)
     if at is None:
-        raise ToolError(f"{name} must be a time in ISO 8601, such as 2026-01-31T08:00:00Z; you gave {value!r}")
+        raise ToolError(
+            "{name} must be a time in ISO 8601, such as 2026-01-31T08:00:00Z; you gave {value!r}",
+            name=name,
+            value=value,
+        )
     return at
 
 
@@ -228,6 +234,11 @@ def _open(sandbox: Sandbox, path: str) -> TextIO:
     with sandbox.open(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_BYTES:
-            raise ToolError(f"{path!r} has {size} bytes, and at most {MAX_BYTES} are read; give a smaller file")
+            raise ToolError(
+                "{path!r} has {size} bytes, and at most {most} are read; give a smaller file",
+                path=path,
+                size=size,
+                most=MAX_BYTES,
+            )
         raw = file.read(size)
     return io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", errors="replace")

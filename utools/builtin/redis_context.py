@@ -108,7 +108,9 @@ def redis_context() -> Tool:
             return await OPS[args["op"]](server, space, args)
         except WrongType:
             key, op = args.get("key"), args["op"]
-            raise ToolError(f"the key {key!r} holds another type of value than {op} is for; delete it first") from None
+            raise ToolError(
+                "the key {key!r} holds another type of value than {op} is for; delete it first", key=key, op=op
+            ) from None
 
     return Tool(
         code="redis_context",
@@ -127,12 +129,19 @@ async def _get(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
         case b"none":
             return {"key": args["key"], "found": False, "value": None}
         case b"large":
-            raise ToolError(f"the value of {args['key']!r} takes {more[0]} bytes; at most {limit} are read")
+            raise ToolError(
+                "the value of {key!r} takes {size} bytes; at most {limit} are read",
+                key=args["key"],
+                size=more[0],
+                limit=limit,
+            )
         case b"string" | b"list":
             value, left = more
             decoded = [_decode(each, args) for each in value] if isinstance(value, list) else _decode(value, args)
             return {"key": args["key"], "found": True, "value": decoded, "ttl": left / 1000 if left >= 0 else None}
-    raise ToolError(f"the key {args['key']!r} holds a {kind.decode()}; only texts and lists can be read here")
+    raise ToolError(
+        "the key {key!r} holds a {kind}; only texts and lists can be read here", key=args["key"], kind=kind.decode()
+    )
 
 
 async def _set(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
@@ -145,7 +154,7 @@ async def _append(server: RedisServer, space: bytes, args: Args) -> dict[str, An
     expires = _milliseconds(args["ttl"]) if "ttl" in args else ""
     count = await server.ask("EVAL", APPEND, 1, _key(space, args), _encode(args), expires, ITEMS)
     if count < 0:
-        raise ToolError(f"the list {args['key']!r} has {ITEMS} items, and may have no more")
+        raise ToolError("the list {key!r} has {count} items, and may have no more", key=args["key"], count=ITEMS)
     return {"key": args["key"], "items": count}
 
 
@@ -174,9 +183,9 @@ def _check_arguments(args: Args) -> None:
     needed, allowed = ARGUMENTS[args["op"]]
     names = args.keys() - ALWAYS_ALLOWED
     if missing := sorted(needed - names):
-        raise ToolError(f"{args['op']} needs {', '.join(missing)}")
+        raise ToolError("{op} needs {names}", op=args["op"], names=", ".join(missing))
     if extra := sorted(names - needed - allowed):
-        raise ToolError(f"{args['op']} takes no {', '.join(extra)}")
+        raise ToolError("{op} takes no {names}", op=args["op"], names=", ".join(extra))
 
 
 def _server(args: Args, context: ToolContext, server_at: Callable[[str, str], RedisServer]) -> RedisServer:
@@ -184,7 +193,9 @@ def _server(args: Args, context: ToolContext, server_at: Callable[[str, str], Re
         return server_at(context.secret(args["url_env"]), args["url_env"])
     if url := os.environ.get(VARIABLE):
         return server_at(url, VARIABLE)
-    raise ToolError(f"this host has no Redis: set {VARIABLE}, or name a secret with a URL in the preset url_env")
+    raise ToolError(
+        "this host has no Redis: set {variable}, or name a secret with a URL in the preset url_env", variable=VARIABLE
+    )
 
 
 def _space(prefix: str, *, shared: bool) -> bytes:
@@ -193,7 +204,11 @@ def _space(prefix: str, *, shared: bool) -> bytes:
     if space == b":":
         raise ToolError("the prefix is empty")
     if shared and space.lower().startswith(HOST_PREFIX.encode()):
-        raise ToolError(f"the prefix {prefix!r} is the host's own; take one that does not start with {HOST_PREFIX}")
+        raise ToolError(
+            "the prefix {prefix!r} is the host's own; take one that does not start with {own}",
+            prefix=prefix,
+            own=HOST_PREFIX,
+        )
     return space
 
 
@@ -204,7 +219,7 @@ def _key(space: bytes, args: Args) -> bytes:
 def _check_name(name: str, what: str) -> bytes:
     """A name as bytes. Redis compares bytes, so it is normalised: names that look alike must be one name."""
     if not name.isprintable():
-        raise ToolError(f"the {what} {name!r} holds a control or an invisible character")
+        raise ToolError("the {what} {name!r} holds a control or an invisible character", what=what, name=name)
     return unicodedata.normalize("NFC", name).encode()
 
 
@@ -220,7 +235,7 @@ def _encode(args: Args) -> bytes:
     except UnicodeEncodeError:
         raise ToolError("the value holds a lone surrogate, which is not text") from None
     if len(text) > limit:
-        raise ToolError(f"the value takes {len(text)} bytes; at most {limit} are stored")
+        raise ToolError("the value takes {size} bytes; at most {limit} are stored", size=len(text), limit=limit)
     return text
 
 
@@ -229,9 +244,9 @@ def _decode(value: bytes, args: Args) -> Any:
         text = value.decode()
         return json.loads(text) if args.get("json") else text
     except UnicodeDecodeError:
-        raise ToolError(f"the key {args['key']!r} holds bytes that are no text") from None
+        raise ToolError("the key {key!r} holds bytes that are no text", key=args["key"]) from None
     except (ValueError, RecursionError):
-        raise ToolError(f"the key {args['key']!r} holds a text that is not JSON; get it without json") from None
+        raise ToolError("the key {key!r} holds a text that is not JSON; get it without json", key=args["key"]) from None
 
 
 def _milliseconds(ttl: float) -> int:

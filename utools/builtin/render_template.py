@@ -1,4 +1,4 @@
-"""A program: reads {template, data, longest} from stdin, renders the template and writes {text} or {error}.
+"""A program: reads {template, data, longest} from stdin, renders the template and writes {text} or {error, values}.
 
 It bounds its own time and memory first, because a sandbox does not stop an endless loop.
 """
@@ -6,6 +6,7 @@ It bounds its own time and memory first, because a sandbox does not stop an endl
 import json
 import resource
 import sys
+from typing import Any
 
 SECONDS, BYTES = 2, 512 * 2**20
 LONGEST_ERROR = 1000
@@ -36,15 +37,18 @@ def main() -> None:
         _write(_answer(text, request["longest"]))
 
 
-def _answer(text: str, longest: int) -> dict[str, str]:
+def _answer(text: str, longest: int) -> dict[str, Any]:
     if len(text) > longest:
-        return {"error": f"it makes {len(text)} characters, of {longest} at most"}
+        return {
+            "error": "it makes {size} characters, of {longest} at most",
+            "values": {"size": len(text), "longest": longest},
+        }
     if any("\ud800" <= char <= "\udfff" for char in text):
         return {"error": "it makes a text with a lone surrogate"}
     return {"text": text}
 
 
-def _write(answer: dict[str, str]) -> None:
+def _write(answer: dict[str, Any]) -> None:
     """Write UTF-8 in any locale: escapes would make some texts four times as long."""
     if len(answer.get("error", "")) > LONGEST_ERROR:
         answer = {"error": f"{answer['error'][:LONGEST_ERROR]}…"}

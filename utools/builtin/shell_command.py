@@ -18,6 +18,7 @@ from utools.errors import ToolError
 from utools.files.protected_paths import is_store
 from utools.files.sandbox import Sandbox
 from utools.tool import Args, Tool, ToolContext
+from utools.words.text import Text, join_and
 
 FIXED_PART = re.compile(r"[^*?\[]*")
 SEPARATOR = re.compile("[=:,@]")
@@ -79,12 +80,16 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
         argv, allowed = args["argv"], args.get("allow", [])
         fitting = [words for words in map(shlex.split, allowed) if fits(argv, words)]
         if not fitting:
-            raise ToolError(f"the command {shlex.join(argv)!r} is not allowed; {_describe_allowed(allowed)}")
+            raise ToolError(
+                "the command {command!r} is not allowed; {rule}",
+                command=shlex.join(argv),
+                rule=_describe_allowed(allowed),
+            )
         sandbox = Sandbox(root)
         top, cwd = sandbox.directory("."), sandbox.directory(args.get("cwd", "."))
         refusals = await to_thread(lambda: [path_refusal(argv, words, cwd, top) for words in fitting])
         if all(refusals):
-            raise ToolError(str(refusals[0]))
+            raise ToolError(refusals[0] or "")
         ran = await run_command(argv, cwd=cwd)
         output: dict[str, Any] = {"exit_code": ran.exit_code, "stdout": ran.stdout, "stderr": ran.stderr}
         return {**output, "truncated": True} if ran.truncated else output
@@ -98,12 +103,17 @@ def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
     )
 
 
-def _describe_allowed(allowed: Sequence[str]) -> str:
+def _describe_allowed(allowed: Sequence[str]) -> Text:
     if not allowed:
-        return "the workflow's author allows none, by `allow`"
+        return Text("the workflow's author allows none, by `allow`")
     names = [sign for sign in ("*", REST) if any(sign in command for command in allowed)]
-    rule = f"; what stands for {' and '.join(names)} is no option, and no path that leads out" if names else ""
-    return f"allowed are: {'; '.join(allowed)}{rule}"
+    if not names:
+        return Text("allowed are: {allowed}", allowed="; ".join(allowed))
+    return Text(
+        "allowed are: {allowed}; what stands for {names} is no option, and no path that leads out",
+        allowed="; ".join(allowed),
+        names=join_and(names),
+    )
 
 
 def fits(argv: Sequence[str], allowed: Sequence[str]) -> bool:
@@ -115,14 +125,17 @@ def fits(argv: Sequence[str], allowed: Sequence[str]) -> bool:
     return same_program and len(argv) == len(words) and all(map(_word_fits, argv[1:], words[1:]))
 
 
-def path_refusal(argv: Sequence[str], allowed: Sequence[str], cwd: Path, root: Path) -> str | None:
+def path_refusal(argv: Sequence[str], allowed: Sequence[str], cwd: Path, root: Path) -> Text | None:
     """Why a command that fits is refused for a path in a word that the author did not write; None if it is not."""
     pairs = zip(argv[1:], _patterns(allowed, len(argv))[1:], strict=True)
     for word, pattern in ((word, pattern) for word, pattern in pairs if word != pattern):
         if _is_linked_out(word, pattern, cwd, root):
-            return f"{word!r} leads out of the root directory of this tool, through a link; name a file inside it"
+            return Text(
+                "{word!r} leads out of the root directory of this tool, through a link; name a file inside it",
+                word=word,
+            )
         if _is_closed(word, pattern, cwd, root):
-            return f"{word!r} leads to what is hidden, or a store of this host; neither is for tools"
+            return Text("{word!r} leads to what is hidden, or a store of this host; neither is for tools", word=word)
     return None
 
 

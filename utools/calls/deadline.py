@@ -17,6 +17,6 @@ def deadline_check(context: ToolContext) -> Check:
 
     def check() -> None:
         if monotonic() >= end:
-            raise ToolError(f"not done within {context.deadline_s:g} seconds; ask for less")
+            raise ToolError("not done within {seconds:g} seconds; ask for less", seconds=context.deadline_s)
 
     return check

@@ -7,6 +7,7 @@ from utools.calls.rate_limit import RateLimit
 from utools.calls.store import CallStore, Reservation
 from utools.errors import UtoolsError
 from utools.words.catalogue import ENGLISH, Words
+from utools.words.text import translate
 
 
 async def acquire(
@@ -21,7 +22,7 @@ async def acquire(
     try:
         slot = await store.reserve(key, limit.count, limit.seconds, within)
     except (UtoolsError, OSError) as error:
-        return words.rate_unknown.format(tool=tool, limit=limit.describe(words), error=error)
+        return words.rate_unknown.format(tool=tool, limit=limit.describe(words), error=translate(error, words.language))
     if slot.ticket is None:
         seconds = f"{slot.wait:.1f}"
         return words.rate_exceeded.format(tool=tool, limit=limit.describe(words), seconds=seconds, at=_when(slot))

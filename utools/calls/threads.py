@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from utools.calls.limiter import Limiter, settle
+from utools.words.text import Text
 
 if TYPE_CHECKING:
     import asyncio
@@ -44,7 +45,7 @@ class DaemonThreads:
         except Exception as raised:  # for the caller to handle, in its own loop
             error = raised
         except BaseException as raised:
-            error = RuntimeError(f"the tool ended its thread with {type(raised).__name__}")
+            error = RuntimeError(Text("the tool ended its thread with {kind}", kind=type(raised).__name__))
             error.__cause__ = raised
         finally:
             self._limiter.release(slot)

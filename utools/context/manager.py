@@ -126,9 +126,9 @@ def _check_arguments(args: Mapping[str, Any]) -> None:
     needed, allowed = ARGUMENTS[args["op"]]
     names = args.keys() - {"op", "session_id"}
     if missing := sorted(needed - names):
-        raise ToolError(f"{args['op']} needs {', '.join(missing)}")
+        raise ToolError("{op} needs {names}", op=args["op"], names=", ".join(missing))
     if extra := sorted(names - needed - allowed):
-        raise ToolError(f"{args['op']} takes no {', '.join(extra)}")
+        raise ToolError("{op} takes no {names}", op=args["op"], names=", ".join(extra))
 
 
 async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None, language: str) -> ToolResult:

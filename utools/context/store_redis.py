@@ -48,8 +48,12 @@ class RedisContextStore:
             numbered = [value.split(b" ", 1) for value in stored if not value.startswith(b"summary ")]
             turns = [_turn(text) for _, text in sorted((int(number), text) for number, text in numbered)]
         except ValueError:
-            text = f"the session {session!r} holds something that is no turn; clear it, or give it another session_id"
-            raise ToolError(f"{self._server.name}: {text}") from None
+            raise ToolError(
+                "{server}: the session {session!r} holds something that is no turn; "
+                "clear it, or give it another session_id",
+                server=self._server.name,
+                session=session,
+            ) from None
         return turns
 
     async def summary(self, session: str) -> Summary | None:
@@ -69,8 +73,12 @@ class RedisContextStore:
         try:
             return await self._server.ask(*command)
         except WrongType:
-            text = f"another program keeps something under the key of the session {session!r}; use another session_id"
-            raise ToolError(f"{self._server.name}: {text}") from None
+            raise ToolError(
+                "{server}: another program keeps something under the key of the session {session!r}; "
+                "use another session_id",
+                server=self._server.name,
+                session=session,
+            ) from None
 
     def _key(self, session: str) -> bytes:
         return _bytes(self._prefix + session)

@@ -27,7 +27,7 @@ def messages_of(value: Any) -> list[Message]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise ToolError(f"messages_json is a text that is not JSON: {error}") from None
+            raise ToolError("messages_json is a text that is not JSON: {error}", error=error) from None
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise ToolError("messages_json must be an array of messages {role, content, …}")
     return value
@@ -51,7 +51,7 @@ def last_turn(messages: Sequence[Message]) -> Turn:
     try:
         as_json(turn)
     except NotJson as error:  # it could be stored, but not read back
-        raise ToolError(f"the turn cannot be stored: {error}") from None
+        raise ToolError("the turn cannot be stored: {error}", error=error) from None
     return turn
 
 
@@ -95,24 +95,30 @@ def check_calls(turn: Turn, first: int = 0) -> None:
     for at, each in enumerate(turn, first):
         if each["role"] == "tool":
             if each.get("tool_call_id") not in waiting:
-                raise ToolError(f"message {at} answers a tool call that was not made: {each.get('tool_call_id')!r}")
+                raise ToolError(
+                    "message {at} answers a tool call that was not made: {call!r}", at=at, call=each.get("tool_call_id")
+                )
             waiting.remove(each["tool_call_id"])
             continue
         if waiting:
-            raise ToolError(f"the tool call {waiting[0]!r} has no answer before message {at}")
+            raise ToolError("the tool call {call!r} has no answer before message {at}", call=waiting[0], at=at)
         waiting = [call["id"] for call in each.get("tool_calls") or ()]
         if len(set(waiting)) < len(waiting):
-            raise ToolError(f"message {at} has two tool calls with the same id")
+            raise ToolError("message {at} has two tool calls with the same id", at=at)
     if waiting:
-        raise ToolError(f"the tool call {waiting[0]!r} has no answer")
+        raise ToolError("the tool call {call!r} has no answer", call=waiting[0])
 
 
 def _check_role(message: Message, at: int) -> None:
     role = message.get("role")
     if role in INSTRUCTING:
-        raise ToolError(f"message {at} has the role {role!r}, which may stand only at the start, in the prompt")
+        raise ToolError(
+            "message {at} has the role {role!r}, which may stand only at the start, in the prompt", at=at, role=role
+        )
     if not isinstance(role, str) or role not in KEYS:
-        raise ToolError(f"message {at} has the role {role!r}; allowed are: {', '.join(KEYS)}")
+        raise ToolError(
+            "message {at} has the role {role!r}; allowed are: {roles}", at=at, role=role, roles=", ".join(KEYS)
+        )
 
 
 def _neutral(message: Message, at: int) -> Message:
@@ -120,10 +126,10 @@ def _neutral(message: Message, at: int) -> Message:
     neutral = {key: message[key] for key in KEYS[message["role"]] if message.get(key) is not None}
     calls = neutral.get("tool_calls", [])
     if not isinstance(calls, list) or not all(map(_is_call, calls)):
-        raise ToolError(f"message {at} has tool_calls that are not [{{id, function: {{name, arguments}}}}, …]")
+        raise ToolError("message {at} has tool_calls that are not [{{id, function: {{name, arguments}}}}, …]", at=at)
     content = neutral.setdefault("content", None)
     if not isinstance(content, str) and not (content is None and calls):
-        raise ToolError(f"message {at} has a content that is not a text")
+        raise ToolError("message {at} has a content that is not a text", at=at)
     return neutral
 
 

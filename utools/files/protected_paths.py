@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path, PurePath
 
+from utools.words.text import Text
+
 PYTHON_SUFFIXES = (".py", ".pyc", ".pth", ".so", ".pyd")
 PACKAGE_STEMS = ("__init__", "__main__")
 INSTALLED = (".dist-info", ".egg-info")
@@ -58,15 +60,15 @@ def is_store(path: Path) -> bool:
     return _registered_name(path) in _stores
 
 
-def write_refusal(path: Path) -> str | None:
+def write_refusal(path: Path) -> Text | None:
     """Why tools do not write a resolved path; None if they may."""
     name = PurePath(_registered_name(path))
     is_protected = any(str(each) in _paths for each in (name, *name.parents))
     if is_protected or any(name.match(pattern) for pattern in tuple(_globs)):
-        return "says what this host does"
+        return Text("says what this host does")
     if _is_imported(path):
-        return "would stand beside Python that this host loads"
-    return "is a program" if _is_program(path) else None
+        return Text("would stand beside Python that this host loads")
+    return Text("is a program") if _is_program(path) else None
 
 
 def _normalize(path: str | os.PathLike[str]) -> str:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from utools.errors import SandboxError
 from utools.files.protected_paths import is_store, write_refusal
+from utools.words.text import Text
 
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO must not hang
@@ -44,27 +45,27 @@ class Sandbox:
         """
         inside = self._inside(path)
         if is_store(self._real_root() / inside) and not stores:
-            raise SandboxError(f"{path!r} is a store of this host, and not for tools")
+            raise SandboxError("{path!r} is a store of this host, and not for tools", path=path)
         if hidden := next((part for part in inside.parts if part.startswith(HIDDEN)), None):
-            raise SandboxError(f"{path!r} is hidden: {hidden!r} begins with a dot")
+            raise SandboxError("{path!r} is hidden: {hidden!r} begins with a dot", path=path, hidden=hidden)
         return inside
 
     def _without_links(self, path: str) -> PurePath:
         """`path` relative to the root. An author's directory is where it is written, so that a host can bind it."""
         inside = self._inside(path)
         if inside != PurePath(os.path.normpath(path)) and not os.path.isabs(path):
-            raise SandboxError(f"a symlink leads to the directory {path!r}; name the directory itself")
+            raise SandboxError("a symlink leads to the directory {path!r}; name the directory itself", path=path)
         return inside
 
     def _inside(self, path: str) -> PurePath:
         if not path or "\0" in path:
-            raise SandboxError(f"{path!r} is not a path")
+            raise SandboxError("{path!r} is not a path", path=path)
         root = self._real_root()
         try:
             real = Path(os.path.realpath(root / path))
             return real.relative_to(root)
         except (ValueError, OSError):
-            raise SandboxError(f"{path!r} does not lie inside the root directory of this tool") from None
+            raise SandboxError("{path!r} does not lie inside the root directory of this tool", path=path) from None
 
     def open(self, path: str, *, stores: bool = False) -> BinaryIO:
         """Open a regular file for reading."""
@@ -72,19 +73,19 @@ class Sandbox:
         try:
             descriptor = self._open(inside)
         except FileNotFoundError:
-            raise SandboxError(f"there is no file {path!r}") from None
+            raise SandboxError("there is no file {path!r}", path=path) from None
         except OSError as error:
-            raise SandboxError(f"{path!r} cannot be opened: {error.strerror}") from None
+            raise SandboxError("{path!r} cannot be opened: {reason}", path=path, reason=error.strerror) from None
         if flaw := _flaw(os.fstat(descriptor)):
             os.close(descriptor)
-            raise SandboxError(f"{path!r} {flaw}")
+            raise SandboxError("{path!r} {flaw}", path=path, flaw=flaw)
         return os.fdopen(descriptor, "rb")
 
     def directory(self, path: str) -> Path:
         """The absolute path of a directory, to run something in; no symlink leads to it."""
         directory = self._real_root() / self._without_links(path)
         if not directory.is_dir():
-            raise SandboxError(f"there is no directory {path!r}")
+            raise SandboxError("there is no directory {path!r}", path=path)
         return directory
 
     def write(self, path: str, data: bytes, *, append: bool = False, new: bool = False) -> None:
@@ -95,25 +96,27 @@ class Sandbox:
         """
         inside = self.resolve(path)
         if not inside.parts:
-            raise SandboxError(f"{path!r} is a directory")
+            raise SandboxError("{path!r} is a directory", path=path)
         if refusal := write_refusal(self._real_root() / inside):
-            raise SandboxError(f"{path!r} {refusal}, and is not written by tools")
+            raise SandboxError("{path!r} {refusal}, and is not written by tools", path=path, refusal=refusal)
         if len(inside.parts) > DEEPEST:
-            raise SandboxError(f"the path has {len(inside.parts)} parts, and at most {DEEPEST} are made")
+            raise SandboxError(
+                "the path has {count} parts, and at most {most} are made", count=len(inside.parts), most=DEEPEST
+            )
         try:
             with self._directory(inside.parent, make=True) as parent:
                 _replace(parent, inside.name, data, append=append, new=new)
         except FileExistsError:
-            raise SandboxError(f"there is a file {path!r} already") from None
+            raise SandboxError("there is a file {path!r} already", path=path) from None
         except OSError as error:
-            raise SandboxError(f"{path!r} cannot be written: {error.strerror}") from None
+            raise SandboxError("{path!r} cannot be written: {reason}", path=path, reason=error.strerror) from None
 
     def files(self, directory: str) -> Iterator[str]:
         """The files below a directory, sorted, relative to the root, without hidden files and linked directories."""
         root = self._real_root()
         inside = self.resolve(directory)
         if not (root / inside).is_dir():
-            raise SandboxError(f"there is no directory {directory!r}")
+            raise SandboxError("there is no directory {directory!r}", directory=directory)
         for parent, directories, names in os.walk(root / inside):
             directories[:] = sorted(name for name in directories if not name.startswith(".") and _is_text(name))
             parent_inside = Path(parent).relative_to(root)
@@ -154,7 +157,7 @@ def _replace(parent: int, name: str, data: bytes, *, append: bool, new: bool) ->
             if new:
                 raise FileExistsError
             if append and (flaw := _flaw(os.fstat(old.fileno()))):
-                raise OSError(errno.EMLINK, f"it {flaw}")
+                raise OSError(errno.EMLINK, Text("it {flaw}", flaw=flaw))
         temporary = f".{name[:64]}.{token_hex(6)}"
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW, 0o666, dir_fd=parent)
         try:
@@ -173,7 +176,8 @@ def _replace(parent: int, name: str, data: bytes, *, append: bool, new: bool) ->
 
 def _copy(old: BinaryIO, file: BinaryIO) -> None:
     if os.fstat(old.fileno()).st_size > LARGEST_APPENDED:
-        raise OSError(errno.EFBIG, f"it holds more than {LARGEST_APPENDED // 2**20} MiB, and is not added to")
+        mib = LARGEST_APPENDED // 2**20
+        raise OSError(errno.EFBIG, Text("it holds more than {mib} MiB, and is not added to", mib=mib))
     shutil.copyfileobj(old, file, 2**20)
 
 
@@ -185,17 +189,17 @@ def _existing(parent: int, name: str) -> BinaryIO | None:
         return None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "what is there is no regular file")
+        raise OSError(errno.EINVAL, Text("what is there is no regular file"))
     return os.fdopen(descriptor, "rb")
 
 
-def _flaw(status: os.stat_result) -> str | None:
+def _flaw(status: os.stat_result) -> Text | None:
     """Why an opened file is not read; by another name (hard link) it may be outside the root."""
     if stat.S_ISDIR(status.st_mode):
-        return "is a directory"
+        return Text("is a directory")
     if not stat.S_ISREG(status.st_mode):
-        return "is not a regular file"
-    return "has other names (hard links), which may lie outside the root" if status.st_nlink > 1 else None
+        return Text("is not a regular file")
+    return Text("has other names (hard links), which may lie outside the root") if status.st_nlink > 1 else None
 
 
 def _is_text(name: str) -> bool:

@@ -3,6 +3,8 @@
 import zlib
 from collections.abc import Iterator
 
+from utools.words.text import Text
+
 PIECE = 2**16
 """Bytes that one step gives at most, however many a few compressed bytes hold."""
 READ = frozenset({"gzip", "x-gzip", "deflate"})
@@ -44,7 +46,7 @@ class Decompressor:
     def finish(self) -> None:
         """Damaged if the body ended before its content did."""
         if self._head or (self._stream and not self._stream.eof):
-            raise Damaged("it ends too early")
+            raise Damaged(Text("it ends too early"))
 
     def _inflate(self, data: bytes) -> Iterator[bytes]:
         if self._stream is None:
@@ -59,7 +61,7 @@ class Decompressor:
                 if not data:
                     return
                 if not self._is_gzip:
-                    raise Damaged("it goes on after its end")
+                    raise Damaged(Text("it goes on after its end"))
                 self._stream = zlib.decompressobj(GZIP)
             yield from _pieces(self._stream, data)
             data = self._stream.unused_data
@@ -79,9 +81,11 @@ def _pieces(stream: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
         yield (piece := stream.decompress(stream.unconsumed_tail, PIECE))
 
 
-def _refusal(names: list[str]) -> str:
-    """Why a body with these encodings is not read; empty if it is."""
+def _refusal(names: list[str]) -> Text | None:
+    """Why a body with these encodings is not read; None if it is."""
     if len(names) > 1:
-        return f"it is packed {len(names)} times"
+        return Text("it is packed {count} times", count=len(names))
     unread = [name for name in names if name in NOT_READ]
-    return f"it is packed as {unread[0]}, which is not read here, and gzip was asked for" if unread else ""
+    if not unread:
+        return None
+    return Text("it is packed as {encoding}, which is not read here, and gzip was asked for", encoding=unread[0])

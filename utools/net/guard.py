@@ -17,14 +17,15 @@ import idna
 
 from utools.errors import DefinitionError, NetworkError
 from utools.net.address import NAT64_NAME, Address, Network, is_public, is_within, nat64_prefixes
+from utools.words.text import Text
 
 PORTS = {"http": 80, "https": 443}
 LONGEST_URL = 8192
 FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]|%(?![0-9A-Fa-f]{2})")
 """White space, control characters and backslashes, which parsers read differently, and a lone percent sign."""
 BRACKETED = re.compile(r"\[[0-9A-Fa-f:.]+\](:\d+)?")
-TOKEN_RULE = "a request with a token goes over https to port 443 or one of allowed_ports, or to allow_cidrs"
-CIDR_RULE = "only the author or the operator can allow it, by allow_cidrs"
+TOKEN_RULE = Text("a request with a token goes over https to port 443 or one of allowed_ports, or to allow_cidrs")
+CIDR_RULE = Text("only the author or the operator can allow it, by allow_cidrs")
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 NUMERIC = re.compile(r"\d+|0x[0-9a-f]*")
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -78,9 +79,9 @@ class NetworkGuard:
         """The target of a URL; NetworkError says what is wrong with the URL, or what is not allowed."""
         target = read_url(url)
         if self.domains is not None and not any(_fits(target.host, domain) for domain in self.domains):
-            raise NetworkError(f"the host {target.host} is not among the allowed domains")
+            raise NetworkError("the host {host} is not among the allowed domains", host=target.host)
         if self.ports is not None and target.port not in self.ports:
-            raise NetworkError(f"the port {target.port} is not allowed")
+            raise NetworkError("the port {port} is not allowed", port=target.port)
         return target
 
     def for_token(self, url: str) -> "NetworkGuard":
@@ -93,7 +94,13 @@ class NetworkGuard:
         if target.scheme == "https" and (target.port == PORTS["https"] or self.ports is not None):
             return self
         if not self.cidrs:
-            raise NetworkError(f"{target.scheme}://{target.host}:{target.port} is not asked: {TOKEN_RULE}")
+            raise NetworkError(
+                "{scheme}://{host}:{port} is not asked: {rule}",
+                scheme=target.scheme,
+                host=target.host,
+                port=target.port,
+                rule=TOKEN_RULE,
+            )
         return replace(self, public=False)
 
     async def addresses(self, host: str, port: int) -> list[str]:
@@ -107,11 +114,9 @@ class NetworkGuard:
             if is_within(address, self.cidrs, nat64=nat64):
                 continue
             if not is_public(address, nat64=nat64):
-                subject = f"{host} leads to {address}, which is" if host != str(address) else f"{host} is"
-                raise NetworkError(f"{subject} no public address; {CIDR_RULE}")
+                raise _refuse_private(host, str(address))
             if not self.public:
-                subject = f"{host} leads to {address}," if host != str(address) else f"{host} is"
-                raise NetworkError(f"{subject} outside of allow_cidrs: {TOKEN_RULE}")
+                raise _refuse_token(host, str(address))
         return [str(address) for address in found]
 
     async def _resolve(self, host: str, port: int) -> list[Address]:
@@ -119,11 +124,11 @@ class NetworkGuard:
             answers = await self.resolve(host, port)
             addresses = [ip_address(answer) for answer in dict.fromkeys(answers)]
         except (OSError, UnicodeError):
-            raise NetworkError(f"the host {host} cannot be found", transient=True) from None
+            raise NetworkError("the host {host} cannot be found", host=host, transient=True) from None
         except ValueError:
-            raise NetworkError(f"the host {host} leads to an address of this machine alone") from None
+            raise NetworkError("the host {host} leads to an address of this machine alone", host=host) from None
         if not addresses:
-            raise NetworkError(f"the host {host} cannot be found", transient=True)
+            raise NetworkError("the host {host} cannot be found", host=host, transient=True)
         return addresses
 
     async def _nat64(self) -> tuple[IPv6Network, ...]:
@@ -134,23 +139,39 @@ class NetworkGuard:
             return ()
 
 
+def _refuse_private(host: str, address: str) -> NetworkError:
+    if host == address:
+        return NetworkError("{host} is no public address; {rule}", host=host, rule=CIDR_RULE)
+    return NetworkError(
+        "{host} leads to {address}, which is no public address; {rule}", host=host, address=address, rule=CIDR_RULE
+    )
+
+
+def _refuse_token(host: str, address: str) -> NetworkError:
+    if host == address:
+        return NetworkError("{host} is outside of allow_cidrs: {rule}", host=host, rule=TOKEN_RULE)
+    return NetworkError(
+        "{host} leads to {address}, outside of allow_cidrs: {rule}", host=host, address=address, rule=TOKEN_RULE
+    )
+
+
 def read_url(url: str) -> Target:
     """A URL's scheme, host and port; NetworkError for a URL that could be read in more than one way."""
     if len(url) > LONGEST_URL or FORBIDDEN.search(url):
-        raise NetworkError(f"{_shown(url)} is no URL: it is too long, or holds characters that no URL holds")
+        raise NetworkError("{url} is no URL: it is too long, or holds characters that no URL holds", url=_shown(url))
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise NetworkError(f"{_shown(url)} is no URL: {error}") from None
+        raise NetworkError("{url} is no URL: {error}", url=_shown(url), error=error) from None
     if parts.scheme not in PORTS:
-        raise NetworkError(f"{_shown(url)} is no URL of http or https")
+        raise NetworkError("{url} is no URL of http or https", url=_shown(url))
     if "@" in parts.netloc:
         raise NetworkError("a URL must not carry a user or a password")
     if "[" in parts.netloc and not BRACKETED.fullmatch(parts.netloc):
-        raise NetworkError(f"{_shown(url)} has no proper host")
+        raise NetworkError("{url} has no proper host", url=_shown(url))
     if port == 0 or parts.netloc.endswith(":"):
-        raise NetworkError(f"{_shown(url)} has no proper port")
+        raise NetworkError("{url} has no proper port", url=_shown(url))
     return Target(parts.scheme, host_name(host, bracketed="[" in parts.netloc), port or PORTS[parts.scheme])
 
 
@@ -164,12 +185,12 @@ def host_name(host: str, *, bracketed: bool = False) -> str:
         name = host.removesuffix(".").lower() if host.isascii() else ""
     labels = name.split(".")
     if len(name) > 253 or not all(LABEL.fullmatch(label) for label in labels):
-        raise NetworkError(f"{_shown(host)} is no host name")
+        raise NetworkError("{host} is no host name", host=_shown(host))
     if NUMERIC.fullmatch(labels[-1]):  # some resolvers take 0177.1, 0x7f.1 or 2130706433 for 127.0.0.1
         try:
             return str(ip_address(name))
         except ValueError:
-            raise NetworkError(f"{_shown(host)} is no address; write it as four decimal numbers") from None
+            raise NetworkError("{host} is no address; write it as four decimal numbers", host=_shown(host)) from None
     return name
 
 
@@ -177,9 +198,9 @@ def _ipv6(host: str) -> str:
     try:
         address = ip_address(host)
     except ValueError:
-        raise NetworkError(f"[{_shown(host)}] is no IPv6 address") from None
+        raise NetworkError("[{host}] is no IPv6 address", host=_shown(host)) from None
     if not isinstance(address, IPv6Address) or address.scope_id is not None:
-        raise NetworkError(f"[{_shown(host)}] is no IPv6 address that can be reached from everywhere")
+        raise NetworkError("[{host}] is no IPv6 address that can be reached from everywhere", host=_shown(host))
     return str(address)
 
 
@@ -192,14 +213,16 @@ def _domain(domain: str) -> str:
     try:
         return below + host_name(domain.removeprefix("*."))
     except NetworkError as error:
-        raise DefinitionError(f"{error}; write example.com or *.example.com", where="allowed_domains") from None
+        advice = Text("{error}; write example.com or *.example.com", error=error)
+        raise DefinitionError(advice, where="allowed_domains") from None
 
 
 def _network(cidr: str) -> Network:
     try:
         return ip_network(cidr)
     except ValueError as error:
-        raise DefinitionError(f"not a network such as 10.2.0.0/16: {error}", where="allow_cidrs", value=cidr) from None
+        fault = Text("not a network such as 10.2.0.0/16: {error}", error=error)
+        raise DefinitionError(fault, where="allow_cidrs", value=cidr) from None
 
 
 def _shown(text: str) -> str:

@@ -18,6 +18,7 @@ from utools.error_text import reason_of
 from utools.errors import NetworkError, ToolError
 from utools.net.decompress import Damaged, Decompressor
 from utools.net.guard import NetworkGuard
+from utools.words.text import Text
 
 REDIRECTS = 5
 READS = ("GET", "HEAD", "OPTIONS")
@@ -66,11 +67,13 @@ async def fetch(
                         body, truncated = await _read_body(response, limit)
                         return Fetched(response.status_code, dict(response.headers), body, str(request.url), truncated)
                 request = _redirect_request(guard, request, following)
-            raise ToolError(f"more than {redirects} redirects were followed")
+            raise ToolError("more than {redirects} redirects were followed", redirects=redirects)
         except ToolError as error:
             if not answered:
                 raise
-            raise ConnectionResetError(f"the request was answered, but not to its end: {error}") from None
+            raise ConnectionResetError(
+                Text("the request was answered, but not to its end: {error}", error=error)
+            ) from None
 
 
 @asynccontextmanager
@@ -120,17 +123,23 @@ async def _send(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
     try:
         response = await client.send(request, stream=True, follow_redirects=False)
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-        raise ToolError(f"{host} cannot be reached: {reason_of(error)}", transient=True) from None
+        raise ToolError(
+            "{host} cannot be reached: {reason}", host=host, reason=reason_of(error), transient=True
+        ) from None
     except httpx2.LocalProtocolError as error:
-        raise ToolError(f"the request cannot be sent: {error}") from None
+        raise ToolError("the request cannot be sent: {error}", error=error) from None
     except httpx2.TransportError as error:
-        raise ConnectionResetError(f"{host} gave no answer: {reason_of(error)}") from None
+        raise ConnectionResetError(
+            Text("{host} gave no answer: {reason}", host=host, reason=reason_of(error))
+        ) from None
     try:
         yield response
     except Damaged as error:
-        raise ToolError(f"the answer of {host} is damaged: {error}") from None
+        raise ToolError("the answer of {host} is damaged: {error}", host=host, error=error) from None
     except httpx2.TransportError as error:
-        raise ConnectionResetError(f"{host} broke off its answer: {reason_of(error)}") from None
+        raise ConnectionResetError(
+            Text("{host} broke off its answer: {reason}", host=host, reason=reason_of(error))
+        ) from None
     finally:
         await response.aclose()
 
@@ -170,7 +179,7 @@ def _checked_url(guard: NetworkGuard, url: str) -> httpx2.URL:
     try:
         read = httpx2.URL(url)
     except (httpx2.InvalidURL, ValueError) as error:
-        raise NetworkError(f"this is no URL: {error}") from None
+        raise NetworkError("this is no URL: {error}", error=error) from None
     host = read.raw_host.decode("ascii", "replace").strip("[]").lower().removesuffix(".")
     if (read.scheme, host) != (target.scheme, target.host) or (read.port or target.port) != target.port:
         return read.copy_with(host=target.host, port=target.port)

@@ -13,6 +13,7 @@ from utools.net.outgoing_secrets import secret_headers
 from utools.schema.json_value import as_json
 from utools.sources.request import Request
 from utools.tool import ToolContext, ToolResult
+from utools.words.text import Text
 
 if TYPE_CHECKING:
     from utools.net.transport import Fetched
@@ -100,7 +101,7 @@ async def send(request: Request, policy: HttpPolicy, context: ToolContext) -> "F
                 guard, request.method, request.url, headers=headers, content=request.content, limit=policy.max_bytes
             )
     except TimeoutError:
-        raise TimeoutError(f"no answer within {policy.timeout:g} seconds") from None
+        raise TimeoutError(Text("no answer within {seconds:g} seconds", seconds=policy.timeout)) from None
 
 
 def read_response(response: "Fetched", *, reads: bool) -> ToolResult:
@@ -115,8 +116,8 @@ def read_response(response: "Fetched", *, reads: bool) -> ToolResult:
 
 def refuse_truncated(server: str, policy: HttpPolicy, *, reads: bool) -> ToolResult:
     """A failure where a response is needed as a whole: a write may have been made, and nobody knows how it went."""
-    text = f"the answer of {server} is larger than {policy.max_bytes} bytes (max_bytes)"
+    text = Text("the answer of {server} is larger than {most} bytes (max_bytes)", server=server, most=policy.max_bytes)
     if reads:
-        return ToolResult(False, error=f"{text}; ask for less")
-    text = f"{text}; the call was made, and whether it succeeded is not known"
-    return ToolResult(False, error=text, metadata={"cut_off": True})
+        return ToolResult(False, error=Text("{text}; ask for less", text=text))
+    unknown = Text("{text}; the call was made, and whether it succeeded is not known", text=text)
+    return ToolResult(False, error=unknown, metadata={"cut_off": True})

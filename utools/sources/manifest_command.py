@@ -13,10 +13,12 @@ from utools.errors import ResultError, ToolError
 from utools.files.sandbox import Sandbox
 from utools.sources.placeholder import fill_text, find_names, sole_name, to_text
 from utools.tool import Args, Execute, ToolContext, ToolResult
+from utools.words.text import Text, translate
 
 SHOWN = 1000
 """Characters of a failed command's output that a model reads."""
 END_OF_OPTIONS = "--"
+CUT = Text("[cut: the command wrote more]")
 
 
 class Command(BaseModel):
@@ -59,23 +61,30 @@ class Command(BaseModel):
                 async with asyncio.timeout(self.timeout):
                     done = await run_command(argv, cwd=cwd, environment=environment, stdin=stdin)
             except TimeoutError:
-                raise TimeoutError(f"the command did not end within {self.timeout:g} seconds") from None
+                raise TimeoutError(
+                    Text("the command did not end within {seconds:g} seconds", seconds=self.timeout)
+                ) from None
             if done.exit_code != 0:
                 output = (done.stderr.strip() or done.stdout.strip())[-SHOWN:]
-                error = f"the command ended with exit code {done.exit_code}: {output}".rstrip(": ")
-                return ToolResult(False, error=error)
-            return ToolResult(output=self._read_output(done.stdout, truncated=done.truncated))
+                return ToolResult(False, error=_explain_exit(done.exit_code, output.rstrip(": ")))
+            return ToolResult(output=self._read_output(done.stdout, context.language, truncated=done.truncated))
 
         return execute
 
-    def _read_output(self, text: str, *, truncated: bool) -> object:
+    def _read_output(self, text: str, language: str, *, truncated: bool) -> object:
         if self.output == "json":
             try:
                 return json.loads(text)
             except ValueError as error:
-                cut = "its output was too long and has been cut" if truncated else f"{error}"
-                raise ResultError(f"the command wrote no JSON: {cut}") from None
-        return f"{text}\n[cut: the command wrote more]" if truncated else text
+                cut = Text("its output was too long and has been cut") if truncated else error
+                raise ResultError("the command wrote no JSON: {cut}", cut=cut) from None
+        return f"{text}\n{translate(CUT, language)}" if truncated else text
+
+
+def _explain_exit(code: int, output: str) -> Text:
+    if output:
+        return Text("the command ended with exit code {code}: {output}", code=code, output=output)
+    return Text("the command ended with exit code {code}", code=code)
 
 
 def build_words(templates: list[str], args: Args) -> list[str]:
@@ -99,7 +108,9 @@ def _check_word(text: str, value: object, *, literal: bool, ended: bool) -> None
         raise ToolError("an argument of a command cannot hold a NUL character")
     number = isinstance(value, int | float)
     if text.startswith("-") and not (literal or ended or number):
-        raise ToolError(f"{text[:80]!r} would be taken for an option of the command; it must not begin with -")
+        raise ToolError(
+            "{text!r} would be taken for an option of the command; it must not begin with -", text=text[:80]
+        )
 
 
 def _resolve(sandbox: Sandbox, value: object, cwd: Path) -> object:
@@ -107,6 +118,6 @@ def _resolve(sandbox: Sandbox, value: object, cwd: Path) -> object:
     if isinstance(value, list):
         return [_resolve(sandbox, each, cwd) for each in value]
     if not isinstance(value, str):
-        raise ToolError(f"a path must be a text, got {value!r:.80}")
+        raise ToolError("a path must be a text, got {value!r:.80}", value=value)
     path = os.path.relpath(sandbox.directory(".") / sandbox.resolve(value), cwd)
     return f"./{path}" if path.startswith("-") else path

@@ -10,6 +10,7 @@ from pathlib import Path
 from utools.errors import DefinitionError, ToolError
 from utools.schema.config_schema import ConfigSchema
 from utools.sources.tool_lock_file import Change, Definition, ToolLockFile, find_changes
+from utools.words.text import join_and
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
@@ -82,11 +83,14 @@ class PinnedSource(ABC):
 def check_unchanged(source: str, approved: Definition, now: Definition | None) -> None:
     """ToolError where a source (`mcp_servers/NAME`) no longer offers a tool, or another one than was approved."""
     if now is None:
-        raise ToolError(f"{source} no longer offers the tool {approved.name}")
+        raise ToolError("{source} no longer offers the tool {tool}", source=source, tool=approved.name)
     if now.fingerprint != approved.fingerprint:
         raise ToolError(
-            f"the tool {approved.name} is not called: its {' and '.join(now.differences(approved))} changed after the "
-            f"operator had approved it; the operator approves it anew by `agent-core tools approve {source}`"
+            "the tool {tool} is not called: its {parts} changed after the operator had approved it; "
+            "the operator approves it anew by `agent-core tools approve {source}`",
+            tool=approved.name,
+            parts=join_and(now.differences(approved)),
+            source=source,
         )
 
 

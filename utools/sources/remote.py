@@ -140,13 +140,17 @@ class RemoteHosts(PinnedSource):
         response = await send(Request("GET", f"{host.url}/tools", {"accept": "application/json"}), host, context)
         result = read_response(response, reads=True)
         if not result.success:
-            raise ToolError(f"{name}: {result.error}")
+            raise ToolError("{name}: {error}", name=name, error=result.error)
         if response.truncated:
-            raise ToolError(f"{name}: the list of its tools is larger than {host.max_bytes} bytes (max_bytes)")
+            raise ToolError(
+                "{name}: the list of its tools is larger than {most} bytes (max_bytes)", name=name, most=host.max_bytes
+            )
         try:
             found = [each.definition() for each in OFFERS.validate_python(result.output)]
         except ValidationError as error:
-            raise ToolError(f"{name}: its answer is no list of tools: {_first_fault(error)}") from None
+            raise ToolError(
+                "{name}: its answer is no list of tools: {fault}", name=name, fault=_first_fault(error)
+            ) from None
         self._listings[name] = (time.monotonic(), found)
         return found
 
@@ -158,7 +162,9 @@ class RemoteHosts(PinnedSource):
         try:
             return await self._list_tools(name, context)
         except (ConnectionError, TimeoutError) as error:
-            raise ToolError(f"{name} cannot be asked for its tools: {error}", transient=True) from None
+            raise ToolError(
+                "{name} cannot be asked for its tools: {error}", name=name, error=error, transient=True
+            ) from None
 
     def _make_tool(self, name: str, approved: Definition) -> Tool:
         trusted = self._hosts[name].trust_effects
@@ -198,7 +204,9 @@ def _read_outcome(name: str, answer: object) -> ToolResult:
     try:
         outcome = _Outcome.model_validate(answer)
     except ValidationError as error:
-        raise ToolError(f"{name} answered something else than a result: {_first_fault(error)}") from None
+        raise ToolError(
+            "{name} answered something else than a result: {fault}", name=name, fault=_first_fault(error)
+        ) from None
     flags = {"transient": outcome.transient, "cut_off": outcome.cut_off}
     metadata = {flag: True for flag, value in flags.items() if value}
     return ToolResult(outcome.success, outcome.output, outcome.error, metadata)

@@ -24,7 +24,9 @@ class Request:
 def encode_segment(value: str) -> str:
     """A value as a part of one path segment; ToolError for one that would lead elsewhere."""
     if not value or DOTS & set(re.split(r"[/\\]", value)):
-        raise ToolError(f"{value[:80]!r} cannot be part of a URL's path: it is empty, or leads to another one")
+        raise ToolError(
+            "{value!r} cannot be part of a URL's path: it is empty, or leads to another one", value=value[:80]
+        )
     return quote(value, safe="")
 
 
@@ -41,7 +43,7 @@ def encode_pairs(pairs: Iterable[tuple[str, str]]) -> str:
 def encode_header(name: str, value: str) -> str:
     """A value as that of a header; ToolError for one that could be read as more."""
     if not value.isprintable() or not value.isascii():
-        raise ToolError(f"the header {name} must be printable ASCII, got {value[:80]!r}")
+        raise ToolError("the header {name} must be printable ASCII, got {value!r}", name=name, value=value[:80])
     return value
 
 
@@ -49,4 +51,4 @@ def check_path(path: str) -> None:
     """ToolError where values have joined to a segment that leads elsewhere."""
     for segment in path.split("/"):
         if segment.lower().replace("%2e", ".") in DOTS:
-            raise ToolError(f"{path!r} leads to another path than the tool's own")
+            raise ToolError("{path!r} leads to another path than the tool's own", path=path)

@@ -18,6 +18,7 @@ from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.session import CLOSING, McpSession
 from utools.sources.pinned_source import check_unchanged
 from utools.sources.tool_lock_file import Definition
+from utools.words.text import Text
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
@@ -88,7 +89,13 @@ class McpConnection:
             async with asyncio.timeout(seconds):
                 return await self._send(session, approved.name, args, report)
         except TimeoutError:
-            raise TimeoutError(f"the MCP server {self._name} gave no answer within {seconds:g} seconds") from None
+            raise TimeoutError(
+                Text(
+                    "the MCP server {server} gave no answer within {seconds:g} seconds",
+                    server=self._name,
+                    seconds=seconds,
+                )
+            ) from None
         finally:
             session.finish_call()
 
@@ -105,16 +112,20 @@ class McpConnection:
                 raise await self._explain(session, error, exchange) from None
             except (RuntimeError, ValueError) as error:  # an answer that breaks the protocol, or its own schema
                 text = str(error)[:SHOWN]
-                raise ToolError(f"the answer of the MCP server {self._name} is not sound: {text}") from None
+                raise ToolError(
+                    "the answer of the MCP server {server} is not sound: {text}", server=self._name, text=text
+                ) from None
 
     async def _explain(self, session: McpSession, error: "MCPError", exchange: HttpExchange) -> Exception:
         """The exception that an error of the library stands for."""
         if exchange.unknown_session and await _is_forgotten(session):
-            return _ForgottenError(f"the MCP server {self._name} refused: {error.message[:SHOWN]}")
+            text = error.message[:SHOWN]
+            return _ForgottenError("the MCP server {name} refused: {text}", name=self._name, text=text)
         looks_closed = meaning_of(error, exchange.status) is Meaning.CLOSED
         closed = looks_closed and await _has_ended(session.monitor)
         found = exception_of(self._name, error, exchange, closed=closed, secrets=self._server.secret_names)
-        return type(found)(f"{found}{session.monitor.last_words()}") if closed else found
+        words = session.monitor.last_words()
+        return type(found)(Text("{found}{words}", found=found, words=words)) if closed else found
 
     async def _ready_session_by(self, ready_by: float | None) -> McpSession:
         """The READY session; ToolError if it is not to be had by then, since nothing has been sent."""
@@ -122,14 +133,17 @@ class McpConnection:
             async with asyncio.timeout_at(ready_by):
                 return await self._ready_session()
         except TimeoutError:
-            late = "was not ready in the time of this call, which has not been sent"
-            raise ToolError(f"the MCP server {self._name} {late}", transient=True) from None
+            raise ToolError(
+                "the MCP server {server} was not ready in the time of this call, which has not been sent",
+                server=self._name,
+                transient=True,
+            ) from None
 
     async def _ready_session(self) -> McpSession:
         """The READY session, started if need be, with a list of tools that is not too old."""
         async with self._starting:
             if self._closed:
-                raise ToolError(f"the MCP server {self._name} cannot be used: its host is closing it")
+                raise ToolError("the MCP server {server} cannot be used: its host is closing it", server=self._name)
             session = self._session
             if session is not None and session.state is State.READY:
                 await session.refresh()

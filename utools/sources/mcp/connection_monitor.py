@@ -10,6 +10,7 @@ import asyncio
 from enum import Enum
 
 from utools.sources.mcp.limits import BURST, UNANSWERED, TokenBucket
+from utools.words.text import Text
 
 STDERR_BYTES = 4096
 """Bytes of the end of a server's standard error."""
@@ -62,7 +63,7 @@ class ConnectionMonitor:
     def count_unsolicited(self, size: int) -> None:
         """Pay for `size` bytes that nobody asked for. A server that does not stop is ended."""
         if not self._bucket.spend(size, _now()):
-            self.end(f"it sent more than {BURST} messages that nobody asked for")
+            self.end(Text("it sent more than {most} messages that nobody asked for", most=BURST))
 
     def allows_talk(self, size: int) -> bool:
         """Whether one more message of progress, or for the log, is handed on. Talk never takes the last half of the
@@ -73,7 +74,7 @@ class ConnectionMonitor:
         """The server sent a request. One that does not take our answers is ended."""
         self._unanswered += 1
         if self._unanswered > UNANSWERED:
-            self.end(f"it sent more than {UNANSWERED} requests, and does not take the answers")
+            self.end(Text("it sent more than {most} requests, and does not take the answers", most=UNANSWERED))
 
     def count_answer(self) -> None:
         """The server took our answer to a request of its own."""
@@ -86,8 +87,9 @@ class ConnectionMonitor:
     def last_words(self) -> str:
         """Why we ended it, and the last line of its standard error, to follow a sentence."""
         lines = [line.strip() for line in self._stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        ended = f": it was ended, since {self.reason}" if self.reason else ""
-        return ended + (f"; its last words: {lines[-1][:LINE_SHOWN]}" if lines else "")
+        ended = Text(": it was ended, since {reason}", reason=self.reason) if self.reason else ""
+        last = Text("; its last words: {line}", line=lines[-1][:LINE_SHOWN]) if lines else ""
+        return Text("{ended}{last}", ended=ended, last=last)
 
 
 def _now() -> float:

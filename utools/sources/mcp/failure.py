@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from utools.errors import ToolError
 from utools.sources.mcp.http_exchange import HttpExchange
+from utools.words.text import Text
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
@@ -17,7 +18,7 @@ UNREADABLE_CODE, UNREADABLE = -32700, "its answer cannot be read: "
 """The error that we put in place of an answer that is not handed to the library."""
 
 CONTENT_TYPE = "Unexpected content type"
-ENDPOINT = (
+ENDPOINT = Text(
     "this is no endpoint of streamable HTTP, whose URL often ends in /mcp. A server that speaks only the older "
     "HTTP+SSE is reached by a bridge, such as command: [npx, -y, mcp-remote, URL]"
 )
@@ -68,23 +69,34 @@ def exception_of(
     knows how far the call came. `closed`: the connection has ended before there was an answer. `secrets` are the names
     of those that were sent.
     """
-    text = _first_line(error) or "and did not say why"
+    text = _first_line(error) or Text("and did not say why")
     if exchange.unsent:
-        return ConnectionRefusedError(f"the MCP server {name} cannot be reached")
+        return ConnectionRefusedError(Text("the MCP server {name} cannot be reached", name=name))
     if closed:
-        return ConnectionResetError(f"the MCP server {name} ended in mid-call")
+        return ConnectionResetError(Text("the MCP server {name} ended in mid-call", name=name))
     match meaning_of(error, exchange.status):
         case Meaning.UNREADABLE:
-            return ConnectionResetError(f"the MCP server {name} took the call, and {text}")
+            why = text.removeprefix(UNREADABLE)
+            return ConnectionResetError(
+                Text("the MCP server {name} took the call, and its answer cannot be read: {why}", name=name, why=why)
+            )
         case Meaning.STATUS:
-            status = f"the MCP server {name} answered with the HTTP status {exchange.status}"
-            status += _explain_credentials(exchange.status, secrets)
+            status = Text(
+                "the MCP server {name} answered with the HTTP status {status}{hint}",
+                name=name,
+                status=exchange.status,
+                hint=_explain_credentials(exchange.status, secrets),
+            )
             return ConnectionResetError(status) if exchange.status >= 500 else ToolError(status)
         case Meaning.LOST:
             return ConnectionResetError(
-                f"the MCP server {name} took the call and gave no answer that can be read: {text}"
+                Text(
+                    "the MCP server {name} took the call and gave no answer that can be read: {text}",
+                    name=name,
+                    text=text,
+                )
             )
-    return ToolError(f"the MCP server {name} refused: {text}")
+    return ToolError("the MCP server {name} refused: {text}", name=name, text=text)
 
 
 def explain_start(error: "MCPError", status: int, secrets: Sequence[str]) -> str:
@@ -94,18 +106,26 @@ def explain_start(error: "MCPError", status: int, secrets: Sequence[str]) -> str
     """
     text = _first_line(error)
     if status < 400:
-        return f"{text}; {ENDPOINT}" if text.startswith(f"{CONTENT_TYPE}: ") else text
-    hint = _explain_credentials(status, secrets) or (f": {ENDPOINT}" if status in (404, 405) else "")
-    words = f"; it says: {text}" if meaning_of(error, status) is Meaning.REFUSED and text else ""
-    return f"it answered with the HTTP status {status}{hint}{words}"
+        return (
+            Text("{text}; {endpoint}", text=text, endpoint=ENDPOINT) if text.startswith(f"{CONTENT_TYPE}: ") else text
+        )
+    hint = _explain_credentials(status, secrets)
+    if not hint and status in (404, 405):
+        hint = Text(": {endpoint}", endpoint=ENDPOINT)
+    answered = Text("it answered with the HTTP status {status}{hint}", status=status, hint=hint)
+    if meaning_of(error, status) is Meaning.REFUSED and text:
+        return Text("{answered}; it says: {text}", answered=answered, text=text)
+    return answered
 
 
 def _explain_credentials(status: int, secrets: Sequence[str]) -> str:
     if status not in (401, 403):
         return ""
-    if secrets:
-        return f": it does not accept the secret{'s' * (len(secrets) > 1)} {', '.join(secrets)}"
-    return ": it wants a bearer token by token_env, or a key by secret_headers"
+    if not secrets:
+        return Text(": it wants a bearer token by token_env, or a key by secret_headers")
+    if len(secrets) == 1:
+        return Text(": it does not accept the secret {secret}", secret=secrets[0])
+    return Text(": it does not accept the secrets {secrets}", secrets=", ".join(secrets))
 
 
 def _first_line(error: "MCPError") -> str:

@@ -41,7 +41,7 @@ async def _list_tools(client: "Client") -> list[Any]:
             page = await client.list_tools(cursor=cursor)
             found += page.tools
             if len(found) > TOOLS:
-                raise ToolError(f"it offers more than {TOOLS} tools")
+                raise ToolError("it offers more than {most} tools", most=TOOLS)
             cursor = page.next_cursor
             if cursor is None:
                 break

@@ -224,8 +224,8 @@ async def _cancel(*tasks: "asyncio.Task[Any]") -> None:
 
 def _find_program(name: str, cwd: Path) -> str:
     if not cwd.is_dir():
-        raise ToolError(f"there is no directory {str(cwd)!r} to start it in")
+        raise ToolError("there is no directory {directory!r} to start it in", directory=str(cwd))
     found = find_program(name, cwd)
     if found is None:
-        raise ToolError(f"there is no program {name!r}; is it installed?")
+        raise ToolError("there is no program {name!r}; is it installed?", name=name)
     return found

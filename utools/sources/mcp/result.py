@@ -3,6 +3,7 @@
 from typing import Any
 
 from utools.tool import ToolResult
+from utools.words.text import Text
 
 LONGEST = 2**20
 """Characters of one text."""
@@ -13,7 +14,7 @@ def read_result(answer: Any) -> ToolResult:
     blocks = [read_block(each) for each in answer.content]
     if answer.is_error:
         texts = [each if isinstance(each, str) else str(each) for each in blocks]
-        return ToolResult(False, error="\n".join(texts) or "the server says that it failed, and not why")
+        return ToolResult(False, error="\n".join(texts) or Text("the server says that it failed, and not why"))
     if answer.structured_content is not None:
         return ToolResult(output=replace_bytes(answer.structured_content))
     return ToolResult(output=blocks[0] if len(blocks) == 1 else blocks)

@@ -20,6 +20,7 @@ from utools.sources.mcp.session import CLOSING
 from utools.sources.pinned_source import PinnedSource
 from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Check, Execute, Tool, ToolContext, ToolResult
+from utools.words.text import translate
 
 __all__ = ["Change", "McpServer", "McpServers"]
 
@@ -136,7 +137,7 @@ class McpServers(PinnedSource):
                 connection = self._connection(name)
                 answer = await connection.call(approved, args, seconds=seconds, within=within, report=report)
                 result = read_result(answer)
-                error = None if result.error is None else redactor.text(result.error)
+                error = None if result.error is None else redactor.text(translate(result.error, context.language))
                 return replace(result, output=redactor.value(result.output), error=error)
 
             return await self._thread.run(call())

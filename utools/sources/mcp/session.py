@@ -17,6 +17,7 @@ from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.listing import list_definitions
 from utools.sources.mcp.secrets import redactor_for
 from utools.sources.tool_lock_file import Definition
+from utools.words.text import Text, text_of
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -69,9 +70,13 @@ class McpSession:
                 self.leave()
         await self.wait_closed()
         error = self.task.exception() if self.task.done() and not self.task.cancelled() else None
-        why = f"it was not ready within {seconds:g} seconds" if error is None else self._explain(error)
+        why = (
+            Text("it was not ready within {seconds:g} seconds", seconds=seconds)
+            if error is None
+            else self._explain(error)
+        )
         words = "" if isinstance(error, DefinitionError | ToolError) else self.monitor.last_words()
-        raise ToolError(f"the MCP server {self._name} cannot be used: {why}{words}")
+        raise ToolError("the MCP server {server} cannot be used: {why}{words}", server=self._name, why=why, words=words)
 
     async def wait_closed(self) -> None:
         await asyncio.wait({self.task}, timeout=CLOSING)
@@ -102,8 +107,12 @@ class McpSession:
         except Exception as error:  # whatever the server made of the question
             log.debug("the MCP server %s does not list its tools: %r", self._name, error)
             if self.calls and isinstance(error, TimeoutError):
-                busy = f"is busy, and did not say within {self._server.start_timeout:g} seconds which tools it has"
-                raise ToolError(f"the MCP server {self._name} {busy}", transient=True) from None
+                raise ToolError(
+                    "the MCP server {server} is busy, and did not say within {seconds:g} seconds which tools it has",
+                    server=self._name,
+                    seconds=self._server.start_timeout,
+                    transient=True,
+                ) from None
             self.monitor.end()
 
     async def _list(self, client: "Client") -> None:
@@ -133,7 +142,7 @@ class McpSession:
         async with self._open() as client:
             await self._list(client)
             if self.state is State.ENDED:
-                raise ConnectionResetError("it ended while it was starting")
+                raise ConnectionResetError(Text("it ended while it was starting"))
             self.monitor.move(State.READY)
             self._opened.set_result(client)
             await self.monitor.ended.wait()
@@ -147,6 +156,8 @@ class McpSession:
 
             if isinstance(error, MCPError):
                 return explain_start(error, self._exchange.status, self._server.secret_names)
+        if (said := text_of(error)) is not None and len(said) <= SHOWN:
+            return said
         text = error.strerror if isinstance(error, OSError) else None
         return (text or str(error) or type(error).__name__)[:SHOWN]
 

@@ -1,0 +1,1 @@
+"""The Chinese of the texts that tools say to a model, by their English templates."""

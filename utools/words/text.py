@@ -1,0 +1,64 @@
+"""Text: what a tool says to a model, written in English and read in the model's language. Pure."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+
+class Text(str):
+    """A text in English, made of a template and its values: `Text("there is no file {path!r}", path=path)`.
+
+    The template is its key in the tables of other languages. A value may be a Text, or an error that says one. Without
+    values the template is taken as it is written. It is a literal: what is filled in is not looked at again.
+    """
+
+    template: str
+    values: Mapping[str, object]
+
+    def __new__(cls, template: str, /, **values: object) -> "Text":
+        text = super().__new__(cls, template.format(**values) if values else template)
+        text.template, text.values = template, values
+        return text
+
+
+def join_and(names: Sequence[str]) -> str:
+    """The names as a list in a sentence: `a and b`; `none` where there are none."""
+    if not names:
+        return Text("none")
+    first, *others = names
+    text: str = first
+    for name in others:
+        text = Text("{first} and {second}", first=text, second=name)
+    return text
+
+
+def translate(said: str | BaseException, language: str) -> str:
+    """What a text or an error says, in a language; in English where the table of the language does not have it."""
+    text = text_of(said)
+    if text is None or not (table := _table(language)):
+        return str(said)
+    template = table.get(text.template, text.template)
+    if not text.values:
+        return template
+    return template.format(**{name: _translate_value(value, language) for name, value in text.values.items()})
+
+
+def _translate_value(value: object, language: str) -> object:
+    said = text_of(value)
+    return value if said is None else translate(said, language)
+
+
+def text_of(value: object) -> Text | None:
+    """The Text that a value is, or that an error says."""
+    if isinstance(value, BaseException):
+        value = value.args[0] if value.args else None
+    return value if isinstance(value, Text) else None
+
+
+@cache
+def _table(language: str) -> Mapping[str, str]:
+    """The templates of a language by their English ones."""
+    if language != "zh":
+        return {}
+    from utools.words.chinese import builtin, shared, sources
+
+    return {**shared.TEXTS, **builtin.TEXTS, **sources.TEXTS}
