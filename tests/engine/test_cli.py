@@ -375,6 +375,7 @@ def test_edited_arguments_are_judged_before_they_are_recorded(cli: Cli, waiting:
     assert refused.code == 2
     assert "nothing was decided. The arguments of calculator were refused" in refused.err
     assert 'expected one of ["mean", "max", "min", "sum", "count", "median"], you sent "add"' in refused.err
+    assert "! edit" not in refused.err
     assert cli("show", waiting).out == before
     assert cli("decide", waiting, "approve").code == 0
 
