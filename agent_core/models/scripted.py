@@ -16,14 +16,17 @@ Reply = str | Mapping[str, Any]
 Replies = Sequence[Reply]
 ScriptFunction = Callable[[Messages], "Reply | Awaitable[Reply]"]
 PIECE = 8
+STEPS = ("action", "final", "plan")
+FORMS = 'a text, a step such as {"type": "final", "answer": "Done."}, or {content, finish_reason?, usage?, calls?}'
 
 
 class ScriptedModel:
     """Answers from a script: reply k is for the strand's k-th question, so a resumed run needs no cursor.
 
-    `script` is a list of texts or {content, finish_reason?, usage?, calls?}, a mapping from strand path to such a
-    list, or a function of the messages as sent. `calls` are native function calls, {name, arguments} each, the
-    arguments as JSON text or as an object. A script without a reply left is a model error.
+    `script` is a list of replies, a mapping from strand path to such a list, or a function of the messages as sent.
+    A reply is a text, a step of the protocol ({type: action, tool, args}, …), which is sent as JSON, or {content,
+    finish_reason?, usage?, calls?}. `calls` are native function calls, {name, arguments} each, the arguments as JSON
+    text or as an object. A script without a reply left is a model error.
     """
 
     def __init__(self, script: Replies | Mapping[str, Replies] | ScriptFunction, *, name: str = "scripted") -> None:
@@ -48,6 +51,8 @@ class ScriptedModel:
         reply = await self._reply(question)
         if isinstance(reply, str):
             return Completion(reply)
+        if _is_step(reply):
+            return Completion(orjson.dumps(dict(reply)).decode())
         usage = reply.get("usage") or {}
         inputs = usage.get("input_tokens", usage.get("prompt_tokens"))
         outputs = usage.get("output_tokens", usage.get("completion_tokens"))
@@ -82,11 +87,15 @@ def _encode_call(call: Mapping[str, Any]) -> dict[str, Any]:
     return {**call, "arguments": arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()}
 
 
-def _check_script(script: Any, name: str) -> None:
-    for where, replies in script.items() if isinstance(script, dict) else [("", script)]:
+def _is_step(reply: Mapping[str, Any]) -> bool:
+    return "content" not in reply and reply.get("type") in STEPS
+
+
+def _check_script(script: Any, file: str) -> None:
+    for strand, replies in script.items() if isinstance(script, dict) else [("", script)]:
+        whose = f"{file}: {strand}" if strand else file
         if not isinstance(replies, list):
-            raise DefinitionError("must be an array of replies", where=f"{name}/{where}", value=replies)
-        for index, reply in enumerate(replies):
-            if not isinstance(reply, str) and not (isinstance(reply, dict) and "content" in reply):
-                message = "must be a text or {content, finish_reason?, usage?, calls?}"
-                raise DefinitionError(message, where=f"{name}/{where}/{index}".replace("//", "/"), value=reply)
+            raise DefinitionError(f"{whose}: must be an array of replies", where="model", value=replies)
+        for number, reply in enumerate(replies, 1):
+            if not isinstance(reply, str) and not (isinstance(reply, dict) and ("content" in reply or _is_step(reply))):
+                raise DefinitionError(f"{whose}: reply {number} must be {FORMS}", where="model", value=reply)

@@ -83,5 +83,6 @@ def _stop(run_id: str, wanted: str, stop: Callable[[Engine], Awaitable[str]], op
     if options.as_json:
         output.document({"run_id": run_id, "status": status})
     else:
-        output.line(status if status == wanted else f"{status}; it will be {wanted} when what is under way has ended")
+        later = "" if status == wanted else f"; it will be {wanted} when what is under way has ended"
+        output.line(f"{run_id}  {status}{later}")
     return output.OK

@@ -1,16 +1,23 @@
 """The command eval add: a case made of a recorded run, at the end of a case file."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from agent_core.audit.replay import replay
 from agent_core.errors import DefinitionError
 from agent_core.journal.chain import check_chains
+from agent_core.journal.record import Tape
 from agent_core.journal.source import load_run
 from engine_shim.cli import output
 from engine_shim.cli.show import find_source
 from engine_shim.evals.append import append_case
-from engine_shim.evals.from_run import Json, KnownTool, case_of_run
+from engine_shim.evals.fillings import find_fillings
+from engine_shim.evals.from_run import Json, KnownTool, case_of_run, find_agent
 from engine_shim.evals.load import load_cases
 from engine_shim.evals.suite import Suite
+from engine_shim.runs.loops import LOOPS
+from engine_shim.runs.prepare import ROOT
 
 PURE = ("calculator", "echo")
 """Tools of the eval whose answers follow from their arguments alone."""
@@ -23,7 +30,10 @@ def add_case(run: str, file: Path, store: Path | None, *, name: str | None, stra
     check_chains(run_id, tape)
     suite = load_cases(file) if file.exists() else Suite([])
     known = _known_tools(suite)
-    case = case_of_run(tape, name=name, strand=strand, known=known, with_agent=suite.agent is None)
+    path = find_agent(tape, strand)
+    case = case_of_run(tape, path, name=name, known=known, with_agent=suite.agent is None)
+    if suite.agent is not None:
+        case |= find_fillings(tape, path, suite.agent.measured_keys, _outputs_of_nodes(run_id, tape))
     if case["name"] in [each.name for each in suite.cases]:
         message = "this file has a case of this name; give another by --name"
         raise DefinitionError(message, where=str(file), value=case["name"])
@@ -33,6 +43,13 @@ def add_case(run: str, file: Path, store: Path | None, *, name: str | None, stra
     else:
         _write_summary(case, file)
     return output.OK
+
+
+def _outputs_of_nodes(run: str, tape: Tape) -> Mapping[str, Any]:
+    """What the nodes of a workflow gave in a recorded run, as its replay tells; nothing for what is no workflow."""
+    rows = [row for rows in tape.values() for row in rows]
+    outcome = replay(rows, run_id=run, loops=LOOPS).outputs.get(ROOT)
+    return {} if outcome is None else outcome.output["outputs"]
 
 
 def _known_tools(suite: Suite) -> dict[str, KnownTool]:

@@ -36,15 +36,25 @@ def drive(
     `decided` are the calls that waited, and go on now.
     """
 
+    pending = list(decided)
+
+    def show_decisions() -> None:
+        while pending:
+            view.show_decision(*pending.pop(0))
+
+    def show(event: Event) -> None:
+        show_decisions()  # not before: a decision that is refused is none
+        view.show(event)
+
     async def work_and_close() -> RunResult:
         try:
-            return await work(view.show)
+            result = await work(show)
+            show_decisions()
+            return result
         finally:
             await engine.close()
 
     with View(workflow, quiet=logs_json()) as view, _interruptible(view, on_interrupt):
-        for call, decision in decided:
-            view.show_decision(call, decision)
         return asyncio.run(work_and_close())
 
 

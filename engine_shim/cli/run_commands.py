@@ -100,7 +100,9 @@ def decide(
     word: Annotated[str, typer.Argument(metavar="|".join(DECISIONS), autocompletion=complete_words(*DECISIONS))],
     at: Annotated[str | None, typer.Option(help="STRAND:N, when more than one call waits.")] = None,
     message: Annotated[str, typer.Option(help="Why it is denied; the model reads it.")] = "",
-    args: Annotated[str | None, typer.Option(help="The edited arguments, as a JSON object.")] = None,
+    args: Annotated[
+        str | None, typer.Option(help="The edited arguments, as a JSON object: all of them, also the unchanged.")
+    ] = None,
     store: ExistingStore = None,
     config: Config = None,
     verbose: Verbose = False,

@@ -14,7 +14,7 @@ from rich.status import Status
 from rich.text import Text
 
 from agent_core.decisions import Decision, encode_decision
-from agent_core.journal.path import is_within, name_of, parse_segment, segments
+from agent_core.journal.path import is_within, parse_segment, segments
 from agent_core.run.events import Event
 from engine_shim.cli import terminal
 from engine_shim.cli.output import as_text
@@ -36,7 +36,7 @@ class View:
         self._failed: set[str] = set()
         self._agent_nodes = {name for name, node in nodes.items() if node.tool == AGENT}
         self._agent_strands: set[str] = set()
-        self._column = min(max(len(name) for name in nodes), 24)
+        self._column = min(max(len(f"{name}[0]" if node.foreach else name) for name, node in nodes.items()), 24)
         self._console = Console(file=terminal.err(), highlight=False, soft_wrap=True, quiet=quiet)
         self._streams = ExitStack()
         self._width = self._console.width if self._console.is_terminal else WIDTH
@@ -70,12 +70,14 @@ class View:
 
     def show(self, event: Event) -> None:
         """Print one event."""
-        strand, names = event["strand"], [visible(name) for name in _names(event["strand"])]
+        strand, names = event["strand"], self._names(event["strand"])
         if event["event"] != "observation":  # whose length counts
             event = cast(Event, {key: visible(each) if isinstance(each, str) else each for key, each in event.items()})
         if event["event"] == "step_started":
             self._agent_strands.add(strand)
-        if names and (names[0] in self._agent_nodes or any(is_within(strand, agent) for agent in self._agent_strands)):
+        if names and (
+            _node_of(strand) in self._agent_nodes or any(is_within(strand, agent) for agent in self._agent_strands)
+        ):
             self._show_agent_event(names, event)
         elif names:
             self._show_node_event(names, event)
@@ -89,6 +91,7 @@ class View:
                 name = " › ".join(names)
                 self._print_node("✓" if success else "✗", "green" if success else "red", name, text)
             case {"event": "waiting", "reason": reason, "tool": tool}:
+                names = self._names(event["strand"], of_items=False)
                 self._print_node("?", "yellow", " › ".join(names), f"{reason}: {tool} {_json(event['args'])}")
 
     def _print_node(self, mark: str, style: str, name: str, text: str) -> None:
@@ -130,11 +133,11 @@ class View:
         shown = (
             f"{record['decision']} {call['tool']} {_json(record.get('args', call['args']))} {record.get('message', '')}"
         )
-        names = [visible(name) for name in _names(call["strand"])]
+        names = self._names(call["strand"], of_items=_node_of(call["strand"]) in self._agent_nodes)
         self._print_under(names, Text.assemble(("! ", "yellow"), visible(shown).strip()))
 
     def _settle(self, names: list[str], success: bool) -> None:
-        """Keep in mind which nodes of the workflow failed last."""
+        """Keep in mind which nodes of the workflow failed last, or which of their items."""
         if len(names) == 1:
             self._failed.discard(names[0])
             if not success:
@@ -142,11 +145,29 @@ class View:
 
     def _show_continued(self) -> None:
         """Name the nodes that failed without ending the run."""
-        for name in (each for each in self._workflow.nodes if each in self._failed):
+        for name in filter(self._has_failed, self._workflow.nodes):
             edges = self._workflow.definition.edges or ()
             targets = [edge.target for edge in edges if edge.source == name and edge.on == "error"]
             how = f"by its error edge to {', '.join(targets)}" if targets else "without it"
             self._print_node("!", "yellow", name, f"failed; the run went on {how}")
+
+    def _has_failed(self, name: str) -> bool:
+        if self._workflow.nodes[name].on_item_error == "continue":
+            return False
+        return any(each.partition("[")[0] == name for each in self._failed)
+
+    def _names(self, strand: str, *, of_items: bool = True) -> list[str]:
+        """The nodes and nested agents that a strand belongs to, from the outside in; calls of a batch have no names.
+
+        An item of a node's list is named by its number, unless the strand is that of a call which waits: those are
+        counted by themselves.
+        """
+        parts = [parse_segment(segment) for segment in segments(strand)]
+        names = [visible(part.name) for part in parts if part.name is not None]
+        node = self._workflow.nodes.get(names[0]) if len(parts) > 1 else None
+        if of_items and node is not None and node.foreach is not None:
+            names[0] += f"[{parts[1].item}]"
+        return names
 
     def _tail(self) -> str:
         """The end of the answer as far as it is written, as long as a line has room for."""
@@ -188,11 +209,10 @@ class View:
             self._status.update(Text(text))
 
 
-def _names(strand: str) -> list[str]:
-    """The nodes and nested agents that a strand belongs to, from the outside in; items of a batch have no names."""
-    visit, *below = segments(strand) or [""]
-    nested = [name for segment in below if (name := parse_segment(segment).name) is not None]
-    return [name_of(visit), *nested] if visit else []
+def _node_of(strand: str) -> str | None:
+    """The node of the workflow that a strand belongs to."""
+    visit = segments(strand)[:1]
+    return parse_segment(visit[0]).name if visit else None
 
 
 def _json(value: Any) -> str:

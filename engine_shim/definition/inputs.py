@@ -3,12 +3,13 @@
 Where a definition gives them to a workflow that it invokes, all but what placeholders give is checked before a run.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Any
 
 from engine_shim.definition.errors import Problem, problem_of, refuse
 from engine_shim.definition.model import Definition
-from engine_shim.definition.template import look_up, placeholders
+from engine_shim.definition.template import Placeholder, look_up, placeholders
 from engine_shim.definition.uses import ToolUse
 from engine_shim.errors import DefinitionError
 from utools.schema.compiled import compile_schema
@@ -33,8 +34,42 @@ def external_of(definition: Definition, inputs: Mapping[str, Any], always_run: S
     for start, value in _values_read(definition, always_run):
         for where, each in placeholders(value, start):
             if each.path[0] == "external":
-                look_up(each, {"external": external}, where)
+                _check_given(each, external, where)
     return external
+
+
+def _check_given(each: Placeholder, external: Mapping[str, Any], where: str) -> None:
+    """DefinitionError for a placeholder that the inputs do not fill, with what to do about it."""
+    try:
+        look_up(each, {"external": external}, where)
+    except DefinitionError as error:
+        name = each.path[1]
+        if name in external:
+            raise
+        ways = f"give it (--input {name}=…), set its default in inputs, or {_advice(each)}"
+        raise DefinitionError(f"{error.message}; {ways}", where=where, value=error.value) from None
+
+
+def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Problem]:
+    """Inputs that `inputs` does not ask for, and without which no run starts."""
+    if definition.inputs is None:
+        return
+    given = {*_defaults(definition), *_required(definition)}
+    for start, value in _values_read(definition, always_run):
+        with suppress(DefinitionError):  # a placeholder that cannot be read is reported as a problem
+            for where, each in placeholders(value, start):
+                if each.path[0] == "external" and not each.optional and each.path[1] not in given:
+                    fault = f"{each}: a run without the input {each.path[1]!r} is refused"
+                    yield Problem(where, f"{fault}; add it to required, set its default, or {_advice(each)}")
+
+
+def _advice(each: Placeholder) -> str:
+    return f"write {each._replace(optional=True)} to get null"
+
+
+def _required(definition: Definition) -> Sequence[str]:
+    required: Any = (definition.inputs or {}).get("required")
+    return required if isinstance(required, list) else ()
 
 
 def _defaults(definition: Definition) -> dict[str, Any]:

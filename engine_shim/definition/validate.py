@@ -12,6 +12,7 @@ from engine_shim.definition.call_faults import call_faults
 from engine_shim.definition.errors import DefinitionErrors, Problem, problems_in, refuse
 from engine_shim.definition.graph import Graph, graph_of
 from engine_shim.definition.inputs import (
+    doubtful_inputs,
     external_of,
     faults_beside_placeholders,
     input_schema,
@@ -86,8 +87,9 @@ def validate(workflow: Workflow, registry: ToolRegistry) -> list[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found in a workflow. `warnings` are of faults in calls that need not be made, or may fail. `invoked` are
-    the workflows below it that could be read, each with the place in this one that leads to it."""
+    """What was found in a workflow. `warnings` are of faults in calls that need not be made, or may fail, and of
+    inputs that a run may be started without. `invoked` are the workflows below it that could be read, each with the
+    place in this one that leads to it."""
 
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
@@ -104,6 +106,8 @@ def examine(workflow: Workflow, registry: ToolRegistry, *, begun: bool = False) 
     for below in seen[1:]:
         located = map(below.workflow.locate, below.warnings)
         warnings += [workflow.locate(Problem(below.entry, str(each))) for each in located]
+    if checker.reachability is not None:
+        warnings += map(workflow.locate, doubtful_inputs(workflow.definition, checker.reachability.at_the_end))
     invoked = tuple((each.entry, each.workflow) for each in seen[1:])
     checked = None
     if checker.graph is not None and checker.reachability is not None:

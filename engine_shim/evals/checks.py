@@ -19,6 +19,7 @@ def find_problems(file: CaseFile, suite: Suite) -> Iterator[Problem]:
     for index, (written, case) in enumerate(zip(file.cases, suite.cases, strict=True)):
         where = f"cases/{index}"
         yield from _key_problems(case, where, suite)
+        yield from _unfilled(case, where, suite)
         try:
             registry = suite.build_registry(case.canned)
         except DefinitionError as error:
@@ -35,6 +36,16 @@ def _key_problems(case: Case, where: str, suite: Suite) -> Iterator[Problem]:
         yield Problem(f"{where}/config/{key}", "does not belong here: the case or --model decides it")
     if suite.tools is not None and suite.agent is None and case.tools is None:
         yield Problem("tools", "name those of the host's tools that are offered, for all cases or in each")
+
+
+def _unfilled(case: Case, where: str, suite: Suite) -> Iterator[Problem]:
+    """What is missing for the placeholders of the measured agent."""
+    try:
+        if suite.agent is not None:
+            suite.agent.config_for(case)
+    except DefinitionError as error:
+        for each in problems_in(error):
+            yield Problem(where, f"{each}; the case's inputs and nodes fill placeholders")
 
 
 def _misfits(case: Case, file: CaseFile, where: str, real: ToolRegistry) -> Iterator[Problem]:

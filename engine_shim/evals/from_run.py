@@ -36,15 +36,12 @@ class KnownTool:
     is_pure: bool = False
 
 
-def case_of_run(
-    tape: Tape, *, name: str | None, strand: str | None, known: Mapping[str, KnownTool], with_agent: bool
-) -> Json:
+def case_of_run(tape: Tape, path: str, *, name: str | None, known: Mapping[str, KnownTool], with_agent: bool) -> Json:
     """The case as a case file has it. DefinitionError says why a run cannot be made into one.
 
-    `known` are the tools that the file has without it. `with_agent` says that tools and config are to be written too,
-    since no workflow says them.
+    `path` is the agent's strand, `known` are the tools that the file has without the case. `with_agent` says that tools
+    and config are to be written too, since no workflow says them.
     """
-    path = _find_agent(tape, strand)
     records = [row.record() for row in tape[path]]
     started, ending = records[0], _find_ending(records, path)
     made = [each for each in find_made(tape, path) if each.tool != READ_OBSERVATION]
@@ -68,7 +65,7 @@ def case_of_run(
 # ── which run ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _find_agent(tape: Tape, strand: str | None) -> str:
+def find_agent(tape: Tape, strand: str | None) -> str:
     """The strand of the agent whose run becomes a case."""
     agents = [path for path, rows in sorted(tape.items()) if rows and rows[0].record().get("loop") == "agent"]
     outer = [path for path in agents if not any(is_below(path, other) for other in agents)]

@@ -35,6 +35,12 @@ class MeasuredAgent:
     workflow: Workflow
     node: Node
 
+    @property
+    def measured_keys(self) -> dict[str, Any]:
+        """The node's config as it is written, without its model and its question."""
+        left_out = (*MODEL_KEYS, *QUESTION_KEYS)
+        return {key: value for key, value in self.node.config.items() if key not in left_out}
+
     def config_for(self, case: Case) -> dict[str, Any]:
         """The node's config with its placeholders filled; of its question only where the case asks nothing itself."""
         left_out = MODEL_KEYS if case.message is None else (*MODEL_KEYS, *QUESTION_KEYS)

@@ -107,6 +107,28 @@ def test_live_view_names_what_failed_and_was_continued(
     assert f"! fails  failed; the run went on {told}" in ran.err
 
 
+EACH = {"id": "each", "tool": "read_file", "foreach": ["a.txt", "no.txt", "b.txt"], "config": {"path": "{{item}}"}}
+
+
+@pytest.mark.parametrize(("keys", "told"), [({"on_item_error": "continue"}, 0), ({"on_error": "continue"}, 1)])
+def test_live_view_names_the_item_of_a_list(cli: Cli, write: Write, keys: Any, told: int) -> None:
+    write("a.txt", "A")
+    write("b.txt", "B")
+    write("w.json", {"id": "w", "nodes": [{**EACH, **keys}]})
+    ran = cli("run", "w.json")
+    lines = ran.err.splitlines()
+    assert {line[:9] for line in lines if line[:1] in ("✓", "✗")} == {"✓ each[0]", "✗ each[1]", "✓ each[2]"}
+    assert sum("each     failed; the run went on without it" in line for line in lines) == told
+
+
+def test_live_view_names_the_item_of_an_agent(cli: Cli, write: Write) -> None:
+    write("replies.json", [final("Hello.")])
+    node = {**agent()["nodes"][0], "id": "each", "foreach": [1, 2], "max_parallel": 1}
+    write("w.json", {"id": "w", "nodes": [node]})
+    lines = cli("run", "w.json").err.splitlines()
+    assert [line for line in lines if line.startswith("●")] == ["● each[0]", "● each[1]"]
+
+
 def test_live_view_names_a_nested_agent_behind_its_parent(cli: Cli) -> None:
     lines = cli("run", str(FIXTURES / "nested.yaml")).err.splitlines()
     assert [line for line in lines if line.startswith("●")] == [
@@ -353,6 +375,7 @@ def test_edited_arguments_are_judged_before_they_are_recorded(cli: Cli, waiting:
     assert refused.code == 2
     assert "nothing was decided. The arguments of calculator were refused" in refused.err
     assert 'expected one of ["mean", "max", "min", "sum", "count", "median"], you sent "add"' in refused.err
+    assert "! edit" not in refused.err
     assert cli("show", waiting).out == before
     assert cli("decide", waiting, "approve").code == 0
 

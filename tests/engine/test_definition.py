@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
-from engine_shim.definition.validate import check, validate
+from engine_shim.definition.validate import check, examine, validate
 from engine_shim.runs.prepare import with_runs
 from support.command import Cli, Write
 from utools import default_registry
@@ -381,6 +381,45 @@ def test_input_that_a_placeholder_takes_is_missed_before_the_run_starts() -> Non
     with pytest.raises(DefinitionError, match=r"nodes/0/config/text: there is no 'x' in external; it is empty"):
         host.run_sync(load_workflow({"id": "w", "nodes": echoes("{{external.x}}")}))
     assert host.store.entries() == []
+
+
+def test_missing_input_is_told_with_what_to_do() -> None:
+    with pytest.raises(DefinitionError) as refused:
+        engine().run_sync(load_workflow({"id": "w", "nodes": echoes("{{external.x.y}}")}), external={"a": 1})
+    assert refused.value.message == (
+        "there is no 'x' in external; there are a; give it (--input x=…), set its default in inputs, "
+        "or write {{external.x.y?}} to get null (got '{{external.x.y}}')"
+    )
+    with pytest.raises(DefinitionError, match=r"there is no 'y' in external\.x; it is empty \(got"):
+        engine().run_sync(load_workflow({"id": "w", "nodes": echoes("{{external.x.y}}")}), external={"x": {}})
+
+
+DECLARED = {"a": {"type": "string"}, "b": {"default": 1}}
+READS: dict[str, tuple[str, dict[str, Any] | None, list[str]]] = {
+    "neither required nor with a default": ("{{external.a}}", {"properties": DECLARED}, ["nodes/0/config/text"]),
+    "not declared": ("{{external.c.d}}", {"properties": DECLARED}, ["nodes/0/config/text"]),
+    "required": ("{{external.a}}", {"properties": DECLARED, "required": ["a"]}, []),
+    "with a default": ("{{external.b}}", {"properties": DECLARED}, []),
+    "null where it is missing": ("{{external.a?}}", {"properties": DECLARED}, []),
+    "of any inputs": ("{{external.a}}", None, []),
+    "unreadable": ("{{external}} {{external.a}}", {"properties": DECLARED}, []),
+}
+
+
+@pytest.mark.parametrize(("text", "inputs", "warned"), READS.values(), ids=READS)
+def test_input_that_a_run_may_lack_is_warned_of(text: str, inputs: dict[str, Any] | None, warned: list[str]) -> None:
+    definition = {"id": "w", "nodes": echoes(text), **({"inputs": inputs} if inputs else {})}
+    found = examine(load_workflow(definition), default_registry())
+    assert [each.where for each in found.warnings] == warned
+    assert all("add it to required, set its default, or write" in each.message for each in found.warnings)
+
+
+def test_input_that_only_a_branch_reads_is_not_warned_of() -> None:
+    nodes = [*echoes("x", "{{external.a}}")]
+    edges = [{"from": nodes[0]["id"], "to": nodes[1]["id"], "when": "external.a"}]
+    definition = {"id": "w", "inputs": {"properties": DECLARED}, "nodes": nodes, "edges": edges}
+    found = examine(load_workflow({**definition, "ends": [each["id"] for each in nodes]}), default_registry())
+    assert (found.problems, found.warnings) == ((), ())
 
 
 def test_plain_variable_is_filled_in_and_an_absent_one_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,52 @@ def test_the_file_keeps_its_comments_and_what_follows(cli: Cli, write: Write) ->
     assert [each.name for each in load_cases(path).cases] == ["hi", "where-is-order-17"]
 
 
+def surrounded(cli: Cli, write: Write) -> None:
+    """Run an agent whose config reads an input and what other nodes gave, one of them for each item of a list."""
+    system = "{{external.who}} {{nodes.each.results}} {{nodes.first.final_answer}} {{nodes.gone?}}"
+    agent = {"model": "scripted:replies.json", "max_steps": 4, "allowed_tools": ["find_order"], "prompt": "Go."}
+    nodes: list[dict[str, Any]] = [
+        {"id": "each", "tool": "echo", "foreach": [1, 2], "config": {"text": "item {{item}}"}},
+        {"id": "first", "tool": "agent_core", "config": {**agent, "allowed_tools": []}},
+        {"id": "gone", "tool": "echo", "config": {"text": "x"}},
+        {
+            "id": "desk",
+            "tool": "agent_core",
+            "config": {**agent, "prompt": "{{external.ask}}", "system_prompt": system},
+        },
+    ]
+    edges = [{"from": "each", "to": "first"}, {"from": "first", "to": "gone", "when": "`false`"}]
+    edges += [{"from": "first", "to": "desk"}, {"from": "gone", "to": "desk"}]
+    write("flow.yaml", {"id": "w", "nodes": nodes, "edges": edges})
+    write("replies.json", {"flow/first.1": [final("Hi.")], "flow/desk.1": [FIND, ANSWER]})
+    assert cli("run", "flow.yaml", "--input", "who=Ann", "--input", "ask=Where is order 17?").code == 0
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_case_has_what_filled_the_config_of_its_workflow(cli: Cli, write: Write) -> None:
+    surrounded(cli, write)
+    here = "{message: H, inputs: {who: a}, nodes: {each: {results: []}, first: {final_answer: x}}, answer: {equals: 1}}"
+    write("cases.yaml", f"workflow: flow.yaml\nnode: desk\ncases:\n  - {here}\n")
+    case = added(cli, "--strand", "flow/desk.1")
+    assert case["inputs"] == {"who": "Ann"}
+    assert case["nodes"] == {"each": {"results": ["item 1", "item 2"]}, "first": {"final_answer": "Hi."}}
+    assert rights(cli, write, case, FIND, ANSWER) == 1
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_case_that_cannot_be_measured_is_not_added(cli: Cli, write: Write) -> None:
+    record(cli, write, FIND, ANSWER)
+    node = {"tool": "agent_core", "config": {"max_steps": 1, "allowed_tools": [], "prompt": "{{external.a}}"}}
+    node["config"] |= {"model": "m", "system_prompt": "{{nodes.look.text}}"}
+    write("other.yaml", {"id": "o", "nodes": [node, {"id": "look", "tool": "echo", "config": {"text": "x"}}]})
+    text = "workflow: other.yaml\ncases:\n  - {message: Hi, nodes: {look: {text: x}}, answer: {contains: [hi]}}\n"
+    file = write("cases.yaml", text)
+    ran = cli("eval", "add", "last")
+    assert ran.code == 3
+    assert "config/system_prompt: there is no 'look' in nodes" in ran.err
+    assert file.read_text() == text
+
+
 @pytest.mark.usefixtures("desk")
 def test_a_name_that_is_taken_is_refused_and_nothing_is_written(cli: Cli, write: Write) -> None:
     record(cli, write, FIND, ANSWER)

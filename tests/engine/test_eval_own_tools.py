@@ -277,7 +277,10 @@ def test_what_is_wrong_is_told_with_its_place(
 @pytest.mark.usefixtures("shop")
 def test_an_input_that_is_missing_is_told_before_any_model_is_asked(write: Write) -> None:
     path = write("evals/cases.yaml", {**WORKFLOW, "cases": [{"inputs": {"question": "?"}, "answer": {"number": 1}}]})
-    with pytest.raises(DefinitionError, match=r"case: nodes/desk/config/prompt: there is no 'lookup' in nodes"):
+    with pytest.raises(
+        DefinitionError,
+        match=r"cases/0: nodes/desk/config/prompt: there is no 'lookup' in nodes.*; the case's inputs and nodes fill",
+    ):
         run(path, {})
 
 

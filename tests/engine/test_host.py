@@ -265,7 +265,10 @@ def test_a_tool_of_each_kind_is_called_as_the_readme_says(home: Path) -> None:
             path = home / mark.removeprefix("file=")
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
-    (commands,) = [text for _, mark, text in blocks if mark == "run"]
+    (commands,) = [text for language, mark, text in blocks if (language, mark) == ("sh", "run")]
+    (program,) = [text for language, mark, text in blocks if (language, mark) == ("python", "run")]
+    (home / "find_order.py").write_text(program)  # its annotations are read from its module
+    subprocess.run([sys.executable, str(home / "find_order.py")], check=True)
     here = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
     def printed(commands: str) -> str:

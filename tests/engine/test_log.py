@@ -155,6 +155,17 @@ def test_json_logs_are_one_object_a_line(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("flow")
+def test_json_logs_tell_the_run_unless_another_level_is_asked_for(cli: Cli) -> None:
+    told = [json.loads(line)["event"] for line in cli("run", "w.json", "--log-format", "json").err.splitlines()]
+    assert (told[-1], {"run_started", "tool_call"} <= set(told)) == ("run_finished", True)
+    for words in (
+        ["--log-format", "json", "--log-level", "warning"],
+        ["--log-level", "warning", "--log-format", "json"],
+    ):
+        assert cli("run", "w.json", *words).err == ""
+
+
+@pytest.mark.usefixtures("flow")
 @pytest.mark.parametrize("command", ["run", "resume", "demo"])
 def test_verbose_and_debug_are_levels(cli: Cli, command: str) -> None:
     cli("run", "w.json")

@@ -185,7 +185,7 @@ def test_run_of_another_process_is_paused_and_goes_on_here(host: Any, cli: Cli) 
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 6
     assert f"go on       agent-core resume {run} --store runs.db" in out
-    assert pausing.communicate(timeout=30)[0] == "paused\n"
+    assert pausing.communicate(timeout=30)[0] == f"{run}  paused\n"
     resumed = cli("resume", run, "--store", "runs.db", "--json")
     assert (resumed.code, resumed.json["outputs"]["after"]) == (0, "bSeen.")
     assert ledger() == ["look"]
