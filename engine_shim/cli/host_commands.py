@@ -47,7 +47,7 @@ def evaluate(
         typer.Option("--compare-set", metavar="<key=value>", help="A key as for --set, side by side with the first."),
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="<category>", help="Only cases of it; again for each.")
+        list[str] | None, typer.Option(metavar="<case>", help="Only of this category or name, or pattern.")
     ] = None,
     repeat: Annotated[
         int, typer.Option(metavar="<n>", min=1, help="How often each case is run, with another seed.")

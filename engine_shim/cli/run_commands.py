@@ -24,7 +24,8 @@ DECISIONS = ("approve", "deny", "edit", "retry", "skip", "fail")
 def run(
     file: Flow,
     pairs: Annotated[
-        list[str] | None, typer.Option("--input", metavar="<name=value>", help="An input; again for each.")
+        list[str] | None,
+        typer.Option("--input", metavar="<name=value>", help="An input; JSON where `inputs` says so."),
     ] = None,
     inputs: Annotated[
         str | None, typer.Option(metavar="<path>", help="A JSON file with all inputs, or - for stdin.")

@@ -159,7 +159,8 @@ def _condition_problems(definition: Definition) -> Iterator[Problem]:
         try:
             parse("@" if edge.when is None else edge.when)
         except QueryError as error:
-            yield Problem(f"edges/{index}/when", f"not a JMESPath: {error}")
+            hint = "; a number stands in backquotes: total > `100`" if "(NUMBER)" in str(error) else ""
+            yield Problem(f"edges/{index}/when", f"not a JMESPath: {error}{hint}")
 
 
 def _reference_problems(definition: Definition) -> Iterator[Problem]:

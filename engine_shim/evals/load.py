@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +62,21 @@ def load_cases(path: Path, config: Path | None = None) -> Suite:
     return suite
 
 
-def choose_cases(cases: Sequence[Case], categories: Sequence[str]) -> list[Case]:
-    """The cases of these categories, all without any; DefinitionError for an unknown category."""
-    known = sorted({case.category for case in cases})
-    if unknown := sorted(set(categories) - set(known)):
-        message = f"there is no such category; there are {', '.join(known)}"
-        raise DefinitionError(message, where="--only", value=unknown[0])
-    return [case for case in cases if not categories or case.category in categories]
+def choose_cases(cases: Sequence[Case], wanted: Sequence[str]) -> list[Case]:
+    """The cases whose category or name is wanted, or fits a pattern; all without any.
+
+    DefinitionError for a word that fits none.
+    """
+    for word in wanted:
+        if not any(_fits(case, word) for case in cases):
+            known = ", ".join(sorted({case.category for case in cases}))
+            message = f"no case has this category or name; the categories are {known}"
+            raise DefinitionError(message, where="--only", value=word)
+    return [case for case in cases if not wanted or any(_fits(case, word) for word in wanted)]
+
+
+def _fits(case: Case, word: str) -> bool:
+    return fnmatchcase(case.category, word) or fnmatchcase(case.name, word)
 
 
 def _place(where: str) -> str:

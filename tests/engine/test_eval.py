@@ -288,6 +288,8 @@ def test_a_share_that_has_to_be_right_is_the_exit_code(cli: Cli, cases: str, sha
 def test_only_some_categories_and_more_than_once(cli: Cli, cases: str) -> None:
     told = cli("eval", cases, *MODEL, "--only", "direct", "--repeat", "3", "--concurrency", "2", "--json").json
     assert sorted(each["name"] for each in told["cases"]) == ["hello"] * 3 + ["wrong"] * 3
+    named = cli("eval", cases, *MODEL, "--only", "hell*", "--only", "wrong", "--json").json
+    assert sorted(each["name"] for each in named["cases"]) == ["hello", "wrong"]
 
 
 def test_a_run_that_was_kept_can_be_shown_and_verified(cli: Cli, cases: str) -> None:
@@ -371,7 +373,7 @@ def test_a_bad_case_file_is_told_with_its_place(
     [
         (("--set", "max_steps"), 2, "write key=value"),
         (("--repeat", "0"), 2, "repeat"),
-        (("--only", "nothing"), 3, "there are direct, steps"),
+        (("--only", "nothing"), 3, "the categories are direct, steps"),
         *((("--set", f"{key}=x"), 2, f"{key} is decided") for key in FIXED),
         (("--set", "max_stps=1"), 3, "--set/max_stps: unknown key"),
         (("--set", 'base_url=["x"]'), 3, "--set/base_url: must be a text"),
