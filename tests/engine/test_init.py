@@ -16,7 +16,11 @@ def printed_commands(ran: Ran) -> list[str]:
     return [line.strip() for line in ran.out.splitlines() if line.startswith("  ")]
 
 
-@pytest.mark.parametrize("directory", [[], ["my desk"]], ids=["here", "a new directory"])
+@pytest.mark.parametrize(
+    "directory",
+    [pytest.param([], marks=pytest.mark.exhaustive), ["my desk"]],
+    ids=["here", "a new directory"],
+)
 def test_the_commands_that_it_prints_work_as_typed(cli: Cli, home: Path, directory: list[str]) -> None:
     ran = cli("init", *directory)
     assert ran.code == 0
