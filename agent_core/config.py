@@ -10,7 +10,8 @@ from utools.calls.rate_limit import RateLimit
 from utools.problems import DefinitionErrors, Problem, gathering, refuse
 from utools.schema.model_faults import find_model_faults, keys_of
 
-Approval = Literal["never", "always", "on_write"]
+Approval = Literal["never", "always", "on_write", "on_unproven"]
+AfterUntrusted = Literal["run", "ask", "refuse"]
 Limit = Annotated[int, Field(ge=0)] | None
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 
@@ -25,6 +26,13 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class AnyOf(_Strict):
+    """The origins that will do for an argument."""
+
+    any_of: list[str] = Field(description="author, user, person, trusted, any, TOOL, TOOL:/PATH")
+    up_to: Literal["host", "path"] | None = Field(default=None, description="What of a URL needs an origin; else all")
+
+
 class AllowedTool(_Strict):
     """A tool on the whitelist, and what its use is bound by."""
 
@@ -34,10 +42,10 @@ class AllowedTool(_Strict):
     max_calls: Limit = Field(default=None, description="How often the run may call it")
     rate_limit: str | None = Field(default=None, description="How often all on this host may call it, e.g. 10/min")
     timeout: Seconds = Field(default=None, description="Seconds that a call may take, within single_call_timeout")
-    trusted: bool = Field(default=False, description="Its answers count as trusted text for provenance")
+    trusted: bool = Field(default=False, description="Provenance trusts its answers, all of them and for any argument")
     args: dict[str, Any] | None = Field(default=None, description="A JSON Schema that narrows what may be sent")
-    provenance: dict[str, Literal["trusted"]] = Field(
-        default={}, description="Arguments that must occur, whole, in what the author or the user wrote"
+    provenance: str | list[str] | dict[str, str | list[str] | AnyOf] = Field(
+        default={}, description="Where an argument's value must stand: author, user, trusted, any, TOOL or TOOL:/PATH"
     )
 
 
@@ -112,7 +120,7 @@ class AgentConfig(_Strict):
         default=None, description="USD in the run, where prices are known"
     )
     observation_max_len: Annotated[int, Field(ge=0)] | None = Field(
-        default=256, description="Characters of an observation that the model reads at once, and the trace shows"
+        default=2048, description="Characters of an observation that the model reads at once, and the trace shows"
     )
     trace_max_bytes: Annotated[int, Field(ge=0)] | None = Field(
         default=32768, description="Bytes of the trace in the output"
@@ -128,7 +136,12 @@ class AgentConfig(_Strict):
     deny_tools: list[str] = Field(
         default=[], description="Codes or globs that are never allowed; they outweigh allowed_tools"
     )
-    approval: Approval = Field(default="never", description="When a person decides on calls: never, always, on_write")
+    approval: Approval = Field(
+        default="never", description="When a person decides on calls: never, always, on_write, on_unproven"
+    )
+    after_untrusted: AfterUntrusted = Field(
+        default="run", description="What becomes of a write once a tool's untrusted answer was read: run, ask, refuse"
+    )
     answer_schema: dict[str, Any] | None = Field(
         default=None, description="A JSON Schema that the final answer must fit"
     )
@@ -172,6 +185,10 @@ def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
     if config.tool_choice != "auto" and config.protocol != "tools":
         message = "belongs to native function calling; leave it out, or set protocol: tools"
         yield Problem(f"{where}/tool_choice", str(DefinitionError(message, value=config.tool_choice)))
+    bound = [entry for entry in config.allowed_tools if isinstance(entry, AllowedTool) and entry.provenance]
+    if config.approval == "on_unproven" and config.allowed_tools and not bound:
+        message = "asks only for what provenance does not prove: say in a tool's provenance which origins will do"
+        yield Problem(f"{where}/approval", str(DefinitionError(message, value=config.approval)))
     if config.messages_json is None and config.prompt is None:
         yield Problem(where, "give messages_json or prompt: the agent has nothing to answer")
 

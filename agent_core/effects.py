@@ -14,7 +14,7 @@ Replies carry time (`at`, ISO 8601 UTC; `seconds`, active) and tokens, so that n
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
@@ -26,12 +26,33 @@ FinishReason = Literal[
 Json = dict[str, Any]
 
 
+OriginKind = Literal["author", "user", "vouched", "person", "tool", "other"]
+"""Who wrote a text; `vouched` is what the author's `trusted_text` holds, `other` what it leaves out."""
+
+
+class SourceRecord(TypedDict):
+    """A text that the values of calls may come from: its value, or the number of the message that it is.
+
+    `label` is how a person reads its origin; `trusted` says that the author vouches for a tool's answers, `at` is where
+    in one the value stood.
+    """
+
+    kind: OriginKind
+    label: str
+    tool: NotRequired[str]
+    trusted: NotRequired[bool]
+    value: NotRequired[Any]
+    message: NotRequired[int]
+    at: NotRequired[str]
+
+
 class Inherited(TypedDict, total=False):
     """What a parent hands down to a run nested under it; empty for a run without a parent.
 
-    `tool_calls`, `tokens`, `cost` and `seconds` are what it may still spend, None where there is no limit. `trusted`
-    are the texts that the parent trusts, `fills` the places of secrets in the config, `base` the directory that
-    relative paths start from.
+    `tool_calls`, `tokens`, `cost` and `seconds` are what it may still spend, None where there is no limit. `sources`
+    are what the parent has read, with their origins (`trusted` the texts that it trusts, under the first rules of
+    comparison), `filled` the parts of each prompt that takes outputs of a workflow's nodes, by its place in the config,
+    `fills` the places of secrets in the config, `base` the directory that relative paths start from.
     """
 
     tool_calls: int | None
@@ -39,6 +60,8 @@ class Inherited(TypedDict, total=False):
     cost: float | None
     seconds: float | None
     trusted: list[str]
+    sources: list[SourceRecord]
+    filled: Mapping[str, list[SourceRecord]]
     fills: Sequence[Json]
     base: str
 
@@ -70,7 +93,7 @@ class ToolCall:
     `fills` says where the executor puts secrets into the config: {at, parts}, a part being a text or {"env": NAME}.
     `inherited` is what a nested run is handed down. `within` is how many seconds the call may take. `given` is the
     output of a call that the loop answers itself: no tool is called. `language` is that of the model which reads what
-    became of it.
+    became of it. `origins` says where its values come from, by pointer.
     """
 
     id: str
@@ -85,6 +108,7 @@ class ToolCall:
     rate_limit: str | None = None
     given: str | None = None
     language: str = "en"
+    origins: Mapping[str, str] | None = None
 
     @property
     def once_only(self) -> bool:

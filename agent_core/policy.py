@@ -24,7 +24,7 @@ class ToolBinding(TypedDict):
     timeout: float | None
     trusted: bool
     args: Json | None
-    provenance: dict[str, str]
+    provenance: dict[str, Any]
     rate_limit: NotRequired[str]
 
 
@@ -139,6 +139,12 @@ def _check_known(matching: Sequence[str], name: str, codes: Sequence[str], where
             raise DefinitionError(str(UnknownTool(code, codes)), where=where)
 
 
+def _rules_of(allowed: AllowedTool) -> Json:
+    """The origins that each argument needs; those of all arguments stand under `*`."""
+    written: Any = allowed.model_dump(exclude_none=True)["provenance"]
+    return dict(written) if isinstance(written, dict) else {"*": written}
+
+
 def binding_of(allowed: AllowedTool, config: AgentConfig) -> ToolBinding:
     """How a whitelist's entry and the node's defaults bind a tool."""
     binding: ToolBinding = {
@@ -147,7 +153,7 @@ def binding_of(allowed: AllowedTool, config: AgentConfig) -> ToolBinding:
         "timeout": allowed.timeout or None,
         "trusted": allowed.trusted,
         "args": allowed.args,
-        "provenance": dict(allowed.provenance),
+        "provenance": _rules_of(allowed),
     }
     if allowed.rate_limit:
         binding["rate_limit"] = allowed.rate_limit

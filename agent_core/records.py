@@ -19,7 +19,17 @@ from typing import Any, Final, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from agent_core.effects import Answer, CallModel, Failed, FinishReason, Json, ModelReply, ToolCall, ToolReply
+from agent_core.effects import (
+    Answer,
+    CallModel,
+    Failed,
+    FinishReason,
+    Json,
+    ModelReply,
+    SourceRecord,
+    ToolCall,
+    ToolReply,
+)
 from agent_core.policy import ToolPolicy
 from agent_core.rules import RuleVersions
 
@@ -60,11 +70,16 @@ class SpentRecord(TypedDict):
 
 
 class RunOrigin(TypedDict):
-    """Where a forked run comes from: the run, and the record before which it parts from it."""
+    """Where a forked run comes from: the run, and the record before which it parts from it.
+
+    `at` is when it was forked; `retry` says that this was to try again what had failed.
+    """
 
     run: str
     strand: str
     n: int
+    at: NotRequired[str]
+    retry: NotRequired[bool]
 
 
 class RunStartedBody(TypedDict):
@@ -88,7 +103,8 @@ class AgentStartedBody(RunStartedBody):
     tools: dict[str, ToolPolicy]
     messages: list[Json]
     texts: dict[str, str]
-    trusted: list[str]
+    trusted: NotRequired[list[str]]
+    sources: NotRequired[list[SourceRecord]]
     options: Json
     cuts: NotRequired[int]
     window: NotRequired[int]
@@ -232,7 +248,10 @@ class Cancelled(TypedDict):
 
 
 class JudgedCall(TypedDict):
-    """One call of a reply and the verdict on it; a verdict other than `run` has its reason and message."""
+    """One call of a reply and the verdict on it; a verdict other than `run` has its reason and message.
+
+    `origins` says where each value comes from, by pointer.
+    """
 
     id: str
     tool: str
@@ -241,6 +260,7 @@ class JudgedCall(TypedDict):
     verdict: Literal["run", "wait", "refuse"]
     reason: NotRequired[FinishReason | None]
     message: NotRequired[str]
+    origins: NotRequired[Mapping[str, str]]
 
 
 class UnreadableReply(TypedDict):
@@ -275,6 +295,7 @@ class Waiting(TypedDict):
     tool: NotRequired[str]
     args: NotRequired[Json]
     effect: NotRequired[str]
+    origins: NotRequired[Mapping[str, str]]
     message: NotRequired[str]
     seconds: NotRequired[float]
 

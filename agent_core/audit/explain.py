@@ -8,6 +8,7 @@ import orjson
 
 from agent_core.effects import Json
 from agent_core.loop.judge import refuse_count
+from agent_core.origins.rules import read_rule
 from agent_core.protocol.clip import clip
 from agent_core.words.catalogue import words_of
 from utools.schema.compiled import compile_narrowing
@@ -59,11 +60,21 @@ def explain_verdict(call: Mapping[str, Any], started: Json) -> str:
         return f"max_calls {policy['max_calls']} of {tool} is used up"
     if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(call["args"])):
         return f"args of {tool}: {' '.join(fault.message for fault in faults[:3])}"
-    if policy["provenance"] and "trusted text" in message:
+    refusal = words_of(started).no_write_now.format(tool=tool)
+    if message in (f"{tool} writes, and the run has read untrusted text", refusal):
+        return f"after_untrusted {started['config'].get('after_untrusted')}"
+    if policy["provenance"] and ("trusted text" in message or "provenance asks" in message):
         return f"provenance of {tool}: {message}"
     if policy["provenance"] and call["verdict"] == "refuse":
-        return f"provenance of {tool}: {', '.join(policy['provenance'])} must be copied from trusted text"
+        return f"provenance of {tool}: {_explain_origins(call, policy['provenance'])}"
     return f"approval {policy['approval']} of {tool}"
+
+
+def _explain_origins(call: Mapping[str, Any], rules: Mapping[str, Any]) -> str:
+    """What the rules ask for, and where the values come from."""
+    wanted = ", ".join(f"{key} from {read_rule(rule)}" for key, rule in rules.items())
+    came = ", ".join(f"{pointer} ← {origin}" for pointer, origin in call.get("origins", {}).items())
+    return f"{wanted}; {came}" if came else f"{', '.join(rules)} must be copied from trusted text"
 
 
 def explain_difference(recorded: Any, now: Any) -> str:

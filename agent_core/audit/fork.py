@@ -20,8 +20,10 @@ from agent_core.journal.strand import Loops, Run
 from agent_core.records import RunOrigin, decode_answer, encode_asked
 
 
-def fork_rows(run: str, tape: Tape, places: Sequence[Place], new: str, *, loops: Loops) -> list[Row]:
-    """The rows of run `new`, which goes on from before each of these records (strand, n) of a run.
+def fork_rows(
+    run: str, tape: Tape, places: Sequence[Place], new: str, *, loops: Loops, at: str, retry: bool = False
+) -> list[Row]:
+    """The rows of run `new`, made at this time, which goes on from before each of these records (strand, n) of a run.
 
     What a person had approved and is done again is approved again. DefinitionError when there is no such record, or
     when the past cannot be walked under another run's id.
@@ -29,7 +31,9 @@ def fork_rows(run: str, tape: Tape, places: Sequence[Place], new: str, *, loops:
     for place in places:
         _check_place(split_own_strands(tape)[0], place)
     first = places[0]
-    origin: RunOrigin = {"run": run, "strand": first[0], "n": first[1]}
+    origin: RunOrigin = {"run": run, "strand": first[0], "n": first[1], "at": at}
+    if retry:
+        origin["retry"] = True
     root = root_of(first[0])
     try:
         causes = _Past(run, tape, loops, origin).walk(root).causes

@@ -1,7 +1,7 @@
 """Whether a tape may be driven on: nothing acts on a run that is damaged, or is not as it was signed. Pure."""
 
-from agent_core.audit.signature import SEAL, Keys, signature_fault, split_own_strands
-from agent_core.errors import Damaged
+from agent_core.audit.signature import SEAL, VARIABLE, Keys, signature_fault, split_own_strands
+from agent_core.errors import Damaged, DefinitionError
 from agent_core.journal.chain import check_chains, find_flaws, is_finished
 from agent_core.journal.path import child, item
 from agent_core.journal.record import Row, Tape
@@ -25,6 +25,13 @@ def check_intact(run: str, tape: Tape, keys: Keys | None = None, *, at_rest: boo
     if keys is not None and rests:
         _check_signature(run, tape, keys)
     return tape
+
+
+def check_signer(tape: Tape, keys: Keys | None) -> None:
+    """DefinitionError for a sealed run that would go on without a key: it could never be proven again."""
+    if keys is None and SEAL in tape and not is_finished(tape, find_root(split_own_strands(tape)[0])):
+        message = "the run is sealed, and this process has no key to seal what it adds; set the keys of its host"
+        raise DefinitionError(message, where=VARIABLE)
 
 
 def find_root(own: Tape) -> str:

@@ -41,6 +41,8 @@ def run_names(run: str, tape: Tape) -> RunNames:
 def normalize(record: Record) -> Record:
     """The record without what differs each time."""
     result = {key: _without_times(value) for key, value in record.items() if key not in _IGNORED}
+    if "forked" in result:
+        result["forked"] = {key: value for key, value in result["forked"].items() if key != "at"}
     match record:
         case {"kind": "run_started", "limits": limits}:
             result["limits"] = {key: value for key, value in limits.items() if key != "seconds"}

@@ -40,27 +40,43 @@ class WorkflowTotals:
 
 
 @dataclass(slots=True)
-class Totals:
-    """The sums over runs. `cost` is in USD, of the `priced` of the model's `replies`; `agents` are finish reasons."""
+class ModelTotals:
+    """What one model, or all together, gave. `cost` is in USD, of the `priced` ones of the `replies`."""
 
-    workflows: dict[str, WorkflowTotals] = field(default_factory=dict)
-    agents: Counter[str] = field(default_factory=Counter)
-    tools: dict[str, ToolTotals] = field(default_factory=dict)
     replies: int = 0
     priced: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
 
+    def add(self, usage: Any) -> None:
+        self.replies += 1
+        self.input_tokens += usage["input_tokens"]
+        self.output_tokens += usage["output_tokens"]
+        if usage.get("cost") is not None:
+            self.priced += 1
+            self.cost += usage["cost"]
+
+
+@dataclass(slots=True)
+class Totals:
+    """The sums over runs. `agents` are finish reasons; a model that a tool asked is named by the tool."""
+
+    workflows: dict[str, WorkflowTotals] = field(default_factory=dict)
+    agents: Counter[str] = field(default_factory=Counter)
+    tools: dict[str, ToolTotals] = field(default_factory=dict)
+    by_model: dict[str, ModelTotals] = field(default_factory=dict)
+    models: ModelTotals = field(default_factory=ModelTotals)
+
     def add_run(self, workflow: str, status: str, tape: Tape) -> None:
-        """Count one run; `status` is that of a run whose journal has no end."""
+        """Count one run; `status` is that of a run whose journal does not say it, as one without an end."""
         totals = self.workflows.setdefault(workflow, WorkflowTotals())
         error = None
         counted = {path: list(_pairs(rows)) for path, rows in tape.items()}  # before anything of it is added
         for path, pairs in counted.items():
             for record, before in pairs:
                 if record["kind"] == "run_finished" and "/" not in path:
-                    status, error = record.get("status") or record["finish_reason"], record.get("error")
+                    status, error = record.get("status", status), record.get("error")
                 self._add_record(record, before)
         totals.statuses[status] += 1
         if status == "failed":
@@ -70,8 +86,8 @@ class Totals:
         match record:
             case {"kind": "run_finished", "finish_reason": reason}:
                 self.agents[reason] += 1
-            case {"kind": "answered", "reply": "said", "usage": usage}:
-                self._add_usage(usage)
+            case {"kind": "answered", "reply": "said", "usage": usage, "model": model}:
+                self._add_usage(model, usage)
             case {"kind": "asked", "ask": "tool", "tool": tool}:
                 self.tools.setdefault(tool, ToolTotals()).calls += 1
             case {"kind": "answered", "reply": "did" | "failed"} if before and before.get("ask") == "tool":
@@ -80,15 +96,11 @@ class Totals:
                 totals.failed += not record.get("success", False)
                 totals.seconds += record["seconds"]
                 if record.get("usage") and before["effect"] != "nested":  # a nested run's replies count themselves
-                    self._add_usage(record["usage"])
+                    self._add_usage(f"(asked by {before['tool']})", record["usage"])
 
-    def _add_usage(self, usage: Any) -> None:
-        self.replies += 1
-        self.input_tokens += usage["input_tokens"]
-        self.output_tokens += usage["output_tokens"]
-        if usage.get("cost") is not None:
-            self.priced += 1
-            self.cost += usage["cost"]
+    def _add_usage(self, model: str, usage: Any) -> None:
+        for totals in (self.models, self.by_model.setdefault(model, ModelTotals())):
+            totals.add(usage)
 
 
 def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Record, Record | None]]:

@@ -1,7 +1,7 @@
 """What-if: a recorded run under another policy. The prompt stays; decisions are compared, not questions. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_core.audit.explain import explain_call, explain_difference, explain_limit
@@ -12,15 +12,18 @@ from agent_core.journal.path import is_within, parse_segment, segments
 from agent_core.journal.record import Record, Tape
 from agent_core.loop.budget import limits_of
 from agent_core.loop.judge import judge
-from agent_core.loop.provenance import texts_in
+from agent_core.origins.proof import proof_of, with_sources
+from agent_core.origins.sources import Proof
 from agent_core.policy import binding_of, has_wildcard, select_tools
 from agent_core.words.catalogue import words_of
+from utools.problems import DefinitionErrors, problems_in
 
 VARIABLE_KEYS = frozenset(
     {
         "allowed_tools",
         "deny_tools",
         "approval",
+        "after_untrusted",
         "max_steps",
         "max_tool_calls",
         "max_repairs",
@@ -72,12 +75,13 @@ class WhatIf:
         config = read_config({**started["config"], **self.policy}, where="policy")
         tools = started["tools"]
         if "allowed_tools" in self.policy:
-            selected = select_tools(config, list(tools))
+            selected = _select_by_policy(config, tools)
         else:
             selected = _select_recorded(config, tools)
         bound = {code: {**tools[code], **binding_of(allowed, config)} for code, (allowed, _) in selected.items()}
         limits = limits_of(config, inherited)
-        return {**started, "config": config.model_dump(mode="json"), "tools": bound, "limits": limits}
+        varied = {**started, "config": config.model_dump(mode="json"), "tools": bound, "limits": limits}
+        return with_sources(varied) if "allowed_tools" in self.policy else varied
 
     def compare(self, strand: str, n: int, recorded: Record, now: Mapping[str, Any]) -> None:
         """Raise Divergence at the first decision that changes."""
@@ -105,6 +109,13 @@ def has_outlived(divergence: Divergence) -> bool:
     """Whether the run would go on where the recorded one had ended."""
     recorded, now = divergence.recorded, divergence.now
     return isinstance(now, dict) and recorded["kind"] == "run_finished" and now["kind"] != "run_finished"
+
+
+def _select_by_policy(config: AgentConfig, tools: Json) -> dict[str, tuple[AllowedTool, str]]:
+    try:
+        return select_tools(config, list(tools))
+    except DefinitionError as error:
+        raise DefinitionErrors([replace(each, where=f"policy/{each.where}") for each in problems_in(error)]) from None
 
 
 def _select_recorded(config: AgentConfig, tools: Json) -> dict[str, tuple[AllowedTool, str]]:
@@ -155,29 +166,47 @@ def _describe_decision(
 
 def _judge_strand(path: str, first: Record, started: Record, tape: Tape, after: int) -> Iterator[Json]:
     made: dict[str, int] = {}
-    trusted = list(started["trusted"])
-    tool = ""
+    proof = proof_of(started)
+    tool, step, asked = "", 0, set[str]()
     for row in tape[path]:
         record = row.record()
         match record:
             case {"kind": "asked", "ask": "tool"}:
                 tool = record["tool"]
                 made[tool] = made.get(tool, 0) + 1
-            case {"kind": "answered", "reply": "did"} if started["tools"].get(tool, {}).get("trusted"):
-                trusted.extend(texts_in(record["output"]))
-            case {"kind": "decided"} if row.n > after:
-                for index, call in enumerate(record.get("calls", ())):
-                    verdict = judge(
-                        call["tool"],
-                        call["args"],
-                        call["effect"],
-                        tools=started["tools"],
-                        made=made.get(call["tool"], 0),
-                        trusted=trusted,
-                        words=words_of(started),
-                    )
-                    was, now = _verdict(record, call), verdict.verdict
-                    judged = {**call, "verdict": now, "reason": verdict.reason, "message": verdict.message}
-                    after_all = {"calls": [*record["calls"][:index], judged]}
-                    why = None if was == now else explain_call(record, after_all, (first, started), index)
-                    yield _describe_decision(path, row.n, call["tool"], was, now, why, counterfactual=True)
+            case {"kind": "answered", "reply": "did", "success": True} if tool in started["tools"]:
+                proof.add_answer(tool, str(step), record["output"], trusted=started["tools"][tool]["trusted"])
+            case {"kind": "decided"}:
+                step = record["step"]
+                if row.n > after:
+                    for index in range(len(record.get("calls", ()))):
+                        judged = _judge_again(record, index, started, made, proof, asked)
+                        yield _describe_again(path, row.n, record, index, judged, (first, started))
+                asked = {call["id"] for call in record.get("calls", ()) if call["verdict"] == "wait"}
+
+
+def _judge_again(
+    record: Record, index: int, started: Record, made: Mapping[str, int], proof: Proof, asked: set[str]
+) -> Json:
+    """A recorded call with its verdict under the policy; what a person decided about it, once `asked`, holds."""
+    call: Json = record["calls"][index]
+    decided = bool(record.get("edited")) and call["id"] in asked
+    if decided and call["verdict"] == "refuse" and call["reason"] == "policy_denied":
+        return call
+    verdict = judge(
+        *(call["tool"], call["args"], call["effect"]),
+        tools=started["tools"],
+        made=made.get(call["tool"], 0),
+        proof=proof,
+        edited=decided,
+        after_untrusted=started["config"].get("after_untrusted", "run"),
+        words=words_of(started),
+    )
+    return {**call, "verdict": verdict.verdict, "reason": verdict.reason, "message": verdict.message}
+
+
+def _describe_again(path: str, n: int, record: Record, index: int, judged: Json, starts: tuple[Json, Json]) -> Json:
+    was, now = _verdict(record, record["calls"][index]), judged["verdict"]
+    after = {"calls": [*record["calls"][:index], judged]}
+    why = None if was == now else explain_call(record, after, starts, index)
+    return _describe_decision(path, n, judged["tool"], was, now, why, counterfactual=True)

@@ -47,6 +47,8 @@ def wait_for_person(strand: Strand, effect: Wait) -> tuple[Decision, ...] | Susp
 
 def _wait(strand: Strand, call: ToolCall, reason: FinishReason) -> Record | Suspended | Cancelled:
     record = cast(Waiting, {"kind": "waiting", "reason": reason, **encode_ask(call)})
+    if call.origins:
+        record["origins"] = call.origins
     strand.write(record)
     return read_decision(strand, call, reason)
 
@@ -94,7 +96,7 @@ def settle_doubt(resolved: Record, language: str = "en") -> Answer:
 def describe_act(effect: CallModel | ToolCall) -> Json:
     """What a person reads of an act."""
     match effect:
-        case ToolCall(tool=tool, args=args):
-            return {"tool": tool, "args": args}
+        case ToolCall(tool=tool, args=args, origins=origins):
+            return {"tool": tool, "args": args, **({"origins": dict(origins)} if origins else {})}
         case CallModel(model=model):
             return {"tool": model, "args": {}}

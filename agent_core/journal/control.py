@@ -50,11 +50,12 @@ def _to_journal(decision: Decision, redactor: Redactor | None) -> Decision:
 
 
 def waiting_calls(tape: Tape) -> list[Record]:
-    """What waits for a person, in order of strands: {strand, n, reason, tool, args}."""
+    """What waits for a person, in order of strands: {strand, n, reason, tool, args, origins?}."""
     last = {path: rows[-1] for path, rows in sorted(tape.items()) if rows and not is_closed(tape, path)}
     records = {path: row.record() for path, row in last.items()}
+    told = ("reason", "tool", "args", "origins")
     return [
-        {"strand": path, "n": last[path].n, "reason": record["reason"], "tool": record["tool"], "args": record["args"]}
+        {"strand": path, "n": last[path].n, **{key: record[key] for key in told if key in record}}
         for path, record in records.items()
         if record["kind"] == "waiting" and "tool" in record
     ]

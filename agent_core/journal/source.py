@@ -13,6 +13,8 @@ from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.sqlite import SqliteJournal, is_database
 from agent_core.journal.store import Journal
 
+EXPECTED = 'neither the lines of one, {"run", "strand", "n", "hash", "record"} each, nor an SQLite database'
+"""What a file that is no journal lacks."""
 Source = str | os.PathLike[str] | Journal | Iterable[Row]
 """The path of a JSONL or SQLite file, a journal, or the rows of one run."""
 
@@ -99,9 +101,14 @@ def _read_lines(path: Path, run_id: str | None) -> Contents:
     faults = []
     for line in found:
         if line.row is None:
-            faults.append(Fault(f"line {line.number} is no journal line", line=line.number))
+            why = (
+                f"line {line.number} of {path} is no journal line"
+                if runs
+                else f"{path} is no journal: it holds {EXPECTED}"
+            )
+            faults.append(Fault(why, line=line.number))
         elif line.run != run:
-            why = f"line {line.number} belongs to another run, {line.run!r}"
+            why = f"line {line.number} of {path} belongs to another run, {line.run!r}"
             faults.append(Fault(why, line.row.path, line.row.n, line.number))
         else:
             tape.setdefault(line.row.path, []).append(line.row)

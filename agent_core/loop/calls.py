@@ -42,19 +42,26 @@ def judge_calls(state: RunState, actions: Sequence[Action]) -> Generator[Effect,
             call = replace(call, effect=(yield Classify(index, call.tool, call.config)))
             verdict = _judge(state, call, earlier=in_this_reply[call.tool])
         in_this_reply[call.tool] += verdict.verdict != "refuse"
-        judged.append((call, verdict))
+        judged.append((replace(call, origins=verdict.origins), verdict))
     return judged
 
 
 def _judge(state: RunState, call: ToolCall, *, edited: bool = False, earlier: int = 0) -> Verdict:
     """The verdict on a call; `earlier` counts the calls of the same tool before it in the same reply."""
     made = state.calls_made(call.tool) + earlier
-    tools, trusted = state.tools, state.trusted
     words = state.words
     verdict = judge(
-        call.tool, call.args, call.effect, tools=tools, made=made, trusted=trusted, edited=edited, words=words
+        call.tool,
+        call.args,
+        call.effect,
+        tools=state.tools,
+        made=made,
+        proof=state.proof,
+        edited=edited,
+        after_untrusted=state.config.get("after_untrusted", "run"),
+        words=words,
     )
-    if verdict is RUN and state.reads_on(call) and (fault := state.cut_observations.fault(call.args)):
+    if verdict.verdict == "run" and state.reads_on(call) and (fault := state.cut_observations.fault(call.args)):
         message = words.refused_arguments.format(tool=call.tool, faults=fault)
         return Verdict("refuse", "invalid_action", message)
     return verdict
@@ -86,10 +93,11 @@ def _apply_decision(
             refusal = state.words.refused_by_person_because if message else state.words.refused_by_person
             return call, Verdict("refuse", "policy_denied", refusal.format(tool=call.tool, why=message))
         case Edit(args):
-            state.record_edit(decision)
+            state.proof.add_edit(args, call.args)
             effect = effect_of(state.tools.get(call.tool), args) or "write"
             edited = replace(state.make_call(0, 1, Action(call.tool, args), effect), id=call.id)
-            return edited, _judge(state, edited, edited=True)
+            verdict = _judge(state, edited, edited=True)
+            return replace(edited, origins=verdict.origins), verdict
         case _:
             return call, RUN
 
@@ -109,6 +117,8 @@ def _record_call(call: ToolCall, verdict: Verdict) -> JudgedCall:
     }
     if verdict.verdict != "run":
         record["reason"], record["message"] = verdict.reason, verdict.message
+    if call.origins:
+        record["origins"] = call.origins
     return record
 
 

@@ -1,17 +1,18 @@
 """Judge: what one call that a model asks for may do. Pure, so that a replay proves every verdict.
 
 In this order: the whitelist, arguments that belong to the author, the tool's own schema, how often it was called,
-the author's narrowing, provenance, approval.
+the author's narrowing, where its values come from, approval.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import orjson
 
+from agent_core.config import AfterUntrusted
 from agent_core.effects import FinishReason, Json
-from agent_core.loop.provenance import find_untrusted
+from agent_core.origins.sources import MODEL, Proof, Tracing, Unproven
 from agent_core.policy import Policies, ToolPolicy, arguments_of
 from agent_core.protocol.clip import clip
 from agent_core.words.catalogue import ENGLISH, Words
@@ -27,6 +28,8 @@ class Verdict:
     verdict: Literal["run", "wait", "refuse"]
     reason: FinishReason | None = None
     message: str = ""
+    origins: dict[str, str] | None = None
+    """Where each value of the call comes from, by pointer, once it got as far as that."""
 
 
 RUN = Verdict("run")
@@ -41,15 +44,16 @@ def judge(
     *,
     tools: Policies,
     made: int,
-    trusted: Iterable[str],
+    proof: Proof,
     edited: bool = False,
+    after_untrusted: AfterUntrusted = "run",
     words: Words = ENGLISH,
 ) -> Verdict:
     """The verdict on one call.
 
-    `tools` is the run's policy by code, `made` how often the tool was called so far, `trusted` the texts that
-    provenance may rest on. `edited` says that a person wrote these arguments, so that no approval is asked again.
-    A refusal is in `words`.
+    `tools` is the run's policy by code, `made` how often the tool was called so far, `proof` what tells where its
+    values come from. `edited` says that a person wrote these arguments, so that no approval is asked again.
+    `after_untrusted` is the run's rule for writes. A refusal is in `words`.
     """
     policy = tools.get(tool)
     if policy is None:
@@ -60,7 +64,11 @@ def judge(
         return Verdict("refuse", "policy_denied", refuse_count(tool, policy["max_calls"], words))
     if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(args, words)):
         return _refuse(tool, "policy_denied", faults, words)
-    return RUN if edited else _check_approval(tool, args, effect, policy, trusted, words)
+    traced = proof.trace(args, policy)
+    verdict = RUN if edited else _check_origins(tool, args, effect, policy, traced, words)
+    if verdict.verdict == "run" and effect == "write" and not edited and proof.has_untrusted:
+        verdict = _weigh_untrusted(tool, after_untrusted, words)
+    return replace(verdict, origins=traced.origins) if traced.origins else verdict
 
 
 def _refuse_unknown(tool: str, tools: Policies, words: Words) -> Verdict:
@@ -98,33 +106,45 @@ def _fault(pointer: str, expected: str, got: str) -> Fault:
     return Fault(pointer, expected, got, f"{pointer} {expected}")
 
 
-def _check_approval(
-    tool: str, args: Json, effect: str, policy: ToolPolicy, trusted: Iterable[str], words: Words
-) -> Verdict:
-    """Provenance first: what fails it goes to approval where the tool has one."""
-    pointer = _find_untrusted(args, policy, trusted)
-    if pointer is not None and policy["approval"] == "never":
-        got = words.untrusted.format(got=_show(value_at(args, pointer)))
-        return _refuse(tool, "policy_denied", [_fault(pointer, words.copied, got)], words)
-    if pointer is not None:
-        return Verdict("wait", "awaiting_approval", f"{pointer} is not in trusted text")
-    if policy["approval"] == "always" or (policy["approval"] == "on_write" and effect == "write"):
+def _check_origins(tool: str, args: Json, effect: str, policy: ToolPolicy, traced: Tracing, words: Words) -> Verdict:
+    """Where its values come from, first: what is not proven goes to approval where the tool has one."""
+    approval, unproven = policy["approval"], traced.unproven
+    if unproven is not None and approval == "never":
+        got = _show(value_at(args, unproven.pointer))
+        return _refuse(tool, "policy_denied", [_fault(unproven.pointer, *_explain(unproven, got, words))], words)
+    if unproven is not None:
+        return Verdict("wait", "awaiting_approval", _describe(unproven))
+    if approval == "always" or (approval == "on_write" and effect == "write"):
         return Verdict("wait", "awaiting_approval", f"{tool} needs a person's approval")
     return RUN
 
 
-def _find_untrusted(args: Json, policy: ToolPolicy, trusted: Iterable[str]) -> str | None:
-    """The pointer of the first argument under provenance that no trusted text contains."""
-    if not policy["provenance"]:
-        return None
-    texts = list(trusted)
-    properties = policy["schema"].get("properties", {})
-    for name in policy["provenance"]:
-        if name in args:
-            pointer = find_untrusted(args[name], properties.get(name, {}), texts, f"/{name}")
-            if pointer is not None:
-                return pointer
-    return None
+def _explain(unproven: Unproven, got: str, words: Words) -> tuple[str, str]:
+    """What was expected of a value that is not proven, and what was sent, for a model."""
+    if unproven.rule is None:
+        return words.copied, words.untrusted.format(got=got)
+    expected = words.between_origins.join([words.origins.get(name, name) for name in unproven.rule.any_of])
+    origin = words.no_origin if unproven.origin == MODEL else unproven.origin
+    return words.proven.format(origins=expected), words.unproven.format(got=got, origin=origin)
+
+
+def _describe(unproven: Unproven) -> str:
+    """Why a person is asked."""
+    if unproven.rule is None:
+        return f"{unproven.pointer} is not in trusted text"
+    origin = "the model" if unproven.origin == MODEL else unproven.origin
+    return f"{unproven.pointer} comes from {origin}; provenance asks for {unproven.rule}"
+
+
+def _weigh_untrusted(tool: str, after_untrusted: AfterUntrusted, words: Words) -> Verdict:
+    """A write, once the run has read what nobody vouches for."""
+    match after_untrusted:
+        case "ask":
+            return Verdict("wait", "awaiting_approval", f"{tool} writes, and the run has read untrusted text")
+        case "refuse":
+            return Verdict("refuse", "policy_denied", words.no_write_now.format(tool=tool))
+        case _:
+            return RUN
 
 
 def without_filled(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:

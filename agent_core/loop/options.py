@@ -1,12 +1,50 @@
-"""The options of a run's questions, stage by stage. Pure."""
+"""Which model a run asks, and with which options, stage by stage. Pure."""
+
+from typing import Literal
 
 from agent_core.effects import Json
 from agent_core.policy import ToolPolicy
 from agent_core.protocol.step_schema import with_action
 from agent_core.protocol.tools_dialect import write_function
 
+OWN_ENDPOINT = ("base_url", "api_key_env")
+"""The options of the config's own model; a fallback model does not get them."""
+Stage = Literal["first", "between", "last"]
 
-def options_by_stage(options: Json) -> dict[str, Json]:
+
+class Models:
+    """The config's model and its fallbacks, and the options of a question."""
+
+    def __init__(self, config: Json, options: Json) -> None:
+        self._names: list[str] = [config["model"], *config.get("fallback_models", ())]
+        self._is_own = True
+        self._all = options
+        self._by_stage = options_by_stage(options)
+
+    @property
+    def current(self) -> str:
+        """The model that is asked now."""
+        return self._names[0]
+
+    def has_fallback(self) -> bool:
+        return len(self._names) > 1
+
+    def use_fallback(self) -> None:
+        """Ask the next model from now on."""
+        del self._names[0]
+        self._is_own = False
+
+    def options(self, stage: Stage) -> Json:
+        """The options before any tool was called, between, and where only an answer is legal."""
+        options = self._by_stage[stage]
+        return options if self._is_own else {name: each for name, each in options.items() if name not in OWN_ENDPOINT}
+
+    def offer(self, code: str, policy: ToolPolicy) -> None:
+        """Offer one more tool from now on."""
+        self._by_stage = options_by_stage(add_tool(self._all, code, policy))
+
+
+def options_by_stage(options: Json) -> dict[Stage, Json]:
     """The options of the run's questions: before any tool was called, between, and where only an answer is legal."""
     usual = {name: value for name, value in options.items() if name not in ("final_schema", "tool_choice")}
     first = between = last = usual

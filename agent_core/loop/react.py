@@ -127,8 +127,8 @@ def _feed_back(
 def _handle_failed_question(state: RunState, reply: Failed) -> AgentOutcome | None:
     """Ask the next model from now on, or end the run."""
     limit = state.budget.exceeded()
-    if reply.reason in FALLBACK_REASONS and state.has_fallback() and not limit:
-        state.use_fallback()
+    if reply.reason in FALLBACK_REASONS and state.models.has_fallback() and not limit:
+        state.models.use_fallback()
         return None
     if limit == "timeout":
         return state.end("timeout", reply.message)

@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from agent_core.decisions import Edit
 from agent_core.effects import CallModel, CallReply, Failed, FinishReason, Json, ModelReply, Result, ToolCall, ToolReply
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.judge import Verdict
-from agent_core.loop.options import add_tool, options_by_stage
+from agent_core.loop.options import Models, Stage
 from agent_core.loop.outcome import AgentOutcome, CallResult, error_in, error_of, has_tool_failure, output_of
-from agent_core.loop.provenance import texts_in
 from agent_core.loop.reading import READ_OBSERVATION, CutObservations
 from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
+from agent_core.origins.proof import proof_of
 from agent_core.policy import Policies, arguments_of
 from agent_core.protocol.clip import as_text, clip
 from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation
@@ -26,8 +25,6 @@ from agent_core.records import AgentStarted
 from agent_core.rules import rules_of
 from agent_core.words.catalogue import words_of
 
-OWN_ENDPOINT = ("base_url", "api_key_env")
-"""The options of the config's own model; a fallback model does not get them."""
 UNKNOWN_TOOL: Mapping[str, Any] = {"preset": {}}
 """The policy of a tool that is not on the whitelist, for a call that judge will refuse."""
 
@@ -47,7 +44,7 @@ class RunState:
         self.config: Json = started["config"]
         self.tools: Policies = started["tools"]
         self.started_at = self.at = started["at"]
-        self.trusted: list[str] = list(started["trusted"])
+        self.proof = proof_of(started)
         self.words = words_of(started)
         request = next((each["content"] for each in reversed(started["messages"]) if each["role"] == "user"), "")
         self.feedback = Feedback(started["texts"], self.words, request)
@@ -61,10 +58,7 @@ class RunState:
         self._run = started["run"]
         self._call_prefix = started["call_prefix"]
         self._first_step = self.budget.steps
-        self._models: list[str] = [self.config["model"], *self.config.get("fallback_models", ())]
-        self._is_own_model = True
-        self._all_options = started["options"]
-        self._options = options_by_stage(self._all_options)
+        self.models = Models(self.config, started["options"])
         self._reading = started.get("reading")
         limit = self.config["observation_max_len"] if self._reading else None
         self.cut_observations = CutObservations(limit, self.words)
@@ -89,29 +83,18 @@ class RunState:
         return CallModel(
             step=budget.steps + 1,
             question=budget.steps - self._first_step,
-            model=self._models[0],
+            model=self.models.current,
             messages=self.transcript.messages(),
             digest=self.transcript.digest,
-            options=self._current_options(),
+            options=self.models.options(self._stage()),
             within=budget.within(budget.limits.call_seconds),
             cut=cut,
         )
 
-    def _current_options(self) -> Json:
-        """The options before any tool was called, where only an answer is legal, and between."""
-        stage = "last" if self._notice() is not None else "between" if self.trace.tools else "first"
-        options = self._options[stage]
-        if self._is_own_model:
-            return options
-        return {name: value for name, value in options.items() if name not in OWN_ENDPOINT}
-
-    def has_fallback(self) -> bool:
-        return len(self._models) > 1
-
-    def use_fallback(self) -> None:
-        """Ask the next model from now on."""
-        del self._models[0]
-        self._is_own_model = False
+    def _stage(self) -> Stage:
+        if self._notice() is not None:
+            return "last"
+        return "between" if self.trace.tools else "first"
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -142,7 +125,7 @@ class RunState:
         if self.reads_on(call):
             call = replace(call, given=self.cut_observations.read(call.args))
         if call.effect == "nested":
-            return replace(call, within=None, inherited={**self.budget.remaining(), "trusted": list(self.trusted)})
+            return replace(call, within=None, inherited={**self.budget.remaining(), **self.proof.hand_down()})
         within = self.budget.within(call.within)
         return call if within == call.within else replace(call, within=within)
 
@@ -167,14 +150,19 @@ class RunState:
             self.budget.add_result(result)
         self.budget.seconds += max([result.seconds for result in results], default=0.0)
 
-    def record_edit(self, edit: Edit) -> None:
-        """A person's own words are trusted text."""
-        self.trusted.extend(texts_in(edit.args))
-
     def record_not_run(self, reply: ModelReply, thought: str | None, calls: Sequence[ToolCall], why: str) -> None:
         step, at, seconds = self.budget.steps, reply.at, reply.seconds
         for call in calls:
-            self.trace.add(step, at=at, seconds=seconds, tool=call.tool, args=call.args, thought=thought, error=why)
+            self.trace.add(
+                step,
+                at=at,
+                seconds=seconds,
+                tool=call.tool,
+                args=call.args,
+                thought=thought,
+                error=why,
+                origins=call.origins,
+            )
 
     def observe(self, reply: ModelReply, thought: str | None, results: Sequence[tuple[ToolCall, CallResult]]) -> Step:
         """What the model reads of each call; trace, sums and the neutral conversation are updated."""
@@ -201,7 +189,7 @@ class RunState:
             text, seconds = clip(whole, limit, self.words), result.seconds
             hint = self._hint_at_rest(index, call, whole)
             cached = isinstance(result, ToolReply) and result.cached
-            self._count_call(call, result, is_failure=is_failure)
+            self._count_call(call, index, result, is_failure=is_failure)
         shown = clip(text, limit, self.words)
         self.trace.add(
             self.budget.steps,
@@ -213,6 +201,7 @@ class RunState:
             thought=thought,
             error=shown if is_failure else None,
             cached=cached,
+            origins=call.origins,
         )
         return Observation(call, text, status, hint)
 
@@ -227,14 +216,16 @@ class RunState:
         reading = self._reading
         if reading is not None and READ_OBSERVATION not in self.tools:
             self.tools = {**self.tools, READ_OBSERVATION: reading}
-            self._options = options_by_stage(add_tool(self._all_options, READ_OBSERVATION, reading))
+            self.models.offer(READ_OBSERVATION, reading)
         return self.feedback.reading(**asdict(rest))
 
-    def _count_call(self, call: ToolCall, result: Result, *, is_failure: bool) -> None:
+    def _count_call(self, call: ToolCall, index: int, result: Result, *, is_failure: bool) -> None:
         self.at = max(self.at, result.at)
         self.trace.count_call(call.tool, result.seconds)
-        if not is_failure and self.tools[call.tool]["trusted"]:
-            self.trusted.extend(texts_in(output_of(result)))
+        if not is_failure and not self.reads_on(call):
+            place = f"{self.budget.steps}.{index}" if index > 1 else str(self.budget.steps)
+            trusted = self.tools[call.tool]["trusted"]
+            self.proof.add_answer(call.tool, place, output_of(result), trusted=trusted)
 
     # ── feeding back ──────────────────────────────────────────────────────────────────────────────
 

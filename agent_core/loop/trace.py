@@ -1,5 +1,6 @@
 """The trace that a node emits: one step for each reply, shortened; the journal has the full record. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,22 +31,22 @@ class Trace:
         thought: str | None = None,
         error: str | None = None,
         cached: bool = False,
+        origins: Mapping[str, str] | None = None,
     ) -> None:
         """One entry; several calls of one reply have one each, under the same step."""
         shown = clip_args(args or {}, self.observation_max_len)
         action = None if tool is None else {"tool": clip(tool, 128), "args": shown}
-        self.steps.append(
-            {
-                "step": step,
-                "action": action,
-                "observation": observation,
-                "elapsed_ms": round(seconds * 1000, 3),
-                "thought": thought,
-                "timestamp": at,
-                "error": error,
-                "cached": cached,
-            }
-        )
+        entry = {
+            "step": step,
+            "action": action,
+            "observation": observation,
+            "elapsed_ms": round(seconds * 1000, 3),
+            "thought": thought,
+            "timestamp": at,
+            "error": error,
+            "cached": cached,
+        }
+        self.steps.append({**entry, "origins": dict(origins)} if origins else entry)
 
     def count_call(self, tool: str, seconds: float) -> None:
         """Count a call that was started."""

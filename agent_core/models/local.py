@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
@@ -102,6 +102,11 @@ class LocalModel:
         finally:
             unwanted.set()
             work.cancel()
+
+    async def load(self) -> None:
+        """Load the file now, not at the first question. Of a file that cannot be loaded each question says so."""
+        with suppress(RuntimeError):
+            await asyncio.get_running_loop().run_in_executor(self._threads, lambda: self._server)
 
     def info(self) -> ModelInfo:
         return ModelInfo(f"local:{self._path.name}", self._window, json_schema=True, streaming=True, small=self._small)

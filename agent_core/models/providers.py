@@ -84,6 +84,17 @@ class Providers:
             return None
         return f"no key is sent to {url}: {_explain_missing(names)}"
 
+    def explain_missing_key(self, model: str, options: Mapping[str, Any]) -> str | None:
+        """Why the model's own vendor cannot be asked from here: its key is not set. None where no key is missing."""
+        provider, _ = self._split(model)
+        if provider in OFFLINE:
+            return None
+        url, names = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
+        vendor = VENDORS[provider]
+        if any(map(os.environ.get, names)) or not vendor.needs_key or normalize_url(url) not in vendor.urls:
+            return None
+        return f"the model needs a key: set {' or '.join(names)}"
+
     def info(self, model: str, options: Mapping[str, Any]) -> ModelInfo:
         """What is known of a model without asking it, and without a key: nothing behind an endpoint of one's own."""
         provider, name = self._split(model)
@@ -124,9 +135,10 @@ class Providers:
             return self._offline(provider, name)
         url, names = self._endpoint(provider, base_url, api_key_env)
         key = next(filter(None, map(os.environ.get, names)), None)
-        vendor = VENDORS[provider]
-        if key is None and vendor.needs_key and normalize_url(url) in vendor.urls:
-            raise DefinitionError(f"the model needs a key: set {' or '.join(names)}", where="model")
+        if missing := self.explain_missing_key(
+            f"{provider}:{name}", {"base_url": base_url, "api_key_env": api_key_env}
+        ):
+            raise DefinitionError(missing, where="model")
         return shared_client(name, url, key, _vendor_at(provider, url), _explain_missing(names))
 
     def _offline(self, provider: str, name: str) -> ModelClient:

@@ -19,6 +19,14 @@ PIECE = 8
 STEPS = ("action", "final", "plan")
 FORMS = 'a text, a step such as {"type": "final", "answer": "Done."}, or {content, finish_reason?, usage?, calls?}'
 
+CALL = '{"name": …, "arguments": …}, the arguments an object or its JSON text'
+SHAPES: dict[str, tuple[Any, str]] = {
+    "content": (str | None, "a text, or null"),
+    "finish_reason": (str | None, "a text such as stop or length"),
+    "usage": (Mapping | None, "an object {input_tokens, output_tokens, cost}"),
+    "calls": (list | tuple | None, f"a list of {CALL}"),
+}
+
 
 class ScriptedModel:
     """Answers from a script: reply k is for the strand's k-th question, so a resumed run needs no cursor.
@@ -30,6 +38,8 @@ class ScriptedModel:
     """
 
     def __init__(self, script: Replies | Mapping[str, Replies] | ScriptFunction, *, name: str = "scripted") -> None:
+        if not callable(script):
+            _check_script(script, name)
         self._script, self._name = script, name
 
     @classmethod
@@ -40,11 +50,11 @@ class ScriptedModel:
             script = orjson.loads(path.read_bytes())
         except OSError as error:
             raise DefinitionError(
-                f"the script cannot be read: {error.strerror}", where="model", value=path.name
+                f"the script cannot be read: {error.strerror}", where="model", value=str(path)
             ) from None
         except orjson.JSONDecodeError as error:
-            raise DefinitionError(f"the script is not JSON: {error}", where="model", value=path.name) from None
-        _check_script(script, path.name)
+            raise DefinitionError(f"the script is not JSON: {error}", where="model", value=str(path)) from None
+        _check_script(script, str(path))  # whose path no name has
         return cls(script, name=f"scripted:{path.name}")
 
     async def complete(self, question: Question) -> Completion:
@@ -56,7 +66,7 @@ class ScriptedModel:
         usage = reply.get("usage") or {}
         inputs = usage.get("input_tokens", usage.get("prompt_tokens"))
         outputs = usage.get("output_tokens", usage.get("completion_tokens"))
-        finish_reason, calls = reply.get("finish_reason", "stop"), tuple(map(_encode_call, reply.get("calls", ())))
+        finish_reason, calls = reply.get("finish_reason", "stop"), tuple(map(_encode_call, reply.get("calls") or ()))
         return Completion(reply["content"] or "", finish_reason, inputs, outputs, usage.get("cost"), calls=calls)
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
@@ -69,7 +79,7 @@ class ScriptedModel:
     async def _reply(self, question: Question) -> Reply:
         if callable(self._script):
             reply = self._script([orjson.loads(message) for message in question.messages])
-            return await reply if inspect.isawaitable(reply) else reply
+            return _check_returned(await reply if inspect.isawaitable(reply) else reply)
         replies = self._script.get(question.strand, ()) if isinstance(self._script, Mapping) else self._script
         if question.index >= len(replies):
             raise ModelError(f"the script has no reply {question.index + 1} for strand {question.strand}", requests=0)
@@ -91,11 +101,44 @@ def _is_step(reply: Mapping[str, Any]) -> bool:
     return "content" not in reply and reply.get("type") in STEPS
 
 
-def _check_script(script: Any, file: str) -> None:
-    for strand, replies in script.items() if isinstance(script, dict) else [("", script)]:
-        whose = f"{file}: {strand}" if strand else file
-        if not isinstance(replies, list):
+def _check_returned(reply: Any) -> Reply:
+    """The reply of a script's function; ModelError for what is none."""
+    try:
+        _check_reply(reply, "what the script's function returned")
+    except DefinitionError as error:
+        raise ModelError(str(error).removeprefix("model: "), requests=0) from None
+    checked: Reply = reply
+    return checked
+
+
+def _check_script(script: Any, name: str) -> None:
+    """DefinitionError, with its position, for a reply that has none of the forms."""
+    for strand, replies in script.items() if isinstance(script, Mapping) else [("", script)]:
+        whose = f"{name}: {strand}" if strand else name
+        if not isinstance(replies, Sequence) or isinstance(replies, str):
             raise DefinitionError(f"{whose}: must be an array of replies", where="model", value=replies)
         for number, reply in enumerate(replies, 1):
-            if not isinstance(reply, str) and not (isinstance(reply, dict) and ("content" in reply or _is_step(reply))):
-                raise DefinitionError(f"{whose}: reply {number} must be {FORMS}", where="model", value=reply)
+            _check_reply(reply, f"{whose}: reply {number}")
+
+
+def _check_reply(reply: Any, whose: str) -> None:
+    if isinstance(reply, str):
+        return
+    if not isinstance(reply, Mapping) or not ("content" in reply or _is_step(reply)):
+        raise DefinitionError(f"{whose} must be {FORMS}", where="model", value=reply)
+    if "content" not in reply:
+        return
+    for key, (kinds, form) in SHAPES.items():
+        if not isinstance(reply.get(key), kinds):
+            raise DefinitionError(f"{whose}: {key} must be {form}", where="model", value=reply[key])
+    for key, count in (reply.get("usage") or {}).items():
+        if isinstance(count, bool) or not isinstance(count, int | float | None):
+            raise DefinitionError(f"{whose}: usage/{key} must be a number", where="model", value=count)
+    for number, call in enumerate(reply.get("calls") or (), 1):
+        if not _is_call(call):
+            raise DefinitionError(f"{whose}: call {number} must be {CALL}", where="model", value=call)
+
+
+def _is_call(call: Any) -> bool:
+    is_named = isinstance(call, Mapping) and isinstance(call.get("name"), str)
+    return is_named and isinstance(call.get("arguments"), str | Mapping)

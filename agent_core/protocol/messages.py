@@ -1,5 +1,6 @@
 """Neutral messages: how a conversation is read in, and how it is trimmed. Pure."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -8,7 +9,8 @@ from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 
 ROLES = ("system", "user", "assistant", "tool")
-KEYS = {"role", "content", "name", "tool_calls", "tool_call_id"}
+KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "quotes"}
+"""`quotes` are the messages that a summary stands for. No model reads them; values keep their origin there."""
 
 
 def read_messages(value: Any, *, where: str = "messages_json") -> list[Json]:
@@ -42,7 +44,27 @@ def _message(message: Any, index: int, where: str) -> Json:
         raise DefinitionError("must be a list of calls", where=f"{where}/tool_calls", value=message["tool_calls"])
     for i, call in enumerate(message.get("tool_calls") or ()):
         _tool_call(call, f"{where}/tool_calls/{i}")
+    if "quotes" in message:
+        _check_quotes(message, where)
     return message
+
+
+def _check_quotes(message: Json, where: str) -> None:
+    quotes = message["quotes"]
+    if message["role"] != "assistant" or not isinstance(quotes, list):
+        raise DefinitionError("must be a list of messages, of an assistant", where=f"{where}/quotes", value=quotes)
+    for i, quoted in enumerate(quotes):
+        if not isinstance(quoted, dict) or quoted.get("role") not in ("user", "tool") or "quotes" in quoted:
+            raise DefinitionError("must be a user's or a tool's message", where=f"{where}/quotes/{i}", value=quoted)
+        _message(quoted, i + 1, f"{where}/quotes/{i}")
+
+
+def without_quotes(messages: Sequence[Json]) -> list[Json]:
+    """The messages as a model may read them."""
+    return [
+        {key: value for key, value in message.items() if key != "quotes"} if "quotes" in message else message
+        for message in messages
+    ]
 
 
 def _tool_call(call: Any, where: str) -> None:

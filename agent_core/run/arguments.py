@@ -16,6 +16,10 @@ from agent_core.models.providers import create_model
 
 SQLITE: Final = (".db", ".sqlite", ".sqlite3")
 
+SCRIPTS: Final = (
+    "a list of replies, or a function of the messages that returns one, goes into ScriptedModel of agent_core.models"
+)
+
 
 @contextmanager
 def open_journal(journal: Journal | str | os.PathLike[str] | None) -> Iterator[Journal]:
@@ -45,6 +49,9 @@ def model_of(model: ModelClient | str | None) -> ModelClient | None:
     """The client for a model's name, `provider:name`. DefinitionError for what is neither name nor client."""
     if isinstance(model, str):
         return create_model(model)
+    if isinstance(model, type):
+        raise DefinitionError(f"is a class; give an instance: {model.__name__}(…)", where="model", value=model.__name__)
     if model is None or hasattr(model, "complete"):
         return model
-    raise DefinitionError("must be a ModelClient, or a model's name as text", where="model", value=model)
+    message = "must be a model's name as text, such as openai:gpt-4o-mini, or a ModelClient; " + SCRIPTS
+    raise DefinitionError(message, where="model", value=getattr(model, "__name__", model))

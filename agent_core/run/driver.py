@@ -18,6 +18,7 @@ from agent_core.run.admission import Admission, call_to_admit
 from agent_core.run.appender import Appender, Listener
 from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, sign_run
+from agent_core.run.events import EventSource
 from agent_core.run.executor import Executor
 from agent_core.run.log import RunLog, with_log
 
@@ -50,7 +51,7 @@ async def drive(
     for count in range(1, MAX_DRIVES + 1):
         tape = check_chains(run, journal.load(run))
         appender.resume_from(tape)
-        if isinstance(listener, RunLog):
+        if isinstance(listener, RunLog | EventSource):
             listener.resume_from(tape)
         try:
             ended = await driver.run(record_run(Run(run, tape, loops), path, spec))

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_core.effects import Json
 from agent_core.journal.path import is_within, name_of
-from agent_core.journal.record import Row
+from agent_core.journal.record import Row, Tape
 from agent_core.protocol.clip import as_text, clip
 
 log = logging.getLogger("agent_core")
@@ -56,30 +56,50 @@ def _observation(success: bool, output: Any, error: str | None, seconds: float) 
 class EventSource:
     """A driver's listener that turns rows into events and hands them to `callback`.
 
-    Texts of observations are cut as the run's model sees them. `streaming` are the strands of whose last reply a
-    piece of the answer was shown.
+    The `action` of a workflow's plain node has neither step nor id. Texts of observations are cut as the run's model
+    sees them. `streaming` are the strands of whose last reply a piece of the answer was shown.
     """
 
     callback: Callable[[Event], None]
     limits: dict[str, int | None] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
     streaming: set[str] = field(default_factory=set)
+    agents: set[str] = field(default_factory=set)
+
+    def resume_from(self, tape: Tape) -> None:
+        """Know the runs of a tape without telling of them again."""
+        for path, rows in tape.items():
+            self._follow(path, rows[0].record())
+            self._follow(path, rows[-1].record())
 
     def __call__(self, row: Row) -> None:
         record = row.record()
         if row.path in self.streaming:
             self._settle_answer(row, record)
+        self._follow(row.path, record)
         if record["kind"] == "asked":
-            self.asked[row.path] = record["ask"]
+            self._show_plain_call(row, record)
         if record["kind"] == "answered" and self.asked.get(row.path) == "model":
             return  # a reply is shown by the decision about it, a failure by how the run ends
-        if record["kind"] == "run_started":
-            self.limits[row.path] = record.get("config", {}).get("observation_max_len")
         for event in events_of(record):
             if event["event"] == "observation":
                 text = event["text"]
                 event = {**event, "text": clip(text, self._limit_of(row.path)), "characters": len(text)}
             self._emit(row.path, row.n, event)
+
+    def _follow(self, path: str, record: Json) -> None:
+        match record:
+            case {"kind": "asked"}:
+                self.asked[path] = record["ask"]
+            case {"kind": "run_started"}:
+                self.limits[path] = record.get("config", {}).get("observation_max_len")
+                if record["loop"] == "agent":
+                    self.agents.add(path)
+
+    def _show_plain_call(self, row: Row, record: Json) -> None:
+        """A call that a workflow's node makes; those of an agent are told when they are decided."""
+        if record["ask"] == "tool" and not any(is_within(row.path, agent) for agent in self.agents):
+            self._emit(row.path, row.n, {"event": "action", "tool": record["tool"], "args": record["args"]})
 
     def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:
         """A tool's own word while it runs, perhaps from its own thread; no record holds it."""

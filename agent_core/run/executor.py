@@ -36,6 +36,7 @@ TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
 MIN_WAIT = 0.05
 """Seconds of waiting before a call from which its deadline is corrected."""
+ALLOW_MORE = "single_call_timeout in the node's config gives a reply more of them, timeout the run"
 MAX_NESTING = 8
 """How many runs may be nested in one another."""
 
@@ -92,7 +93,7 @@ class Executor:
             work = client.complete(question) if self.events is None else self._stream_reply(client, question, slot)
             return self._model_reply(effect, await run_within(work, effect.within), start)
         except TooLate:
-            message = f"the model gave no reply within {effect.within:g} seconds"
+            message = f"the model gave no reply within {effect.within:g} seconds; {ALLOW_MORE}"
             seconds = max(perf_counter() - start, effect.within or 0.0)
             return Failed("timeout", message, now(), seconds, requests=max(1, requests.count))
         except ModelError as error:

@@ -9,9 +9,12 @@ from agent_core.effects import Json
 from agent_core.journal.path import is_within, name_of
 from agent_core.journal.record import Row, Tape
 from agent_core.run.appender import Listener
+from agent_core.run.events import EventSource
 from utools.secrets.redaction import Redactor
 
 log = logging.getLogger("agent_core.run")
+LONGEST_ERROR: Final = 300
+"""Characters of an error in the log."""
 COUNTED: Final = ("input_tokens", "output_tokens")
 
 
@@ -44,6 +47,8 @@ class RunLog:
 
     def resume_from(self, tape: Tape) -> None:
         """Know the runs of a tape without logging them again; a run that has only begun was begun for this driver."""
+        if isinstance(self.listener, EventSource):
+            self.listener.resume_from(tape)
         for path, rows in tape.items():
             for row in rows:
                 self._follow(path, row.record())
@@ -68,7 +73,12 @@ class RunLog:
                 tokens = {key: usage[key] for key in COUNTED}
                 self._log("step", owner, model=record["model"], **tokens, seconds=round(seconds, 3))
             case {"kind": "answered", "reply": "failed", "reason": reason} if asked.get("ask") == "model":
-                self._log("step", owner, model=asked["model"], reason=reason, seconds=round(record["seconds"], 3))
+                fields = {
+                    "reason": reason,
+                    "seconds": round(record["seconds"], 3),
+                    "error": _in_line(record["message"]),
+                }
+                self._log("step", owner, model=asked["model"], **fields)
             case {"kind": "decided", "unreadable": {"kind": reason}}:
                 self._log("repair", owner, reason=reason)
             case {"kind": "decided", "calls": calls}:
@@ -89,6 +99,8 @@ class RunLog:
             fields["reason"] = record["reason"]
         if log.isEnabledFor(logging.DEBUG):
             fields["args"] = self.redactor.value(asked.get("args"))
+        if error := record.get("error") or record.get("message"):
+            fields["error"] = _in_line(error)
         self._log("tool_call", owner, **fields)
 
     def _log_end(self, owner: LoggedRun | None, record: Json) -> None:
@@ -127,6 +139,12 @@ class RunLog:
 def with_log(run: str, redactor: Redactor, listener: Listener | None) -> Listener | None:
     """The same listener, with a log around it where somebody listens to that."""
     return RunLog(run, redactor, listener) if log.isEnabledFor(logging.INFO) else listener
+
+
+def _in_line(text: str) -> str:
+    """An error in one line, without control characters."""
+    flat = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return flat if len(flat) <= LONGEST_ERROR else f"{flat[: LONGEST_ERROR - 1]}…"
 
 
 def _logged_run(path: str, record: Json) -> LoggedRun:

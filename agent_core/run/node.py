@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from agent_core.audit.intact import check_intact
+from agent_core.audit.intact import check_intact, check_signer
 from agent_core.audit.replay import AGENT_LOOPS
 from agent_core.config import AgentConfig, read_config
 from agent_core.effects import Inherited, Json
@@ -33,7 +34,7 @@ from agent_core.run.prepare import Prepare, prepare_agent, to_journal
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
-from utools.problems import Problem, message_of, refuse
+from utools.problems import DefinitionErrors, Problem, message_of, problems_in, refuse
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 from utools.tool import Args, Tool, ToolContext, ToolResult
@@ -143,6 +144,7 @@ async def _run_agent(
     start = agent_preparer(registry, redactor, info=info)
     keys, tape = signing_keys(), journal.load(run)
     prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start)
+    check_signer(tape, keys)
     if not is_finished(tape, ROOT):
         _check_models(models, config)
     listener = EventSource(on_event) if on_event else None
@@ -203,7 +205,8 @@ def _node_schema() -> Json:
     schema = AgentConfig.model_json_schema()
     authored = {name: {**rule, "x-author": True} for name, rule in schema["properties"].items() if name != "prompt"}
     prompt = {**schema["properties"]["prompt"], "description": "The task."}
-    return {**schema, "properties": {"prompt": prompt, **authored}}
+    told = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    return {**told, "properties": {"prompt": prompt, **authored}}
 
 
 def config_as_dict(config: Mapping[str, Any] | AgentConfig) -> Json:
@@ -236,6 +239,18 @@ def _choose_run_id(run_id: str | None, journal: Journal) -> str:
     return check_run_id(run_id)
 
 
+def _start(run: str, config: Any, prepare: Prepare) -> Mapping[str, Any]:
+    """How the run starts. DefinitionErrors with places in `config`, as of every fault of it."""
+    try:
+        return prepare(run, ROOT, config, Inherited())
+    except DefinitionError as error:
+        raise DefinitionErrors([replace(each, where=_in_config(each.where)) for each in problems_in(error)]) from None
+
+
+def _in_config(where: str) -> str:
+    return where if where.partition("/")[0] in ("", "config") else f"config/{where}"
+
+
 def _check_start(
     run: str, config: Any, tape: Tape, registry: ToolRegistry, redactor: Redactor, prepare: Prepare
 ) -> Prepare:
@@ -243,7 +258,7 @@ def _check_start(
     if tape and ROOT not in tape:
         raise DefinitionError(f"run {run!r} is not an agent's own; choose another id", where="run_id")
     if ROOT not in tape:
-        body = prepare(run, ROOT, config, Inherited())
+        body = _start(run, config, prepare)
         return lambda run, path, config, inherited: body if path == ROOT else prepare(run, path, config, inherited)
     started, read = tape[ROOT][0].record(), read_config(to_journal(config))
     now_given = {**redactor.value(read.model_dump(mode="json")), "model": read.model}

@@ -17,13 +17,14 @@ from agent_core.journal.record import FORMAT
 from agent_core.loop.budget import limits_of
 from agent_core.loop.reading import may_read_on, reading_policy
 from agent_core.models.client import ModelInfo, ModelInfoOf
+from agent_core.origins.opening import opening_sources
 from agent_core.policy import Policies
 from agent_core.prompts.examples import show_examples, write_examples
 from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
-from agent_core.protocol.messages import last_turns, read_messages
+from agent_core.protocol.messages import last_turns, read_messages, without_quotes
 from agent_core.protocol.step_schema import step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
 from agent_core.records import AgentStartedBody, LimitsRecord
@@ -88,7 +89,7 @@ def prepare_agent(
         "tools": clean.value(tools),
         "messages": clean.value([{"role": "system", "content": system}, *messages]),
         "texts": clean.value(texts),
-        "trusted": clean.value(_trusted_texts(read, conversation, inherited.get("trusted"))),
+        "sources": clean.value(opening_sources(read, tools, conversation, [{}, *messages], inherited)),
         "examples": clean.value(turns),
         "options": clean.value(_model_options(read, tools)),
         "limits": limits,
@@ -145,7 +146,7 @@ def _write_messages(
     """The system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
     leading = [message["content"] for message in conversation if message["role"] == "system"]
     others = [message for message in conversation if message["role"] != "system"]
-    history = last_turns(others, config.max_history_messages)
+    history = without_quotes(last_turns(others, config.max_history_messages))
     variables = {
         **variables,
         "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in history[:-1]),
@@ -188,18 +189,6 @@ def _needs_turns(config: AgentConfig, known: ModelInfo | None) -> bool:
 
 def _show_limit(value: int | None, words: Words) -> str:
     return str(value) if value else words.unlimited
-
-
-def _trusted_texts(config: AgentConfig, conversation: Sequence[Json], inherited: list[str] | None) -> list[str]:
-    """What provenance may rest on: what the author and the user wrote, or what the config names instead.
-
-    Under another agent the user's turn is that agent's own text, so what the parent trusts replaces it.
-    """
-    if config.trusted_text is not None:
-        return config.trusted_text
-    written = [message["content"] for message in conversation if message["role"] in ("system", "user")]
-    texts = (config.system_prompt, config.developer_prompt, *(written if inherited is None else inherited))
-    return [text for text in texts if text]
 
 
 # ── options of the model ─────────────────────────────────────────────────────────────────────

@@ -12,9 +12,7 @@ GRACE = 0.5
 
 def run_sync(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """What the coroutine of `work` returns, run in an event loop of its own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _is_in_loop():
         return _run_to_end(work())
     box: list[Result] = []
     failed: list[BaseException] = []
@@ -31,6 +29,14 @@ def run_sync(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     if failed:
         raise failed[0]
     return box[0]
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _run_to_end(work: Coroutine[Any, Any, Result]) -> Result:

@@ -1,6 +1,6 @@
 """The policy of a new run: its whitelist, checked against the host's registry."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_core.config import AgentConfig, AllowedTool
@@ -8,12 +8,14 @@ from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from agent_core.loop.judge import without_filled
 from agent_core.loop.reading import READ_OBSERVATION
+from agent_core.origins.rules import rule_problems
 from agent_core.policy import ToolPolicy, binding_of, find_tools, has_wildcard
 from utools.errors import UnknownTool
 from utools.problems import Problem, gathering, refuse
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import Narrowing, author_keys, visible
 from utools.tool import Tool
+from utools.words.text import translate_description, translate_descriptions
 
 
 def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[Json] = ()) -> dict[str, ToolPolicy]:
@@ -33,6 +35,9 @@ def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[J
             filled = _fills_of_preset(fills, where)
             problems += _binding_problems(registry, code, allowed, where, filled)
             policies[code] = _policy(registry, code, allowed, config, filled)
+    outputs = {code: registry.get(code).output_schema for code in policies}
+    for code, policy in policies.items():
+        problems += _origin_problems(*selected[code], policy, outputs)
     refuse(sorted(problems, key=_position))
     return policies
 
@@ -66,9 +71,9 @@ def _policy(
     tool, schema = registry.get(code), registry.schema(code).schema
     hidden = sorted(author_keys(schema) | set(allowed.preset))
     policy: ToolPolicy = {
-        "description": tool.description,
+        "description": translate_description(tool.description, config.language),
         "schema": schema,
-        "visible": visible(schema, hidden),
+        "visible": translate_descriptions(visible(schema, hidden), config.language),
         "hidden": hidden,
         "preset": allowed.preset,
         **({"fingerprint": tool.fingerprint} if tool.fingerprint else {}),  # type: ignore[typeddict-item]
@@ -102,13 +107,22 @@ def _binding_problems(
         if allowed.args is not None:
             Narrowing(allowed.args, where=f"{where}/args")
     yield from narrowing
-    known = schema.get("properties", {})
-    for name in allowed.provenance:
-        if known and name not in known:
-            yield Problem(f"{where}/provenance/{name}", f"the tool {allowed.tool} has no such argument")
     if allowed.rate_limit and registry.get(code).effect == "nested":
         message = "a nested run is no single call: limit the tools that it uses"
         yield Problem(f"{where}/rate_limit", str(DefinitionError(message, value=allowed.rate_limit)))
+
+
+def _origin_problems(
+    allowed: AllowedTool, where: str, policy: ToolPolicy, outputs: Mapping[str, Json | None]
+) -> Iterator[Problem]:
+    """Rules on origins that no call can meet, and a question to a person that they would never raise."""
+    for key, fault in rule_problems(policy["provenance"], policy["schema"], policy["preset"], outputs):
+        is_whole = not isinstance(allowed.provenance, dict)
+        value = str(DefinitionError(fault, value=policy["provenance"][key]))
+        yield Problem(f"{where}/provenance" if is_whole else f"{where}/provenance/{key}", value)
+    if allowed.approval == "on_unproven" and not policy["provenance"]:
+        message = "asks only for what provenance does not prove: say in provenance which origins will do"
+        yield Problem(f"{where}/approval", str(DefinitionError(message, value=allowed.approval)))
 
 
 def _preset_problems(

@@ -116,6 +116,17 @@ class English(utools_words.English):
     own_arguments = "{own}"
     untrusted = "{got}"
     copied = "a value copied exactly from what the user or the author wrote"
+    proven = "a value copied exactly from {origins}"
+    unproven = "{got}, from {origin}"
+    no_origin = "your own words"
+    between_origins = " or "
+    origins: Mapping[str, str] = {
+        "trusted": "what the user or the author wrote",
+        "user": "a message of the user",
+        "author": "what the author wrote",
+        "person": "a person's decision",
+    }
+    no_write_now = "{tool} was not called: it would change something, and this run has read text from outside."
     refused_by_person = "A person refused the call of {tool}."
     refused_by_person_because = "A person refused the call of {tool}: {why}"
     no_such_rest = "/step: the observations that were cut are those of step {places}, you sent {step}"

@@ -101,6 +101,17 @@ class Chinese(utools_words.Chinese, English):
     own_arguments = "{own}"
     untrusted = "{got}"
     copied = "从用户或作者所写内容中原样复制的值"
+    proven = "从{origins}中原样复制的值"
+    unproven = "{got}，来自{origin}"
+    no_origin = "你自己的话"
+    between_origins = "或"
+    origins: Mapping[str, str] = {
+        "trusted": "用户或作者所写内容",
+        "user": "用户消息",
+        "author": "作者所写内容",
+        "person": "人工决定",
+    }
+    no_write_now = "未调用{tool}：它会作出更改，而本次运行已读入外部文本。"
     refused_by_person = "有人拒绝了对 {tool} 的调用。"
     refused_by_person_because = "有人拒绝了对 {tool} 的调用：{why}"
     no_such_rest = "- /step：应为观察结果被截短的步骤之一：{places}（当前值：{step}）"

@@ -26,7 +26,7 @@ from agent_core.models.openai.request import (
     wants_stream,
     with_stream,
 )
-from agent_core.models.openai.response import HttpAnswer, Refusal
+from agent_core.models.openai.response import NOT_LISTENING, HttpAnswer, Refusal
 from agent_core.models.openai.response_reader import WholeReply, open_reader
 from agent_core.models.openai.vendors import Vendor, model_info
 
@@ -243,6 +243,9 @@ class OpenAICompatible:
             text = text[:MAX_MESSAGE] + " …"
         if refusal.status in UNAUTHORIZED and self._keyless:
             text += f"; no key was sent, since {self._keyless}"
+        if refusal.code == NOT_LISTENING and self._vendor and self._vendor.start:
+            start, elsewhere = self._vendor.start, self._vendor.url_env
+            text += f"; tried {self._base_url}: `{start}` starts it there, and {elsewhere} says where else it runs"
         if refusal.wait and not waited:
             text += f" (it asks to wait {refusal.wait:g} seconds, longer than we do)"
         kind = "content_filter" if refusal.code == "content_filter" else "model_error"

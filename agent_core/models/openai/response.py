@@ -37,6 +37,10 @@ class HttpAnswer:
     body: bytes
 
 
+NOT_LISTENING = "connection_refused"
+"""The code of a refusal where nothing listens at the endpoint."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why there is no completion. `status` is 0 without a whole answer; `wait`: the seconds that it asks for."""

@@ -11,7 +11,7 @@ import openai
 
 from agent_core.errors import DefinitionError
 from agent_core.models.openai.connections import Connections, Transport
-from agent_core.models.openai.response import HttpAnswer, Refusal
+from agent_core.models.openai.response import NOT_LISTENING, HttpAnswer, Refusal
 from utools.error_text import os_reason
 
 MAX_REPLY_BYTES = 16 * 2**20
@@ -145,7 +145,8 @@ def _explain_unreached(error: BaseException) -> Refusal:
     is_permanent = any(isinstance(each, ssl.SSLCertVerificationError) for each in chain)
     original = next((each for each in chain if not isinstance(each, openai.OpenAIError)), error)
     reason = os_reason(error) or str(original) or type(original).__name__
-    return Refusal(f"gave no answer: {reason}", transient=not is_permanent)
+    code = NOT_LISTENING if any(isinstance(each, ConnectionRefusedError) for each in chain) else ""
+    return Refusal(f"gave no answer: {reason}", code=code, transient=not is_permanent)
 
 
 def _parse_url(base_url: str) -> httpx2.URL:

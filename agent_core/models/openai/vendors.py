@@ -16,7 +16,7 @@ class Vendor:
 
     `url_env` is the variable with which the operator gives another URL, in the vendor's own convention: without
     `path`, perhaps without `port`. `prices` is the vendor's name in the price lists. `functions` says whether its
-    models call functions; None: some do.
+    models call functions; None: some do. `start` is the command that starts it on one's own machine.
     """
 
     urls: tuple[str, ...]
@@ -28,6 +28,7 @@ class Vendor:
     capabilities: EndpointCapabilities = field(default_factory=EndpointCapabilities)
     prices: str = ""
     functions: bool | None = True
+    start: str = ""
 
 
 ANY_JSON, SCHEMA = EndpointCapabilities(format="json_object"), EndpointCapabilities()
@@ -91,6 +92,7 @@ VENDORS: Mapping[str, Vendor] = {
         needs_key=False,
         prices="ollama",
         functions=None,
+        start="ollama serve",
     ),
     "vllm": Vendor(
         ("http://127.0.0.1:8000/v1", "http://localhost:8000/v1"),
@@ -98,6 +100,7 @@ VENDORS: Mapping[str, Vendor] = {
         "VLLM_BASE_URL",
         needs_key=False,
         functions=None,
+        start="vllm serve NAME",
     ),
 }
 

@@ -1,11 +1,13 @@
-"""Provenance: whether trusted text contains an argument's text, whole. Pure."""
+"""Provenance under the first rules of comparison: whether trusted text contains an argument's text. Pure."""
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from agent_core.effects import Json
+from agent_core.effects import Inherited, Json
+from agent_core.origins.sources import Tracing, Unproven
+from agent_core.policy import ToolPolicy
 from utools.schema.pointer import escape
 
 _WORD = r"[\w@+\-\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
@@ -14,6 +16,38 @@ _JOINED = _WORD.replace("@", ".@")
 
 MAX_LEAVES = 500
 """An argument with more texts than this is refused without a search."""
+
+
+class TrustedTexts:
+    """The texts that such a run trusts; where a value stands in them was not recorded."""
+
+    has_untrusted = False
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = list(texts)
+
+    def add_answer(self, tool: str, place: str, output: Any, *, trusted: bool) -> None:
+        """The answer of a tool; only one that is marked as trusted counts."""
+        if trusted:
+            self._texts.extend(texts_in(output))
+
+    def add_edit(self, args: Json, before: Json) -> None:
+        """A person's own words are trusted text."""
+        self._texts.extend(texts_in(args))
+
+    def hand_down(self) -> Inherited:
+        """What a run nested under this one trusts."""
+        return {"trusted": list(self._texts)}
+
+    def trace(self, args: Json, policy: ToolPolicy) -> Tracing:
+        """The first argument under provenance that no trusted text contains."""
+        properties = policy["schema"].get("properties", {})
+        for name in policy["provenance"]:
+            if name in args:
+                pointer = find_untrusted(args[name], properties.get(name, {}), self._texts, f"/{name}")
+                if pointer is not None:
+                    return Tracing(None, Unproven(pointer, "", None))
+        return Tracing(None)
 
 
 def find_untrusted(value: Any, schema: Any, texts: Iterable[str], pointer: str = "") -> str | None:

@@ -1,0 +1,93 @@
+"""The values in a call's arguments, each with what the tool's schema says of it. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from agent_core.effects import Json
+from utools.schema.pointer import escape, value_at
+
+MOST_NESTED = 8
+"""How many references and alternatives are followed, one within the other."""
+ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+
+
+class Leaf(NamedTuple):
+    """One value: where it is, the argument's name, what a schema calls its format, whether the author wrote it."""
+
+    pointer: str
+    name: str
+    value: Any
+    format: str | None
+    is_authors: bool
+
+
+class _Place(NamedTuple):
+    """The parts of the tool's schema, and of the author's narrowing, that may be those of one value."""
+
+    own: Sequence[Json]
+    narrowing: Sequence[Json]
+
+
+def leaves_of_arguments(args: Json, schema: Json, narrowing: Json | None) -> Iterator[Leaf]:
+    """Every text, number, flag and null, and each key that no schema names."""
+    place = _Place(_parts(schema, schema), _parts(narrowing, narrowing or {}))
+    return _leaves(args, place, (schema, narrowing or {}), "", "")
+
+
+def _leaves(value: Any, place: _Place, roots: tuple[Json, Json], pointer: str, name: str) -> Iterator[Leaf]:
+    match value:
+        case dict():
+            for key, item in value.items():
+                below = f"{pointer}/{escape(key)}"
+                if pointer and not any(key in part.get("properties", {}) for part in place.own):
+                    yield Leaf(below, key, key, None, False)
+                yield from _leaves(item, _below(place, roots, key), roots, below, key)
+        case list():
+            for index, item in enumerate(value):
+                yield from _leaves(item, _below(place, roots, index), roots, f"{pointer}/{index}", name)
+        case _:
+            formats = [part["format"] for part in place.own if isinstance(part.get("format"), str)]
+            authored = any(_enumerates(value, part) for part in (*place.own, *place.narrowing))
+            yield Leaf(pointer, name, value, formats[0] if formats else None, authored)
+
+
+def _below(place: _Place, roots: tuple[Json, Json], key: str | int) -> _Place:
+    own, narrowing = (
+        [below for part in parts for below in _parts(_part_at(part, key), root)]
+        for parts, root in zip(place, roots, strict=True)
+    )
+    return _Place(own, narrowing)
+
+
+def _part_at(part: Json, key: str | int) -> Any:
+    """What a schema says of a property, or of an item of a list."""
+    if isinstance(key, str):
+        return part.get("properties", {}).get(key)
+    first = part.get("prefixItems", ())
+    return first[key] if key < len(first) else part.get("items")
+
+
+def _parts(part: Any, root: Json, depth: int = 0) -> list[Json]:
+    """A part of a schema, what it refers to, and its alternatives, of which any may be the one that a value fits."""
+    if not isinstance(part, dict) or depth > MOST_NESTED:
+        return []
+    reference = part.get("$ref")
+    inner = [branch for key in ALTERNATIVES for branch in part.get(key, ())]
+    if isinstance(reference, str) and reference.startswith("#"):
+        inner.append(_target(reference[1:], root))
+    return [part, *(below for each in inner for below in _parts(each, root, depth + 1))]
+
+
+def _target(pointer: str, root: Json) -> Any:
+    try:
+        return value_at(root, pointer)
+    except (KeyError, IndexError, TypeError, ValueError):
+        return None
+
+
+def _enumerates(value: Any, part: Json) -> bool:
+    """Whether the author wrote the value himself: as one of a few, as the default, or as null."""
+    if value is None and (part.get("type") == "null" or "null" in part.get("type", ())):
+        return True
+    written = [*part.get("enum", ()), *(part[key] for key in ("const", "default") if key in part)]
+    return any(type(each) is type(value) and each == value for each in written)

@@ -1,0 +1,57 @@
+"""Many sources, looked through at once: most values stand in none, and that is seen without opening each. Pure."""
+
+from collections.abc import Iterator
+
+from agent_core.origins.kinds import Probe
+from agent_core.origins.source import BETWEEN, Source
+
+A_SHELF = 16
+"""Sources whose texts are joined to one."""
+
+
+class Shelves:
+    """Sources in order of time."""
+
+    def __init__(self) -> None:
+        self._shelves: list[_Shelf] = []
+
+    def __iter__(self) -> Iterator[Source]:
+        return (source for shelf in self._shelves for source in shelf.sources)
+
+    def add(self, source: Source) -> None:
+        """Put a source behind the others."""
+        if not self._shelves or len(self._shelves[-1].sources) == A_SHELF:
+            self._shelves.append(_Shelf())
+        self._shelves[-1].add(source)
+
+    def that_may_hold(self, probe: Probe) -> Iterator[Source]:
+        """The sources that a value may stand in."""
+        hint, figures = probe.hint, probe.figures
+        for shelf in self._shelves:
+            if (hint is None or hint in shelf.folded()) and (figures is None or figures in shelf.figures()):
+                for source in shelf.sources:
+                    if (hint is None or hint in source.folded) and (figures is None or figures in source.figures):
+                        yield source
+
+
+class _Shelf:
+    """A few sources, and their texts as one."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source] = []
+        self._folded: str | None = None
+        self._figures: str | None = None
+
+    def add(self, source: Source) -> None:
+        self.sources.append(source)
+        self._folded = self._figures = None
+
+    def folded(self) -> str:
+        if self._folded is None:
+            self._folded = BETWEEN.join([source.folded for source in self.sources])
+        return self._folded
+
+    def figures(self) -> str:
+        if self._figures is None:
+            self._figures = " ".join([source.figures for source in self.sources])
+        return self._figures

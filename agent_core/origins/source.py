@@ -1,0 +1,201 @@
+"""A text or a JSON value that the values of a call may come from, and where in it they stand. Pure."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum, auto
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from agent_core.effects import Json, OriginKind
+from agent_core.origins.amounts import read_number
+from agent_core.origins.dates import find_spans
+from agent_core.origins.kinds import READERS, Kind, Probe, UpTo, cut_url, is_spelled
+from agent_core.origins.whole import compose, find_whole, is_quoted, lower
+from utools.schema.pointer import escape
+
+BETWEEN = "\n\0\n"
+"""What parts the texts of a value from each other: no value reaches across it."""
+_NO_FIGURES = re.compile(r"\D+")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who wrote a text. `label` is how a person reads it; `trusted` that the author vouches for it."""
+
+    kind: OriginKind
+    label: str
+    tool: str | None = None
+    trusted: bool = False
+
+
+class Source:
+    """A text, or the JSON value that a tool gave, with its origin. It is read when something is looked for in it."""
+
+    def __init__(self, origin: Origin, value: Any, at: str = "") -> None:
+        self.origin = origin
+        self.value = value
+        self.at = at
+        self._found: dict[tuple[Kind, UpTo | None], dict[object, list[int]]] = {}
+
+    def find(self, probe: Probe, up_to: UpTo | None = None) -> Iterator[str]:
+        """The pointers of the places where a value stands whole; the empty text in a text."""
+        if probe.kind == "boolean":
+            yield from (at for at, value in self._leaves if value is probe.wanted)
+            return
+        if probe.kind == "number":
+            yield from (at for at, value in self._leaves if _is_number(value, probe.wanted))
+        last = -1
+        for start in self._starts(probe, up_to):
+            index = bisect_right(self._offsets, start) - 1
+            if index != last:
+                yield self._places[index]
+            last = index
+
+    def _starts(self, probe: Probe, up_to: UpTo | None) -> Iterator[int]:
+        if probe.kind in READERS:
+            index = self._index(probe.kind, up_to if probe.kind == "uri" else None)
+            for form in probe.forms():
+                yield from index.get(cut_url(form, up_to) if up_to and probe.kind == "uri" else form, ())
+            return
+        needle = str(probe.wanted)
+        if BETWEEN in needle:
+            return
+        is_words = probe.kind == "text"
+        searched, folded = (lower(needle), self.folded) if is_words else (needle, None)
+        start = find_whole(searched, self._text, folded)
+        while start >= 0:
+            end = start + len(needle)
+            after = self._cut_until(start, end)
+            if after == start and self._is_value(probe, start, end):
+                yield start
+                after = self._end_of_text(start)
+            start = find_whole(searched, self._text, folded, max(after, start + 1))
+
+    def _is_value(self, probe: Probe, start: int, end: int) -> bool:
+        """Whether what stands whole here is the text that is looked for."""
+        if probe.kind == "text" and not is_spelled(str(probe.wanted), self._text[start:end]):
+            return False
+        return not probe.is_bare or is_quoted(self._text, start, end) or self._is_text(start, end)
+
+    def _end_of_text(self, at: int) -> int:
+        following = bisect_right(self._offsets, at)
+        return self._offsets[following] if following < len(self._offsets) else len(self._text)
+
+    def _is_text(self, start: int, end: int) -> bool:
+        """Whether a part is one whole text."""
+        return (not start or self._text.endswith(BETWEEN, 0, start)) and (
+            end == len(self._text) or self._text.startswith(BETWEEN, end)
+        )
+
+    def _index(self, kind: Kind, up_to: UpTo | None) -> dict[object, list[int]]:
+        """Where each value of a kind begins, by its canonical form."""
+        index = self._found.get((kind, up_to))
+        if index is None:
+            index = self._found[kind, up_to] = {}
+            for start, value in READERS[kind](self._text):
+                index.setdefault(cut_url(value, up_to) if up_to else value, []).append(start)
+        return index
+
+    def _cut_until(self, start: int, end: int) -> int:
+        """The end of the date, time or telephone number of which this part of the text is less; else its start."""
+        if not any(char.isdigit() for char in self._text[start:end]):
+            return start
+        begins, ends = self._spans
+        spans = (bisect_left(begins, at) - 1 for at in (end, start))
+        return next(
+            (ends[span] for span, at in zip(spans, (end, start), strict=True) if span >= 0 and at < ends[span]), start
+        )
+
+    @cached_property
+    def _leaves(self) -> list[tuple[str, Any]]:
+        return list(leaves_of(self.value, self.at))
+
+    @cached_property
+    def _texts(self) -> list[tuple[str, str]]:
+        return [(at, compose(str(value))) for at, value in self._leaves if not isinstance(value, bool)]
+
+    @cached_property
+    def _places(self) -> list[str]:
+        return [at for at, _ in self._texts]
+
+    @cached_property
+    def _text(self) -> str:
+        return BETWEEN.join([text for _, text in self._texts])
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        offsets, start = [], 0
+        for _, text in self._texts:
+            offsets.append(start)
+            start += len(text) + len(BETWEEN)
+        return offsets
+
+    @cached_property
+    def folded(self) -> str:
+        """All texts in small letters."""
+        return lower(self._text)
+
+    @cached_property
+    def figures(self) -> str:
+        """All figures of the texts, one after the other."""
+        figures = _NO_FIGURES.sub("", self._text)
+        return figures if figures.isascii() else "".join(str(int(figure)) for figure in figures)
+
+    @cached_property
+    def _spans(self) -> tuple[list[int], list[int]]:
+        """Where what has parts begins and ends, in order; what overlaps is one."""
+        begins: list[int] = []
+        ends: list[int] = []
+        for begin, end in sorted(find_spans(self._text)):
+            if ends and begin < ends[-1]:
+                ends[-1] = max(ends[-1], end)
+            else:
+                begins.append(begin)
+                ends.append(end)
+        return begins, ends
+
+
+def _is_number(value: Any, wanted: object) -> bool:
+    return isinstance(value, int | float) and isinstance(wanted, Decimal) and read_number(value) == wanted
+
+
+def leaves_of(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
+    """Every text, number, flag and key of a JSON value, with its pointer; a text that is JSON is looked into first."""
+    waiting: list[tuple[str, Any, _Is]] = [(pointer, value, _Is.VALUE)]
+    while waiting:
+        at, value, kind = waiting.pop()
+        match value:
+            case dict():
+                for key, item in reversed(value.items()):
+                    below = f"{at}/{escape(key)}"
+                    waiting += ((below, item, kind), (below, key, _Is.LEAF))
+            case list():
+                waiting += [(f"{at}/{index}", item, kind) for index, item in reversed([*enumerate(value)])]
+            case str() if kind is _Is.VALUE and (inner := _as_json(value)) is not None:
+                waiting += ((at, value, _Is.LEAF), (at, inner, _Is.INNER))
+            case None:
+                pass
+            case _:
+                yield at, value
+
+
+class _Is(Enum):
+    VALUE = auto()
+    INNER = auto()
+    """A part of a text that is JSON, whose own texts are not looked into."""
+    LEAF = auto()
+
+
+def _as_json(text: str) -> Json | list[Any] | None:
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict | list) else None
