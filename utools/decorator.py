@@ -1,9 +1,11 @@
 """`@tool`: makes a Tool of a typed function."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from utools.tool import Args, Effect, Tool
+from utools.errors import DefinitionError
+from utools.tool import Args, Check, Effect, Tool
 
 
 @overload
@@ -17,6 +19,7 @@ def tool(
     idempotent: bool = False,
     output_schema: dict[str, Any] | None = None,
     cache: Mapping[str, Any] | None = None,
+    check: Check | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -24,15 +27,39 @@ def tool(
     *,
     code: str | None = None,
     description: str | None = None,
-    **options: Any,
+    effect: Effect | Callable[[Args], Effect] | Mapping[str, Any] = "write",
+    idempotent: bool = False,
+    output_schema: dict[str, Any] | None = None,
+    cache: Mapping[str, Any] | None = None,
+    check: Check | None = None,
+    **unknown: Any,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a Tool of a typed function, sync or async: `@tool`, or `@tool(code=…, effect="read", …)`.
 
     The schema comes from the signature, the description from the docstring, whose Google-style `Args:`
     describe the parameters. A parameter annotated `ToolContext` is passed by the host and not part of the
     schema. The function gets values of its annotated types. Raises DefinitionError for a signature that
-    cannot be described.
+    cannot be described, and for an option that is none of these.
+
+    Args:
+        code: The name that workflows and models call it by; else the function's.
+        description: What the model reads of it; else the docstring.
+        effect: read, write or nested; a function of the arguments that returns one of them; or that function as
+            data, {"argument": "op", "read": ["load"]}. A write is never repeated without a person's word.
+        idempotent: Whether the same call may be made twice without harm.
+        output_schema: A JSON Schema of what it returns, with `examples` for the prompt.
+        cache: {"ttl": seconds}: how long the host may keep its answers, where it reads.
+        check: check(args) raises DefinitionError for arguments that are certain to fail, before a run.
     """
+    if unknown:
+        raise _explain_unknown(next(iter(unknown)))
+    options: dict[str, Any] = {
+        "effect": effect,
+        "idempotent": idempotent,
+        "output_schema": output_schema,
+        "cache": cache,
+        "check": check,
+    }
 
     def decorate(function: Callable[..., Any]) -> Tool:
         from utools.function_tool import from_function  # imports pydantic, which a hand-written Tool does without
@@ -40,3 +67,10 @@ def tool(
         return from_function(function, code=code, description=description, **options)
 
     return decorate if function is None else decorate(function)
+
+
+def _explain_unknown(option: str) -> DefinitionError:
+    from utools.schema.faults import hint
+
+    names = [each.name for each in inspect.signature(tool).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    return DefinitionError(f"@tool has no option {option!r}; {hint(option, names)}")

@@ -33,6 +33,20 @@ def default_registry(
     return ToolRegistry(tools, calls=calls, policy=policy, known_good=True)
 
 
+def host_context_store() -> "ContextStore":
+    """Where the host registry's ContextManager stores conversations. DefinitionError for a URL that cannot be used."""
+    from utools.redis_server import redis_of_host
+
+    server = redis_of_host()
+    if server is None:
+        from utools.context.store_sqlite import SqliteContextStore
+
+        return SqliteContextStore()
+    from utools.context.store_redis import RedisContextStore
+
+    return RedisContextStore(server)
+
+
 def host_registry(
     root: str | os.PathLike[str] = ".",
     *,

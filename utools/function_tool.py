@@ -13,7 +13,7 @@ from utools.errors import DefinitionError, ToolError
 from utools.schema.faults import shown
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import walk
-from utools.tool import Args, Tool, ToolContext
+from utools.tool import Args, Tool, ToolContext, name_as_words
 from utools.words.catalogue import Words, words_in
 
 ARGS_SECTION = re.compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
@@ -29,6 +29,8 @@ def from_function(
     function: Callable[..., Any], *, code: str | None = None, description: str | None = None, **options: Any
 ) -> Tool:
     """The Tool that calls `function`; DefinitionError for a signature that cannot be described."""
+    if not callable(function):
+        raise DefinitionError("@tool stands above a function, and its options are named", where="tools", value=function)
     code = str(code or getattr(function, "__name__", ""))
     where = f"tools.{code}"
     text, about = read_docstring(inspect.getdoc(function) or "")
@@ -40,7 +42,7 @@ def from_function(
         raise _explain_type(parameters, where, error) from None
     return Tool(
         code=code,
-        description=description or text or code.replace("_", " "),
+        description=description or text or name_as_words(code),
         config_schema=schema,
         execute=_make_execute(function, model, list(parameters), context_names),
         **options,

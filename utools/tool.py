@@ -142,6 +142,11 @@ class Tool:
         return next((each for each in EFFECTS if each == effect), "write")
 
 
+def name_as_words(code: str) -> str:
+    """The description of a tool whose author gave none."""
+    return code.replace("_", " ")
+
+
 def _check_effect(effect: Any, *, where: str) -> None:
     if isinstance(effect, Mapping):
         reads = effect.get("read")

@@ -8,7 +8,7 @@ from typing import Any
 
 from utools.context.formats import FORMATS
 from utools.context.store import ContextStore
-from utools.context.summary import Summarise, as_message, fold_turns
+from utools.context.summary import Summarise, as_message, fold_turns, quote
 from utools.context.turns import Message, Turn, check_history, last_turn, messages_of, rename_repeated_calls
 from utools.context.window import Window, split_at_window
 from utools.errors import ToolError
@@ -139,10 +139,11 @@ async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None,
     if summarise:
         summary, usage = await fold_turns(store, args["session_id"], turns, window, summarise, language)
         left_out = summary.turns if summary else 0
-        messages += [as_message(summary, language)] if summary else []
+        messages += [{**as_message(summary, language), "quotes": quote(turns[:left_out])}] if summary else []
     dropped, history = _split_messages(turns, left_out)
     messages += [*history, {"role": "user", "content": args["user_message"]}]
-    shapes = {name: FORMATS[name](messages) for name in args.get("formats", ())}
+    sendable = [{key: value for key, value in each.items() if key != "quotes"} for each in messages]
+    shapes = {name: FORMATS[name](sendable) for name in args.get("formats", ())}
     counts = {"history_messages": len(history), "dropped_messages": len(dropped)}
     output = {"session_id": args["session_id"], "messages_json": messages, **counts, **shapes}
     return ToolResult(output=output, metadata={"usage": dict(usage)} if usage else {})

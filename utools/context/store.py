@@ -31,6 +31,10 @@ class ContextStore(Protocol):
         """All turns, in the order in which they were appended."""
         ...
 
+    async def sessions(self) -> list[str]:
+        """The names of all sessions that have turns, sorted."""
+        ...
+
     async def clear(self, session: str) -> bool:
         """Delete the session; whether there was one."""
         ...

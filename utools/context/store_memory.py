@@ -42,6 +42,10 @@ class MemoryContextStore:
             texts = list(stored.turns.values()) if stored else []
         return [json.loads(text) for text in texts]
 
+    async def sessions(self) -> list[str]:
+        with self._lock:
+            return sorted(session for session in list(self._sessions) if self._live(session))
+
     async def clear(self, session: str) -> bool:
         with self._lock:
             live = self._live(session) is not None

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from typing import Any
 
 from utools.context.store import Summary
@@ -10,6 +11,7 @@ from utools.errors import ToolError
 from utools.redis_server import RedisServer, WrongType
 
 PREFIX = "agent-core:context:"
+SCAN_COUNT = 1000
 LONGEST = 100 * 365 * 86400
 """Seconds; Redis refuses times that are too far ahead."""
 
@@ -65,6 +67,14 @@ class RedisContextStore:
 
     async def keep_summary(self, session: str, summary: Summary) -> None:
         await self._ask(session, "EVAL", KEEP, 1, self._key(session), summary.turns, json.dumps(summary.text))
+
+    async def sessions(self) -> list[str]:
+        pattern, cursor, found = re.sub(rb"([*?\[\]\\])", rb"\\\1", self._key("")) + b"*", b"0", set[bytes]()
+        while True:
+            cursor, keys = await self._server.ask("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT)
+            found.update(keys)
+            if int(cursor) == 0:
+                return sorted(key[len(self._key("")) :].decode("utf-8", "surrogatepass") for key in found)
 
     async def clear(self, session: str) -> bool:
         return bool(await self._server.ask("UNLINK", self._key(session)))

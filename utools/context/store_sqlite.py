@@ -26,6 +26,8 @@ SUMMARIES = "CREATE TABLE summaries (session TEXT PRIMARY KEY, turns INTEGER NOT
 LAYOUT = Layout("conversations", ((SESSIONS, TURNS), (SUMMARIES,)), frozenset({"sessions", "turns"}))
 
 NOT_EXPIRED = "NOT EXISTS (SELECT 1 FROM sessions WHERE session = ? AND expires <= ?)"
+SESSIONS_WITH_TURNS = """SELECT DISTINCT session FROM turns
+    WHERE session NOT IN (SELECT session FROM sessions WHERE expires <= ?)"""
 KEEP = """INSERT INTO summaries (session, turns, text)
     SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM turns WHERE session = ?)
     ON CONFLICT DO UPDATE SET turns = excluded.turns, text = excluded.text WHERE turns < excluded.turns"""
@@ -49,6 +51,9 @@ class SqliteContextStore:
 
     async def turns(self, session: str) -> list[Turn]:
         return await self._threads.run(self._turns, session)
+
+    async def sessions(self) -> list[str]:
+        return await self._threads.run(self._sessions)
 
     async def clear(self, session: str) -> bool:
         return await self._threads.run(self._clear, session)
@@ -76,6 +81,11 @@ class SqliteContextStore:
         with self._file() as file:
             found = file.select("turns", rows, session, session, self._clock())
         return [json.loads(text) for (text,) in found]
+
+    def _sessions(self) -> list[str]:
+        with self._file() as file:
+            found = file.select("turns", SESSIONS_WITH_TURNS, self._clock())
+        return sorted(session for (session,) in found)
 
     def _summary(self, session: str) -> Summary | None:
         rows = f"SELECT turns, text FROM summaries WHERE session = ? AND {NOT_EXPIRED}"

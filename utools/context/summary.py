@@ -57,6 +57,25 @@ async def fold_turns(
     return Folded(summary, usage)
 
 
+MAX_QUOTED = 16 * 1024
+"""Characters of summarised messages that a summary carries along, the newest."""
+
+
+def quote(turns: Sequence[Turn]) -> list[Message]:
+    """What users and tools said in turns that a summary stands for, so that a value in it keeps its origin.
+
+    No model reads them. The newest messages that fit, in order.
+    """
+    quotes: list[Message] = []
+    left = MAX_QUOTED
+    for message in reversed([each for turn in turns for each in turn if each["role"] in ("user", "tool")]):
+        left -= len(message["content"])
+        if left < 0:
+            break
+        quotes.insert(0, {key: message[key] for key in ("role", "content", "name") if key in message})
+    return quotes
+
+
 def as_message(summary: Summary, language: str) -> Message:
     """The summary as the assistant's words: it is made of texts of tools and models, so it must not be the system's."""
     return {"role": "assistant", "content": words_in(language).summary + summary.text}

@@ -74,7 +74,8 @@ class Narrowing:
 def visible(schema: Schema, hidden: Iterable[str]) -> Schema:
     """A copy of `schema` without the top-level properties `hidden`, which are not required either.
 
-    Whole examples are left out too: they may have hidden properties, and prompts are made from them.
+    Whole examples are left out too: they may have hidden properties, and prompts are made from them. So are the
+    definitions, where nothing that is left refers to one.
     """
     gone = frozenset(hidden)
     shown = copy.deepcopy(schema)
@@ -83,7 +84,8 @@ def visible(schema: Schema, hidden: Iterable[str]) -> Schema:
         shown["properties"] = {name: each for name, each in shown["properties"].items() if name not in gone}
     if "required" in shown:
         shown["required"] = [name for name in shown["required"] if name not in gone]
-    return shown
+    definitions = shown.pop("$defs", None)
+    return {**shown, "$defs": definitions} if definitions is not None and "$ref" in str(shown) else shown
 
 
 def author_keys(schema: Schema) -> frozenset[str]:

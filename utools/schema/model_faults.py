@@ -20,8 +20,18 @@ TEXTS = {
     "too_short": "must not be empty",
     "string_too_short": "must not be empty",
     "missing": "this key is required",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be {ge:g} or more",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be {le:g} or less",
+    "literal_error": "must be {expected}",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
 }
-"""Our words for a type of fault; pydantic's own for any other."""
+"""Our words for a type of fault; the fault's context fills them in."""
+OURS = (("Value error, ", ""), ("Input should ", "must "))
+"""How pydantic's text of any other fault begins, and how ours does."""
 WITHOUT_VALUE = ("missing", "value_not_shown")
 """Faults whose text does not show the value: there is none, or it may be a secret, as any part of an object may."""
 
@@ -59,15 +69,25 @@ def find_model_faults(
     error: ValidationError, known_keys: KnownKeys, texts: Mapping[str, str] | None = None
 ) -> Iterator[ModelFault]:
     """The faults of a value, in our words; `texts` are more of them, by type of fault."""
-    for each in error.errors(include_url=False, include_context=False):
+    for each in error.errors(include_url=False):
         yield ModelFault(each["loc"], each["input"], _explain(each, known_keys, {**TEXTS, **(texts or {})}))
 
 
 def _explain(fault: Any, known_keys: KnownKeys, texts: Mapping[str, str]) -> str:
     if fault["type"] == "extra_forbidden":
         return f"unknown key; {hint(str(fault['loc'][-1]), known_keys(fault['loc']))}"
-    text: str = texts.get(fault["type"], fault["msg"].removeprefix("Value error, "))
+    text = word_fault(fault, texts)
     is_whole_object = fault["type"] == "value_error" and isinstance(fault["input"], Mapping)
     if fault["type"] in WITHOUT_VALUE or is_whole_object:
         return text
     return str(DefinitionError(text, value=fault["input"]))
+
+
+def word_fault(fault: Any, texts: Mapping[str, str] = TEXTS) -> str:
+    """What is wrong, in our words: as `texts` have it by type, else pydantic's own with our beginning."""
+    if fault["type"] in texts:
+        return texts[fault["type"]].format(**fault.get("ctx", {}))
+    text: str = fault["msg"]
+    for theirs, ours in OURS:
+        text = f"{ours}{text.removeprefix(theirs)}" if text.startswith(theirs) else text
+    return text

@@ -9,7 +9,9 @@ SEPARATOR = re.compile(r"[/\\]")
 TRACE = re.compile(r"(?:\+ Exception Group )?Traceback \(most recent call last\)")
 LINE = re.compile(r"\n|\\n")  # a trace may be in a repr
 QUOTED = re.compile(r"""(['"])(?:file://)?(?:[A-Za-z]:[\\/]|/)[^'"\n]*\1""")
-BARE = re.compile(r"""(?<![\w.~/\-…])(?:file://)?(?:[A-Za-z]:\\|/(?!/))[^\s'"<>|:;,()\[\]]+""")
+BARE = re.compile(
+    r"""(?<![A-Za-z0-9_.~/\-…])(?:file://)?(?:[A-Za-z]:\\|/(?!/))[^\s'"<>|:;,()\[\]，。；：！？、（）《》「」“”]+"""
+)
 SYSTEM_ERROR = re.compile(r"\[(?:Errno|WinError) ")
 ON_DISK = re.compile(
     r"file:|[A-Za-z]:[\\/]|/(?:Applications|Library|System|Users|Volumes|app|bin|boot|dev|etc|home|lib|lib64|media|mnt|nix"

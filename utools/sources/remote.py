@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from utools.errors import DefinitionError, ToolError
+from utools.schema.model_faults import word_fault
 from utools.sources.http_call import HttpPolicy, Url, read_response, refuse_truncated, send
 from utools.sources.loop_thread import LoopThread
 from utools.sources.pinned_source import PinnedSource, check_unchanged
@@ -215,4 +216,4 @@ def _read_outcome(name: str, answer: object) -> ToolResult:
 def _first_fault(error: ValidationError) -> str:
     """The first fault, with its position where it has one."""
     fault = error.errors(include_url=False)[0]
-    return f"{'/'.join(map(str, fault['loc']))}: {fault['msg']}".removeprefix(": ")
+    return f"{'/'.join(map(str, fault['loc']))}: {word_fault(fault)}".removeprefix(": ")

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any, Protocol, runtime_checkable
+
+from utools.words.catalogue import Words, words_in
 
 
 class Text(str):
@@ -18,6 +21,13 @@ class Text(str):
         text = super().__new__(cls, template.format(**values) if values else template)
         text.template, text.values = template, values
         return text
+
+
+@runtime_checkable
+class Explained(Protocol):
+    """An error that explains itself in the words of a language, as `NotJson` does."""
+
+    def explain(self, words: Words) -> str: ...
 
 
 def join_and(names: Sequence[str]) -> str:
@@ -43,6 +53,8 @@ def translate(said: str | BaseException, language: str) -> str:
 
 
 def _translate_value(value: object, language: str) -> object:
+    if isinstance(value, Explained):
+        return value.explain(words_in(language))
     said = text_of(value)
     return value if said is None else translate(said, language)
 
@@ -62,3 +74,36 @@ def _table(language: str) -> Mapping[str, str]:
     from utools.words.chinese import builtin, shared, sources
 
     return {**shared.TEXTS, **builtin.TEXTS, **sources.TEXTS}
+
+
+def translate_descriptions(schema: Any, language: str) -> Any:
+    """A JSON Schema with the descriptions of our own tools in a language; those of others stay as they are."""
+    table = _descriptions(language)
+    return _with_descriptions(schema, table) if table else schema
+
+
+def translate_description(said: str, language: str) -> str:
+    """What one of our own tools is, in a language; a foreign tool's description as it is."""
+    return _descriptions(language).get(said, said)
+
+
+def _with_descriptions(schema: Any, table: Mapping[str, str]) -> Any:
+    match schema:
+        case dict():
+            told = schema.get("description")
+            told = {"description": table.get(told, told)} if isinstance(told, str) else {}
+            return {key: _with_descriptions(item, table) for key, item in schema.items()} | told
+        case list():
+            return [_with_descriptions(item, table) for item in schema]
+        case _:
+            return schema
+
+
+@cache
+def _descriptions(language: str) -> Mapping[str, str]:
+    """What tools and arguments are, in a language, by the English text."""
+    if language != "zh":
+        return {}
+    from utools.words.chinese.tools import DESCRIPTIONS
+
+    return DESCRIPTIONS

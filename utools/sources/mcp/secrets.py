@@ -1,19 +1,12 @@
 """The secrets that an MCP server is given: variables that look secret, by name or by form, and secret headers."""
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+from utools.secrets.looks import looks_secret
 from utools.secrets.redaction import Redactor
 from utools.sources.mcp.config import McpServer
-
-SECRET = re.compile(
-    r"(?:^|_)[A-Z0-9]*(?:AUTH|COOKIE|CREDENTIAL|DSN|KEY|PASS|PASSPHRASE|PASSWD|PASSWORD|PAT|PWD|SECRET|TOKEN)S?(?:_|$)",
-    re.I,
-)
-NO_VALUE = re.compile(r"_(?:DIR|FILE|HOST|NAME|PATH|SOCK)$", re.I)
-LOGIN = re.compile(r"://[^/\s@]*:[^/\s@]+@")
 
 
 def redactor_of(names: Iterable[str]) -> Redactor:
@@ -22,7 +15,7 @@ def redactor_of(names: Iterable[str]) -> Redactor:
     It does not hide all of them: the name of a city or a directory would be missing wherever the server uses it.
     """
     present = ((name, os.environ[name]) for name in sorted(set(names)) if name in os.environ)
-    return _redactor(tuple((name, value) for name, value in present if _looks_secret(name, value)))
+    return _redactor(tuple((name, value) for name, value in present if looks_secret(name, value)))
 
 
 def redactor_for(server: McpServer, secret: Callable[[str], str]) -> Redactor:
@@ -31,11 +24,6 @@ def redactor_for(server: McpServer, secret: Callable[[str], str]) -> Redactor:
         return redactor_of(server.env)
     names = sorted({*server.secret_headers.values(), *([server.token_env] if server.token_env else [])})
     return Redactor({name: secret(name) for name in names})
-
-
-def _looks_secret(name: str, value: str) -> bool:
-    by_name = SECRET.search(name) is not None and NO_VALUE.search(name) is None
-    return by_name or LOGIN.search(value) is not None
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,16 @@
+"""Which variables look secret, by their names or as a URL with a password. Pure."""
+
+import re
+
+SECRET = re.compile(
+    r"(?:^|_)[A-Z0-9]*(?:AUTH|COOKIE|CREDENTIAL|DSN|KEY|PASS|PASSPHRASE|PASSWD|PASSWORD|PAT|PWD|SECRET|TOKEN)S?(?:_|$)",
+    re.I,
+)
+NO_VALUE = re.compile(r"_(?:DIR|FILE|HOST|NAME|PATH|SOCK)$", re.I)
+LOGIN = re.compile(r"://[^/\s@]*:[^/\s@]+@")
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Whether the variable of this name and value holds a key, a password or the like."""
+    by_name = SECRET.search(name) is not None and NO_VALUE.search(name) is None
+    return by_name or LOGIN.search(value) is not None
