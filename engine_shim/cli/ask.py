@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, decode_decision
-from engine_shim.cli.output import Options
-from engine_shim.cli.terminal import visible_json
+from agent_core.journal.path import parent_of, parse_segment, root_of, segments
+from agent_core.journal.record import Tape
+from engine_shim.cli.output import Options, list_origins
+from engine_shim.cli.terminal import visible, visible_json
 from utools.document import parse_json
 
 Choices = Mapping[str, type[Decision]]
 APPROVAL: Choices = {"y": Approve, "n": Deny, "edit": Edit}
 IN_DOUBT: Choices = {"retry": Retry, "skip": Skip, "fail": Fail}
 LONG_WORDS = {"yes": "y", "approve": "y", "no": "n", "deny": "n", "e": "edit", "r": "retry", "s": "skip", "f": "fail"}
+
+HOW_TO_EDIT = "(with EDITOR set, it opens there) "
 
 
 class Left(Exception):
@@ -30,16 +34,39 @@ def is_attended(options: Options) -> bool:
     return not options.as_json and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask_decision(call: Mapping[str, Any]) -> Decision | None:
-    """What the person decides about the call; None when they end the input (Ctrl-D, Ctrl-C)."""
+def ask_decision(call: Mapping[str, Any], tape: Tape) -> Decision | None:
+    """What the person decides about the call of this run; None when they end the input (Ctrl-D, Ctrl-C)."""
     in_doubt = call["reason"] == "in_doubt"
     why = "may or may not have happened" if in_doubt else f"needs your word ({call['reason']})"
-    _write(f"? {call['tool']} {why}\n{_as_text(call['args'])}\n")
+    _write(f"? {call['tool']} {why}, in {describe_place(call['strand'], tape)}\n{_as_text(call['args'])}\n")
+    _write("".join(f"{visible(told)}\n" for told in list_origins(call, "{}")))
     try:
         return _ask_choice(IN_DOUBT if in_doubt else APPROVAL, call["args"])
     except (Left, KeyboardInterrupt):
         _write("\n")
         return None
+
+
+def ask_arguments(call: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The call's arguments as the person edits them; None when they end the input."""
+    _write(f"{call['tool']} waits with\n{_as_text(call['args'])}\n")
+    try:
+        while (edited := _ask_args(call["args"])) is None:
+            pass
+    except (Left, KeyboardInterrupt):
+        _write("\n")
+        return None
+    return edited
+
+
+def describe_place(strand: str, tape: Tape) -> str:
+    """The nodes and agents that a waiting call belongs to; of several calls at once, which it is."""
+    parts = [parse_segment(segment) for segment in segments(strand)]
+    place = visible(" › ".join(part.name for part in parts if part.name is not None)) or root_of(strand)
+    if not parts or parts[-1].name is not None:
+        return place
+    number, asked = parts[-1].item + 1, tape[parent_of(strand)][parts[-1].number].record()
+    return f"{place}: call {number} of {len(asked['tools'])}"
 
 
 def _ask_choice(choices: Choices, args: dict[str, Any]) -> Decision:
@@ -60,7 +87,7 @@ def _ask_args(args: dict[str, Any]) -> dict[str, Any] | None:
     """The edited arguments; None, once it was said why, for what is no JSON object."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     try:
-        text = _edit(editor, args) if editor else _read_line("the arguments, as a JSON object: ")
+        text = _edit(editor, args) if editor else _read_line(f"{HOW_TO_EDIT}the arguments, as a JSON object: ")
         value = parse_json(text)
     except (OSError, subprocess.SubprocessError) as error:
         _write(f"the editor {editor!r} did not work: {error}\n")

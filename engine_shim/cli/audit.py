@@ -1,24 +1,31 @@
 """The commands verify and replay: whether a journal is whole, and whether its decisions come out the same."""
 
+from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from agent_core.audit.replay import Replay, replay
-from agent_core.audit.verify import verify
+from agent_core.audit.verify import Verification, verify
 from agent_core.audit.whatif import VARIABLE_KEYS
 from agent_core.config import read_config
 from agent_core.errors import DefinitionError
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
+from engine_shim.cli.run_status import OPEN, RESTING, find_status
 from engine_shim.cli.settings import read_settings
 from engine_shim.cli.show import find_source
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import SqliteRunStore, default_store
-from utools.document import read_document
+from utools.document import Document, read_document
+from utools.problems import Problem, problems_in
+
+ANY_AGENT = {"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any"}
+"""The keys that every agent needs, for the check of a policy's own."""
 
 
 def verify_run(
@@ -27,17 +34,31 @@ def verify_run(
     """Verify a run's journal, with the keys of this host, and write what was found."""
     source, run_id = find_source(run, store)
     load_environment(_host_file(run_id, store))
-    found = verify(source, run_id=run_id, strand=strand, head=head, count=count, keys=verifying_keys())
+    keys = verifying_keys()
+    found = verify(source, run_id=run_id, strand=strand, head=head, count=count, keys=keys)
+    is_open = not (found.complete or found.first_bad or found.torn) and found.count > 0
+    status = find_status(source, run_id, found.count if strand is None else None) if is_open else None
+    is_intact = found.ok or (status is not None and head is None and count is None and keys is None)
     if as_json:
-        output.document({name: getattr(found, name) for name in found.__slots__})
-    elif found.ok:
-        end = "" if found.complete else "; the run has not ended"
-        output.line(f"ok: {found.count} records, head {found.head}{end}")
+        fields = {name: getattr(found, name) for name in found.__slots__}
+        output.document({**fields, "status": status})
     else:
-        bad = found.first_bad
-        location = f" at {bad['strand']}:{bad['n']}" + (f", line {bad['line']}" if bad["line"] else "") if bad else ""
-        output.line(f"NOT ok{location}: {found.why}")
-    return output.OK if found.ok else output.AUDIT
+        output.line(_describe_verification(found, status if is_intact else None))
+    if found.ok:
+        return output.OK
+    return output.WAITING if is_intact and status in RESTING else output.AUDIT
+
+
+def _describe_verification(found: Verification, status: str | None) -> str:
+    """What was found in a sentence; `status` is that of an intact run without an end."""
+    if status is not None:
+        whole = "ok" if found.ok else "intact"
+        return f"{whole}: {found.count} records, head {found.head}; {OPEN[status]}: not complete yet"
+    if found.ok:
+        return f"ok: {found.count} records, head {found.head}"
+    bad = found.first_bad or {"strand": None, "line": None}
+    location = "" if bad["strand"] is None else f" at {bad['strand']}:{bad['n']}"
+    return f"NOT ok{location}" + (f", line {bad['line']}" if bad["line"] else "") + f": {found.why}"
 
 
 def _host_file(run_id: str | None, store: Path | None) -> Path | None:
@@ -62,17 +83,33 @@ def read_policy(file: Path | None, changes: list[str]) -> dict[str, Any] | None:
     """The policy of --policy and --set; None without either."""
     if file is None and not changes:
         return None
-    policy = read_document(file, "policy").data if file is not None else {}
-    if not isinstance(policy, dict):
-        raise typer.BadParameter('a policy is an object, such as {"max_steps": 3}')
-    policy.update(read_settings(changes, "--set"))
-    if unknown := sorted(set(policy) - VARIABLE_KEYS):
-        raise typer.BadParameter(f"a policy may not vary {unknown[0]!r}, only {', '.join(sorted(VARIABLE_KEYS))}")
+    document = Document(Path("--set"), {}) if file is None else read_document(file, "the policy")
+    if not isinstance(document.data, dict):
+        raise typer.BadParameter(f'--policy {file}: a policy is an object, such as {{"max_steps": 3}}')
+    settings = read_settings(changes, "--set")
+    policy = {**document.data, **settings}
+    problems = [Problem(key, _explain_fixed(key)) for key in policy if key not in VARIABLE_KEYS]
     try:
-        read_config({"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any", **policy}, where="policy")
+        read_config({**ANY_AGENT, **{key: policy[key] for key in policy if key in VARIABLE_KEYS}}, where="")
     except DefinitionError as error:
-        raise typer.BadParameter(str(error)) from None
+        problems += problems_in(error)
+    if problems:
+        raise typer.BadParameter("\n".join(_describe_fault(each, document, settings) for each in problems))
     return policy
+
+
+def _explain_fixed(key: str) -> str:
+    names = ", ".join(sorted(VARIABLE_KEYS))
+    near = get_close_matches(key, VARIABLE_KEYS, n=1)
+    return f"did you mean {near[0]}?" if near else f"a replay cannot vary it, only {names}"
+
+
+def _describe_fault(problem: Problem, document: Document, settings: Mapping[str, Any]) -> str:
+    """A fault of a policy, with the option or the line of the file that it is in."""
+    key = problem.where.strip("/")
+    if key.partition("/")[0] in settings:
+        return f"--set {key}: {problem.message}"
+    return f"--policy {document.where(document.position(key) or (key,))}: {problem.message}"
 
 
 def _describe_changes(found: Replay) -> str:
@@ -96,7 +133,9 @@ def _describe_changes(found: Replay) -> str:
 def describe_replay(found: Replay) -> str:
     """The result of a replay in a sentence."""
     if found.identical:
-        return f"identical: {found.steps} steps replayed, every decision and the output came out the same"
+        return (
+            f"identical: {output.count(found.steps, 'step')} replayed, every decision and the output came out the same"
+        )
     if found.divergence:
         return f"DIVERGED at {found.divergence['strand']}:{found.divergence['n']}: {found.why}"
     return f"the run is unfinished: its tape ends in {found.tape_ended}"

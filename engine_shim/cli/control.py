@@ -18,6 +18,7 @@ from engine_shim.cli.summary import report
 from engine_shim.errors import WritesRepeated
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
+from engine_shim.runs.run_index import ENDED
 
 StartNew = Callable[[Engine, str, Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
 """What starts a run of this id on an engine, with a listener."""
@@ -83,6 +84,14 @@ def _stop(run_id: str, wanted: str, stop: Callable[[Engine], Awaitable[str]], op
     if options.as_json:
         output.document({"run_id": run_id, "status": status})
     else:
-        later = "" if status == wanted else f"; it will be {wanted} when what is under way has ended"
-        output.line(f"{run_id}  {status}{later}")
+        output.line(f"{run_id}  {_describe_stop(status, wanted)}")
     return output.OK
+
+
+def _describe_stop(status: str, wanted: str) -> str:
+    """The status that a run has once it was to be stopped, and what became of the request."""
+    if status == wanted:
+        return status
+    if status in ENDED:
+        return f"{status}: it ended before it could be {wanted}"
+    return f"{status}; it will be {wanted} when what is under way has ended"

@@ -25,6 +25,8 @@ from utools.defaults import default_registry
 
 QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
 
+OWN_MACHINE = {"single_call_timeout": 600, "timeout": 1800}
+
 
 def show_demo(model: str | None, question: str | None, store: Path | None, *, as_json: bool) -> int:
     """Run the demo, verify its journal and replay it."""
@@ -35,7 +37,7 @@ def show_demo(model: str | None, question: str | None, store: Path | None, *, as
     with as_file(files("engine_shim.cli").joinpath("demo_files")) as directory:
         workflow = load_workflow(directory / "workflow.yaml")
         if chosen:
-            workflow = with_model(workflow, chosen)
+            workflow = with_model(workflow, chosen, _limits_for(chosen))
         if not as_json:
             output.line(f"question: {question}")
             output.line(f"model: {chosen or 'recorded replies (--model asks a real one)'}")
@@ -59,6 +61,11 @@ def _from_here(model: str) -> str:
     """The model's name; a file in it starts from the working directory."""
     provider, colon, name = model.partition(":")
     return f"{provider}:{Path(name).absolute()}" if colon and provider in ("scripted", "local") else model
+
+
+def _limits_for(model: str) -> dict[str, int]:
+    """Longer limits for a model on one's own machine, which may be loaded first and compute on the CPU."""
+    return OWN_MACHINE if model.startswith(("local:", "ollama:", "vllm:")) else {}
 
 
 def _run(workflow: Workflow, directory: Path, question: str | None, store: Path) -> RunResult:

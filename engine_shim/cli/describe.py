@@ -9,15 +9,17 @@ import typer
 from agent_core.errors import DefinitionError
 from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
+from engine_shim.cli.run import with_model
 from engine_shim.cli.tools import tools_of
-from engine_shim.definition.errors import Problem, problems_in
-from engine_shim.definition.load import load_workflow
+from engine_shim.definition.errors import Problem, by_line, gathering, problems_in
+from engine_shim.definition.load import load_parts, load_workflow
 from engine_shim.definition.model import AGENT, Definition
 from engine_shim.definition.model_refs import known_config
-from engine_shim.definition.validate import examine
+from engine_shim.definition.validate import examine, examine_parts
 from engine_shim.definition.warnings import find_warnings
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME, load_host_config
+from engine_shim.host.registry import undescribed_tools
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.models import HostModels
 
@@ -44,17 +46,20 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
     return output.OK
 
 
-def validate_definition(file: Path, config: Path | None, *, as_json: bool) -> int:
-    """Write what is wrong with a definition, and what its author may not mean."""
-    host = load_host_config(config, file)
-    problems, doubts = _find_problems(file, host)
+def validate_definitions(files: Sequence[Path], model: str | None, config: Path | None, *, as_json: bool) -> int:
+    """Write what is wrong with definitions, and what their authors may not mean."""
+    hosts = {file: load_host_config(config, file) for file in files}
+    found = [_find_problems(file, host, model) for file, host in hosts.items()]
+    problems, doubts = (list(dict.fromkeys(each for pair in found for each in pair[index])) for index in (0, 1))
     if as_json:
         document = {"ok": not problems, "problems": _masked(problems)}
         output.document({**document, "warnings": _masked(doubts)} if doubts else document)
         return output.DEFINITION if problems else output.OK
     for problem in problems:
         output.line(output.mask(str(problem)))
-    if host.file is None and any("no tool is called" in each.message for each in problems):
+    if any(host.file is None for host in hosts.values()) and any(
+        "no tool is called" in each.message for each in problems
+    ):
         output.line(f"no {NAME} was found in {Path.cwd()} or above it: only the built-in tools are known")
     for doubt in doubts:
         output.line(output.mask(f"warning: {doubt}"))
@@ -66,14 +71,24 @@ def _masked(problems: Sequence[Problem]) -> list[dict[str, Any]]:
     return [{**each.as_json(), "message": output.mask(each.message)} for each in problems]
 
 
-def _find_problems(file: Path, host: HostConfig) -> tuple[Sequence[Problem], Sequence[Problem]]:
+def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Sequence[Problem], Sequence[Problem]]:
     """What is wrong, and what the author may not mean."""
     models = HostModels(base_urls=host.base_urls, default_provider=host.default_provider)
     try:
-        workflow, registry = load_workflow(file), tools_of(host)
-        found, check = examine(workflow, registry), HostCheck(registry, host.secrets(), models)
-        doubts = map(workflow.locate, find_warnings(workflow.definition, models.is_priced(workflow.base)))
-        problems = [*found.problems, *check.problems(workflow, found.invoked)]
-        return problems, [*doubts, *found.warnings, *check.warnings(workflow, found.invoked)]
+        workflow, faults = load_parts(file)
+        problems: list[Problem] = []
+        with gathering(problems):
+            registry = tools_of(host)
+        if workflow is None or problems:
+            return [*problems, *faults], ()
+        check = HostCheck(registry, host.secrets(), models)
+        if faults:
+            return by_line([*examine_parts(workflow, faults, registry), *check.problems(workflow)]), ()
+        workflow = workflow if model is None else with_model(workflow, model)
+        found = examine(workflow, registry)
+        problems = by_line([*found.problems, *check.problems(workflow, found.invoked)])
+        unpriced = map(workflow.locate, find_warnings(workflow.definition, models.is_priced(workflow.base)))
+        doubts = [*unpriced, *found.warnings, *check.warnings(workflow, found.invoked)]
+        return problems, [*(Problem("tools", each) for each in undescribed_tools(registry)), *by_line(doubts)]
     except DefinitionError as error:
         return problems_in(error), ()

@@ -46,7 +46,12 @@ def _as_data(found: Diff) -> dict[str, Any]:
         }
         for each in found.partings
     ]
-    return {"equal": found.equal, "a": asdict(found.a), "b": asdict(found.b), "partings": partings, "same": found.same}
+    return {"equal": found.equal, "a": _stats(found.a), "b": _stats(found.b), "partings": partings, "same": found.same}
+
+
+def _stats(stats: RunStats) -> dict[str, Any]:
+    fields = asdict(stats)
+    return {"run_id": fields.pop("run"), **fields}
 
 
 def _lines(found: Diff) -> list[str]:

@@ -2,22 +2,24 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from agent_core.config import read_config
+from agent_core.models.client import ModelClient
+from agent_core.models.local import LocalModel
 from agent_core.models.providers import Providers
 from engine_shim.cli import output, terminal
+from engine_shim.cli.eval_progress import Progress
 from engine_shim.cli.eval_report import Measured, as_data, comparison_as_data, write_comparison, write_report
 from engine_shim.cli.settings import read_settings
-from engine_shim.cli.terminal import visible
-from engine_shim.evals.load import choose_cases, find_case_file, load_cases
+from engine_shim.evals.load import find_case_file, load_cases
 from engine_shim.evals.measure import measure
-from engine_shim.evals.score import Scored
 from engine_shim.evals.suite import FIXED, Suite
 from engine_shim.runs.store import SqliteRunStore
 
@@ -35,7 +37,7 @@ class Evaluation:
     """What is measured and compared, how often, where the runs are kept, and which share has to be right."""
 
     variants: Sequence[Variant]
-    categories: list[str]
+    only: Sequence[str]
     repeat: int
     concurrency: int
     store: Path | None
@@ -45,8 +47,7 @@ class Evaluation:
 
 def evaluate_model(file: Path, options: Evaluation, *, as_json: bool) -> int:
     """Measure each variant on the cases of a file, and write how well it did. The first decides on the exit code."""
-    suite = load_cases(find_case_file(file), options.config)
-    suite = replace(suite, cases=choose_cases(suite.cases, options.categories))
+    suite = load_cases(find_case_file(file), options.config, options.only)
     for variant in options.variants:
         probe = {"max_steps": 1, **variant.settings, "model": variant.model, "allowed_tools": [], "prompt": "?"}
         read_config(probe, where="--set")
@@ -57,9 +58,7 @@ def evaluate_model(file: Path, options: Evaluation, *, as_json: bool) -> int:
         terminal.flush()
         os._exit(output.INTERRUPTED)  # a local model that is being loaded cannot be stopped, only left
     _write(measured, as_json=as_json)
-    if not all(any(each.has_reply for each in one.found) for one in measured):
-        return output.FAILED
-    return output.OK if _share_right(measured[0].found) >= options.min_right else output.FAILED
+    return _judge(measured, options.min_right)
 
 
 def _write(measured: Sequence[Measured], *, as_json: bool) -> None:
@@ -70,34 +69,31 @@ def _write(measured: Sequence[Measured], *, as_json: bool) -> None:
             output.document(comparison_as_data(a, b)) if as_json else write_comparison(a, b)
 
 
-def _share_right(found: Sequence[Scored]) -> float:
-    """Of all runs: one without a reply is not right either."""
-    return sum(each.scores.right.right for each in found) / len(found)
+def _judge(measured: Sequence[Measured], min_right: float) -> int:
+    """The exit code; stderr says why it is not 0."""
+    for one in measured:
+        if not any(each.has_reply for each in one.found):
+            sys.stderr.write(f"agent-core: {one.model}: no run had an answer: {one.found[0].error}\n")
+            return output.FAILED
+    right = measured[0].scores.right
+    share = right.right / right.of
+    if share < min_right:
+        told = f"right {right.right} of {right.of} = {share:.4g}, below --min-right {min_right:g}"
+        sys.stderr.write(f"agent-core: {told}\n")
+        return output.FAILED
+    return output.OK
 
 
 async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
+    """Each variant on the same cases, one after the other."""
     providers = Providers(base_urls=suite.host.base_urls, default_provider=suite.host.default_provider)
     store = SqliteRunStore(options.store) if options.store else None
-    progress = _Progress(len(suite.cases) * options.repeat * len(options.variants))
+    sides = "AB" if len(options.variants) > 1 else [""]
     try:
         models = [providers(each.model, each.settings) for each in options.variants]
         return [
-            Measured(
-                variant.model,
-                variant.settings,
-                await measure(
-                    suite,
-                    model=model,
-                    name=variant.model,
-                    settings=variant.settings,
-                    repeat=options.repeat,
-                    concurrency=options.concurrency,
-                    journal=store.journal if store else None,
-                    secrets=suite.host.secrets(),
-                    on_scored=progress.show,
-                ),
-            )
-            for variant, model in zip(options.variants, models, strict=True)
+            await _measure(suite, variant, model, options, store, side)
+            for variant, model, side in zip(options.variants, models, sides, strict=True)
         ]
     finally:
         await providers.close()
@@ -105,32 +101,45 @@ async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
             store.close()
 
 
-class _Progress:
-    """How many runs have ended, on stderr if that is a terminal."""
+async def _measure(
+    suite: Suite, variant: Variant, model: ModelClient, options: Evaluation, store: SqliteRunStore | None, side: str
+) -> Measured:
+    """One variant; a local model is loaded before the clock of its first run starts."""
+    progress = Progress(len(suite.cases) * options.repeat, side)
+    if isinstance(model, LocalModel):
+        progress.start_loading(variant.model)
+        await model.load()
+    try:
+        found = await measure(
+            suite,
+            model=model,
+            name=variant.model,
+            settings=variant.settings,
+            repeat=options.repeat,
+            concurrency=options.concurrency,
+            journal=store.journal if store else None,
+            secrets=suite.host.secrets(),
+            on_started=progress.start_case,
+            on_scored=progress.end_case,
+        )
+    finally:
+        progress.close()
+    return Measured(variant.model, variant.settings, found, options.store)
 
-    def __init__(self, total: int) -> None:
-        self._total, self._done = total, 0
 
-    def show(self, scored: Scored) -> None:
-        self._done += 1
-        stderr = terminal.err()
-        if stderr.isatty():
-            end = "\r\033[K" if self._done == self._total else ""
-            stderr.write(f"\r{self._done}/{self._total} {visible(scored.case.name):<40}{end}")
-            stderr.flush()
+def read_variants(
+    model: str, settings: Sequence[str], protocol: str | None, other: str | None, changes: Sequence[str]
+) -> list[Variant]:
+    """The variant that is measured, and the other one that it is compared with, if there is one."""
+    chosen = {**({"protocol": protocol} if protocol else {}), **_read_keys(settings, "--set")}
+    changed = _read_keys(changes, "--compare-set")
+    first = Variant(model, chosen)
+    return [first] if other is None and not changed else [first, Variant(other or model, {**chosen, **changed})]
 
 
-def read_variant(pairs: Sequence[str], option: str = "--set") -> dict[str, Any]:
+def _read_keys(pairs: Sequence[str], option: str) -> dict[str, Any]:
     """The keys of the agent's config that an option gives."""
     settings = read_settings(pairs, option)
     if taken := sorted(FIXED & settings.keys()):
         raise typer.BadParameter(f"{option} {taken[0]}=…: {taken[0]} is decided by the cases and --model")
     return settings
-
-
-def variants_of(
-    model: str, settings: Mapping[str, Any], other: str | None, changes: Mapping[str, Any]
-) -> list[Variant]:
-    """The variant that is measured, and the other one that it is compared with, if there is one."""
-    first = Variant(model, settings)
-    return [first] if other is None and not changes else [first, Variant(other or model, {**settings, **changes})]

@@ -14,7 +14,7 @@ from engine_shim.cli.show import find_source
 from engine_shim.evals.append import append_case
 from engine_shim.evals.fillings import find_fillings
 from engine_shim.evals.from_run import Json, KnownTool, case_of_run, find_agent
-from engine_shim.evals.load import load_cases
+from engine_shim.evals.load import OpenedCases, open_cases
 from engine_shim.evals.suite import Suite
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
@@ -28,13 +28,14 @@ def add_case(run: str, file: Path, store: Path | None, *, name: str | None, stra
     """Make a case of a run, append it to the file, and say what it expects."""
     run_id, tape = load_run(*find_source(run, store))
     check_chains(run_id, tape)
-    suite = load_cases(file) if file.exists() else Suite([])
+    opened = open_cases(file) if file.exists() else OpenedCases(Suite([]), [], [], [])
+    suite = opened.suite
     known = _known_tools(suite)
     path = find_agent(tape, strand)
     case = case_of_run(tape, path, name=name, known=known, with_agent=suite.agent is None)
     if suite.agent is not None:
         case |= find_fillings(tape, path, suite.agent.measured_keys, _outputs_of_nodes(run_id, tape))
-    if case["name"] in [each.name for each in suite.cases]:
+    if case["name"] in [each.name for each in opened.labels]:
         message = "this file has a case of this name; give another by --name"
         raise DefinitionError(message, where=str(file), value=case["name"])
     append_case(file, case)

@@ -1,9 +1,12 @@
 """What eval writes: the table of one measurement, two side by side, and the same as JSON."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,14 +16,20 @@ from engine_shim.cli.terminal import visible
 from engine_shim.evals.compare import Compared, compare
 from engine_shim.evals.score import METRICS, Scored, Scores, Share, total
 
+MOST_REASONS = 3
+"""Reasons for having no answer that the table names."""
+WIDEST = 100
+"""Characters of what was expected, or given."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A model, the keys of the agent's config that were set, and each run."""
+    """A model, the keys of the agent's config that were set, each run, and the store that keeps the runs, if any."""
 
     model: str
     settings: Mapping[str, Any]
     found: Sequence[Scored]
+    store: Path | None = None
 
     @property
     def scores(self) -> Scores:
@@ -46,7 +55,7 @@ def as_data(measured: Measured) -> dict[str, Any]:
         "model": measured.model,
         "total": _scores_as_data(measured.scores) | counts,
         "groups": groups,
-        "cases": [_case_as_data(each) for each in found],
+        "cases": [_case_as_data(each, is_kept=measured.store is not None) for each in found],
     }
 
 
@@ -56,11 +65,17 @@ def _scores_as_data(scores: Scores) -> dict[str, Any]:
     return {**rates, "steps": scores.steps, "tokens": scores.tokens, "seconds": round(scores.seconds, 3)}
 
 
-def _case_as_data(each: Scored) -> dict[str, Any]:
+def _case_as_data(each: Scored, *, is_kept: bool) -> dict[str, Any]:
+    """A run; its id is null where no store keeps it."""
     case = each.case
-    fields = {"name": case.name, "category": case.category, "language": case.language, "run_id": each.run}
-    rest = {"finish_reason": each.finish_reason, "final_answer": each.answer, "error": each.error}
-    rest |= {"answered": each.has_reply}
+    fields = {"name": case.name, "category": case.category, "language": case.language}
+    rest = {
+        "run_id": each.run if is_kept else None,
+        "finish_reason": each.finish_reason,
+        "final_answer": each.answer,
+        "error": each.error,
+    }
+    rest |= {"answered": each.has_reply, "expected": list(each.missing)}
     return {**fields, **rest, **_scores_as_data(each.scores)}
 
 
@@ -77,16 +92,51 @@ def write_report(measured: Measured) -> None:
     _write_silent(found)
     output.line()
     _print(table)
-    wrong = [each for each in found if each.has_reply and each.scores.right.right == 0]
-    width = max((len(each.case.name) for each in wrong), default=0)
-    for each in wrong:
-        answer = output.as_text(each.answer if each.finish_reason == "final" else each.error or "")
-        output.line(f"{each.case.name:<{width}}  {each.run}  {each.finish_reason}: {' '.join(answer.split())[:100]}")
+    _write_wrong([measured])
 
 
-def _write_silent(found: Sequence[Scored], side: str = "") -> None:
-    if silent := [each for each in found if not each.has_reply]:
-        output.line(f"{side}{len(silent)} of {output.count(len(found), 'run')} had no answer: {silent[0].error}")
+def _write_silent(found: Sequence[Scored], indent: str = "") -> None:
+    """How many runs had no answer, and why."""
+    silent = [each for each in found if not each.has_reply]
+    if not silent:
+        return
+    output.line(f"{indent}{len(silent)} of {output.count(len(found), 'run')} had no answer and count as not right:")
+    reasons = Counter(f"{each.finish_reason}: {each.error}" for each in silent).most_common()
+    for reason, number in reasons[:MOST_REASONS]:
+        output.line(f"{indent}  {number} {output.flatten(reason, WIDEST)}")
+    if more := reasons[MOST_REASONS:]:
+        output.line(f"{indent}  {sum(number for _, number in more)} for other reasons")
+
+
+def _write_wrong(measured: Sequence[Measured]) -> None:
+    """What was expected of each run that was not right, and what it did instead; of two models with the side."""
+    sides = "AB" if len(measured) > 1 else [""]
+    sided = [
+        (f"{side} {each.case.name}".lstrip(), each, one.store)
+        for side, one in zip(sides, measured, strict=True)
+        for each in one.found
+        if each.has_reply and not each.scores.right.right
+    ]
+    if not sided:
+        return
+    output.line()
+    width = max(cell_len(name) for name, _, _ in sided)
+    for name, each, store in sided:
+        begin = name + " " * (width - cell_len(name))
+        for line in _explain(each, is_kept=store is not None):
+            output.line(f"{begin}  {line}")
+            begin = " " * width
+    kept = sided[0][2]
+    show = output.Options(store=kept).command("show", "RUN")
+    output.line(show if kept else "Run again with --store PATH to look at the runs.")
+
+
+def _explain(each: Scored, *, is_kept: bool) -> Iterator[str]:
+    answer = output.as_text(each.answer if each.finish_reason == "final" else each.error or "")
+    yield f"expected {output.flatten('; '.join(each.missing), WIDEST)}"
+    yield f"got {each.finish_reason}: {output.flatten(answer, WIDEST)}"
+    if is_kept:
+        yield f"run {each.run}"
 
 
 def _groups(found: Sequence[Scored]) -> Iterator[tuple[str, str, Scores]]:
@@ -133,6 +183,7 @@ def write_comparison(a: Measured, b: Measured) -> None:
             output.line(f"{side} is better than {other} in {', '.join(better)}")
     if not any(each.better for each in cases):
         output.line("both are right in the same cases")
+    _write_wrong([a, b])
 
 
 def _pairs(a: Scores, b: Scores, *, rate: bool = False) -> list[str]:

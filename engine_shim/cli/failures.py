@@ -2,14 +2,17 @@
 
 import sys
 import traceback
+from typing import Any
 
 import typer
+from pydantic import ValidationError
 
 from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, Divergence, JournalError
 from engine_shim.cli import output, terminal
 from engine_shim.definition.errors import DefinitionErrors, message_of
 from engine_shim.errors import EngineError, RunBusy, RunNotFound, WritesRepeated
 from utools.errors import UnknownTool
+from utools.schema.model_faults import word_fault
 
 
 def report(error: Exception, *, as_json: bool) -> int:
@@ -32,7 +35,7 @@ def report(error: Exception, *, as_json: bool) -> int:
 def _describe(error: Exception) -> tuple[int, str, str, str]:
     match error:
         case typer.TyperException():
-            return output.USAGE, "usage", "", error.format_message()
+            return output.USAGE, "usage", "", _describe_usage(error)
         case DefinitionError():
             return output.DEFINITION, "definition", error.where, message_of(error)
         case DecisionError() | UnknownTool():
@@ -53,3 +56,19 @@ def _describe(error: Exception) -> tuple[int, str, str, str]:
             return output.FAILED, "aborted", "", "aborted"
         case _:
             return output.FAILED, "internal", "", f"a mistake in agent-core itself: {type(error).__name__}: {error}"
+
+
+def _describe_usage(error: typer.TyperException) -> str:
+    """What is wrong with a command line: the name of an argument or option first, and pydantic's fault in our words."""
+    if not isinstance(error, typer.BadParameter) or not error.message:
+        return error.format_message()
+    message, found = error.message, error.__cause__
+    if isinstance(found, ValidationError):
+        message = "; ".join(_describe_value(each) for each in found.errors(include_url=False))
+    name = error.param.get_error_hint().replace("'", "") if error.param is not None else ""
+    return f"{name}: {message}" if name else message
+
+
+def _describe_value(fault: Any) -> str:
+    text, value = word_fault(fault).removesuffix("."), repr(fault["input"])
+    return text if value in text else f"{text} (got {value})"

@@ -1,12 +1,12 @@
 """The commands about models, tools and definitions: their options and help."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from engine_shim.cli.completion import complete_cases, complete_flow, complete_recorded, complete_tool, complete_words
-from engine_shim.cli.parameters import AsJson, Config, Flow, Verbose
+from engine_shim.cli.completion import complete_flow, complete_tool, complete_words
+from engine_shim.cli.parameters import AsJson, Config, Flow, Flows, Model, Verbose
 
 
 def init(
@@ -23,83 +23,6 @@ def init(
     from engine_shim.cli.init import write_project
 
     return write_project(directory, as_json=as_json)
-
-
-def evaluate(
-    cases: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CASES|add", help="A case file, or seed-scenarios, or `add`.", autocompletion=complete_cases
-        ),
-    ],
-    run: Annotated[
-        str | None,
-        typer.Argument(metavar="[RUN|FILE]", help="With add: the recorded run.", autocompletion=complete_recorded),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="<model>", help="The model to measure, e.g. openai:gpt-4o-mini.")
-    ] = None,
-    compare: Annotated[
-        str | None, typer.Option(metavar="<model>", help="Another model, side by side with the first.")
-    ] = None,
-    compare_set: Annotated[
-        list[str] | None,
-        typer.Option("--compare-set", metavar="<key=value>", help="A key as for --set, side by side with the first."),
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="<case>", help="Only of this category or name, or pattern.")
-    ] = None,
-    repeat: Annotated[
-        int, typer.Option(metavar="<n>", min=1, help="How often each case is run, with another seed.")
-    ] = 1,
-    concurrency: Annotated[int, typer.Option(metavar="<n>", min=1, help="How many cases run at once.")] = 1,
-    protocol: Annotated[Literal["json", "tools"] | None, typer.Option(help="The dialect.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="<key=value>", help="A key of the agent's config; again for each."),
-    ] = None,
-    min_right: Annotated[
-        float, typer.Option(metavar="<share>", min=0, max=1, help="Exit with 1 if a smaller share is right.")
-    ] = 0.0,
-    store: Annotated[
-        Path | None, typer.Option(help="Keep every run in this store; with add, take it from there.")
-    ] = None,
-    to: Annotated[Path, typer.Option(help="With add: the case file, made if it is missing.")] = Path("cases.yaml"),
-    name: Annotated[str | None, typer.Option(help="With add: the case's name.")] = None,
-    strand: Annotated[str | None, typer.Option(help="With add: the agent, where several ran.")] = None,
-    config: Config = None,
-    verbose: Verbose = False,
-    as_json: AsJson = False,
-) -> int:
-    """Measure a model on cases, or two side by side. `add RUN` makes a case of a recorded run.
-
-    Tool choice, arguments, several steps, recovery from errors, answers, refusals, tokens. The cases use canned tools,
-    or those of your host or workflow. seed-scenarios ships with the package.
-
-    \b
-    Examples:
-      agent-core eval seed-scenarios --model ollama:qwen2.5:7b
-      agent-core eval cases.yaml --model openai:gpt-4o-mini --min-right 0.95
-      agent-core eval cases.yaml --model qwen:qwen-plus --compare qwen:qwen-max
-      agent-core eval cases.yaml --model M --compare-set prompts=small
-      agent-core eval add last --to cases.yaml
-    """
-    if str(cases) == "add":
-        from engine_shim.cli.eval_add import add_case
-
-        if run is None or model is not None:
-            raise typer.BadParameter("write `eval add RUN [--to CASES]`; a case named add is ./add")
-        return add_case(run, to, store, name=name, strand=strand, as_json=as_json)
-    if run is not None:
-        raise typer.BadParameter(f"{run!r}: a run belongs to `eval add RUN`")
-    if model is None:
-        raise typer.BadParameter("name the model to measure: --model PROVIDER:NAME")
-    from engine_shim.cli.eval import Evaluation, evaluate_model, read_variant, variants_of
-
-    chosen = {**({"protocol": protocol} if protocol else {}), **read_variant(settings or [])}
-    variants = variants_of(model, chosen, compare, read_variant(compare_set or [], "--compare-set"))
-    options = Evaluation(variants, only or [], repeat, concurrency, store, config, min_right)
-    return evaluate_model(cases, options, as_json=as_json)
 
 
 def tools(
@@ -130,6 +53,33 @@ def tools(
     if action is not None:
         raise typer.BadParameter("write `tools`, `tools show CODE`, or `tools approve [SOURCE]`")
     return list_tools(config, as_json=as_json)
+
+
+def context(
+    action: Annotated[
+        str, typer.Argument(metavar="list|show|clear", autocompletion=complete_words("list", "show", "clear"))
+    ] = "list",
+    session: Annotated[str | None, typer.Argument(metavar="[SESSION]", help="A session_id.")] = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """List, show or clear stored conversations. They are those of this host's ContextManager; `clear` is for good.
+
+    \b
+    Examples:
+      agent-core context list
+      agent-core context show desk
+      agent-core context clear desk
+    """
+    from engine_shim.cli.context import clear_session, list_sessions, show_session
+
+    if action == "list" and session is None:
+        return list_sessions(config, as_json=as_json)
+    if action not in ("show", "clear") or session is None:
+        raise typer.BadParameter("write `context list`, `context show SESSION`, or `context clear SESSION`")
+    act = show_session if action == "show" else clear_session
+    return act(session, config, as_json=as_json)
 
 
 def schema(
@@ -168,13 +118,20 @@ def graph(
     return draw_graph(file, mermaid=mermaid)
 
 
-def validate(file: Flow, config: Config = None, verbose: Verbose = False, as_json: AsJson = False) -> int:
-    """Find what is wrong with a definition without running it.
+def validate(
+    files: Flows,
+    model: Model = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """Find what is wrong with definitions without running them.
 
     \b
     Examples:
       agent-core validate flow.yaml
+      agent-core validate flows/*.yaml --model ollama:qwen2.5:7b
     """
-    from engine_shim.cli.describe import validate_definition
+    from engine_shim.cli.describe import validate_definitions
 
-    return validate_definition(file, config, as_json=as_json)
+    return validate_definitions(files, model, config, as_json=as_json)

@@ -9,16 +9,20 @@ import typer
 from engine_shim.cli import output
 
 QUESTION = "Where is order 17?"
+IGNORE = ".gitignore"
 
 
 def write_project(directory: Path, *, as_json: bool) -> int:
     """Write the files into the directory, and say what to do next. BadParameter where one of them exists."""
     templates = files("engine_shim.cli").joinpath("init_files").iterdir()
     contents = {each.name.removesuffix(".txt"): each.read_bytes() for each in templates}
+    ignored = contents.pop("gitignore")
     if taken := sorted(name for name in contents if (directory / name).exists()):
         raise typer.BadParameter(
             f"{', '.join(str(directory / name) for name in taken)}: already there; name another DIR"
         )
+    if not (directory / IGNORE).exists():  # a repository may have its own
+        contents[IGNORE] = ignored
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():

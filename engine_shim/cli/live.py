@@ -65,7 +65,7 @@ def drive_run(
     result = drive(engine, workflow, work, on_interrupt(run_id, options), decided)
     while result.status == "waiting" and is_attended(options):
         call = result.waiting[0]
-        if (decision := ask_decision(call)) is None:
+        if (decision := ask_decision(call, engine.store.journal.load(run_id))) is None:
             break
         decisions = {(call["strand"], call["n"]): decision}
         try:

@@ -1,5 +1,6 @@
 """main(): runs the command line, and reports whatever goes wrong in it."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -24,9 +25,20 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _run(words: list[str]) -> int:
     try:
+        _check_text(words)
         code = app(words or ["--help"], prog_name="agent-core", standalone_mode=False)
         return (code if isinstance(code, int) else 0) if words else NO_COMMAND
     except Exception as error:  # the outermost edge: whatever happens is reported, and with --json as one document
         from engine_shim.cli.failures import report
 
         return report(error, as_json="--json" in words)
+
+
+def _check_text(words: Sequence[str]) -> None:
+    """BadParameter for an argument whose bytes are no text under this locale: nothing could record it."""
+    for number, word in enumerate(words, 1):
+        if any("\ud800" <= each <= "\udfff" for each in word):
+            from typer import BadParameter
+
+            shown, encoding = os.fsencode(word).decode("utf-8", "backslashreplace"), sys.getfilesystemencoding()
+            raise BadParameter(f"argument {number} is not {encoding} text: {shown}; write it in {encoding}")

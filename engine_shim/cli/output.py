@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,12 @@ def flatten(text: str, longest: int | None) -> str:
     return flat if longest is None or len(flat) <= longest else f"{flat[: longest - 1]}…"
 
 
+def flatten_end(begin: str, text: str, longest: int) -> str:
+    """A line that begins so, whole, with as much of the text in one line as has room."""
+    room = longest - len(begin)
+    return begin.rstrip() if room < 2 or not text else begin + flatten(text, room)
+
+
 def user() -> str:
     """Who gives this command, as journals name them."""
     try:
@@ -121,3 +128,10 @@ def size(number: int) -> str:
             break
         amount, unit = amount / 1024, larger
     return f"{amount:,.1f} {unit}"
+
+
+def list_origins(call: Mapping[str, Any], form: str) -> list[str]:
+    """Where each value of a call comes from, in one text of this form: `to ← user message 2, body ← the model`."""
+    origins: Mapping[str, str] = call.get("origins") or {}
+    told = [f"{pointer[1:]} ← {'the model' if origin == 'model' else origin}" for pointer, origin in origins.items()]
+    return [form.format(", ".join(told))] if told else []

@@ -36,6 +36,11 @@ Flow = Annotated[
     Path,
     typer.Argument(metavar="FLOW", help="A workflow definition, JSON or YAML.", autocompletion=complete_flow),
 ]
+Flows = Annotated[
+    list[Path],
+    typer.Argument(metavar="FLOW", help="Workflow definitions, JSON or YAML.", autocompletion=complete_flow),
+]
+Model = Annotated[str | None, typer.Option(metavar="<model>", help="Ask this model alone in every agent node instead.")]
 RunId = Annotated[
     str,
     typer.Argument(metavar="RUN", help="A run's id, the beginning of it, or `last`.", autocompletion=complete_run),

@@ -1,7 +1,7 @@
 """The command replay --all: every run of a store replayed, and a table of the outcomes."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +16,8 @@ from agent_core.journal.record import Tape
 from agent_core.journal.store import Journal
 from engine_shim.cli import output
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.store import SqliteRunStore, default_store, parse_time
+from engine_shim.runs.run_list import list_runs
+from engine_shim.runs.store import RunFilter, SqliteRunStore, default_store
 
 _FINE: Final = {"identical", "unfinished"}
 
@@ -30,7 +31,7 @@ class Replayed:
     counterfactual ones included.
     """
 
-    run: str
+    run_id: str
     workflow: str
     outcome: str
     at: str | None = None
@@ -67,28 +68,12 @@ def _table(found: list[Replayed]) -> list[str]:
 
 def _cells(each: Replayed) -> tuple[str, ...]:
     outcome = f"{each.outcome} at {each.at}" if each.at else each.outcome
-    return each.run, each.workflow, outcome, str(each.steps), str(each.changed)
+    return each.run_id, each.workflow, outcome, str(each.steps), str(each.changed)
 
 
-def _runs_since(store: SqliteRunStore, since: datetime | None) -> Iterator[tuple[str, str]]:
-    """Run and workflow of those in the index, then of those that only the journal holds."""
-    runs = [(entry.run, entry.workflow, entry.started_at) for entry in store.entries()]
-    known = {run for run, _, _ in runs}
-    runs += [(run, *_describe_start(store.journal, run)) for run in reversed(store.journal.runs()) if run not in known]
-    for run, workflow, started_at in runs:
-        began = parse_time(started_at)
-        if since is None or began is None or began >= since:
-            yield run, workflow
-
-
-def _describe_start(journal: Journal, run: str) -> tuple[str, str]:
-    """What the journal alone knows of a run: its workflow, or its loop, and when it began."""
-    try:
-        own, _ = split_own_strands(journal.load(run))
-        started = own[_root(own)][0].record()
-        return str(started["definition"]["id"] if "definition" in started else started["loop"]), str(started["at"])
-    except Exception:  # whatever is recorded there, the run is in the table, where its replay says what is wrong
-        return "?", ""
+def _runs_since(store: SqliteRunStore, since: datetime | None) -> list[tuple[str, str]]:
+    """Run and workflow of those that began then or later, newest first."""
+    return [(entry.run, entry.workflow) for entry in list_runs(store, RunFilter(since=since))]
 
 
 def _replay(journal: Journal, run: str, workflow: str, policy: Mapping[str, Any] | None) -> Replayed:
@@ -100,11 +85,16 @@ def _replay(journal: Journal, run: str, workflow: str, policy: Mapping[str, Any]
     except Damaged as error:
         return Replayed(run, workflow, "damaged", f"{error.path}:{error.n}", why=str(error))
     except Exception as error:  # a sound chain over nonsense may break a loop in any way: the other runs go on
-        if isinstance(error, DefinitionError) and error.where.startswith("policy"):
+        if isinstance(error, DefinitionError) and error.where.startswith("policy") and not _lacks_tool(error):
             raise
         return Replayed(run, workflow, "unreadable", why=str(error) or type(error).__name__)
     changed = sum(decision["recorded"] != decision["now"] for decision in found.decisions)
     return Replayed(run, workflow, outcome, at, found.steps, changed, found.why)
+
+
+def _lacks_tool(error: DefinitionError) -> bool:
+    """Whether the policy allows a tool that this one run does not have."""
+    return error.where.startswith("policy/allowed_tools/")
 
 
 def _outcome(found: Replay, own: Tape, varied: bool) -> tuple[str, str | None]:

@@ -69,8 +69,9 @@ def _size(tape: Tape) -> int:
 def _write_lists(gone: list[Expired], driven: list[Expired], dry_run: bool, as_json: bool) -> None:
     total = sum(each.size for each in gone)
     if as_json:
-        deleted, spared = ([_as_data(each) for each in some] for some in (gone, driven))
-        output.document({"deleted": deleted, "kept": spared, "bytes": total, "dry_run": dry_run})
+        listed, spared = ([_as_data(each) for each in some] for some in (gone, driven))
+        key = "would_delete" if dry_run else "deleted"
+        output.document({key: listed, "kept": spared, "bytes": total, "dry_run": dry_run})
         return
     for each in gone:
         output.line(f"{entry_as_line(each.entry)}  {output.size(each.size)}")

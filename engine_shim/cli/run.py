@@ -1,8 +1,9 @@
 """The commands run, resume and decide: runs that are driven from here to their end."""
 
 import json
+import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,19 @@ from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
+from engine_shim.cli.ask import ask_arguments
 from engine_shim.cli.engine import open_engine
 from engine_shim.cli.live import drive_run
 from engine_shim.cli.output import Options
 from engine_shim.cli.summary import report
+from engine_shim.definition.inputs import explain_unread, lists_inputs, unread_inputs
 from engine_shim.definition.load import Workflow, load_workflow
-from engine_shim.definition.model import AGENT
+from engine_shim.definition.model import AGENT, Definition
 from utools.document import parse_json
 
 MODEL_KEYS = ("base_url", "api_key_env", "fallback_models")
 """Keys of an agent's config that are meant for the model of the definition, and for no other."""
+log = logging.getLogger("engine_shim")
 MakeDecisions = Callable[[list[dict[str, Any]]], Decisions]
 
 
@@ -31,7 +35,7 @@ def run_workflow(file: Path, pairs: list[str], inputs: str | None, model: str | 
     """Run a workflow from its file."""
     workflow = load_workflow(file)
     external = read_inputs(workflow, pairs, inputs)
-    if model:
+    if model is not None:
         workflow = with_model(workflow, model)
     engine, run_id = open_engine(options, definition=file), new_run_id()
     result = drive_run(
@@ -49,9 +53,25 @@ def resume_run(run_id: str, options: Options) -> int:
     return _resume(run_id, None, options)
 
 
-def decide_call(run_id: str, decision: Decision, at: str | None, options: Options) -> int:
-    """Decide on a call that waits, and resume its run."""
-    return _resume(run_id, lambda calls: {_find_call(at, calls): decision}, options)
+def decide_call(run_id: str, decision: Decision | None, at: str | None, options: Options) -> int:
+    """Decide on a call that waits, and resume its run; without a decision the person edits the arguments."""
+
+    def decide(calls: list[dict[str, Any]]) -> Decisions:
+        strand, n = _find_call(at, calls)
+        return {(strand, n): decision or _ask_edit(next(filter(_is_at(strand, n), calls), None))}
+
+    return _resume(run_id, decide, options)
+
+
+def _is_at(strand: str, n: int) -> Callable[[dict[str, Any]], bool]:
+    return lambda call: (call["strand"], call["n"]) == (strand, n)
+
+
+def _ask_edit(call: dict[str, Any] | None) -> Decision:
+    edited = ask_arguments(call) if call is not None else {}
+    if edited is None:
+        raise typer.Abort
+    return Edit(edited)
 
 
 def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options) -> int:
@@ -85,7 +105,18 @@ def read_inputs(workflow: Workflow, pairs: list[str], source: str | None) -> dic
             raise typer.BadParameter(f"--input {name} is given twice")
         given.add(name)
         external[name] = _read_input(name, value, declared.get(name))
+    _check_read(workflow.definition, external, given)
     return external
+
+
+def _check_read(definition: Definition, external: Mapping[str, Any], given: Set[str]) -> None:
+    """BadParameter for a name=value that is none of the declared inputs; a warning of any other that nothing reads."""
+    for name in unread_inputs(definition, external):
+        what = f"--input {name}" if name in given else f"the input {name}"
+        message = f"{what}: {explain_unread(definition, name)}"
+        if name in given and lists_inputs(definition):
+            raise typer.BadParameter(message)
+        log.warning("%s", message)
 
 
 def _read_input(name: str, text: str, schema: Any) -> Any:
@@ -101,24 +132,27 @@ def _read_input(name: str, text: str, schema: Any) -> Any:
         raise typer.BadParameter(f"--input {name}: {text!r} is not JSON of type {output.as_text(kind)}") from None
 
 
-def with_model(workflow: Workflow, model: str) -> Workflow:
+def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None = None) -> Workflow:
     """The same workflow with one other model in every agent node, reached where its own name says."""
-    data = workflow.as_json()
-    for node in data["nodes"]:
+    data, given = workflow.as_json(), {"model": "--model"}
+    for index, node in enumerate(data["nodes"]):
         if node["tool"] == AGENT:
+            given[f"nodes/{index}/config/model"] = "--model"
             config = {key: value for key, value in node.get("config", {}).items() if key not in MODEL_KEYS}
-            node["config"] = {**config, "model": model}
+            node["config"] = {**config, "model": model, **(limits or {})}
     if "model" in data:
         data["model"] = model
-    return replace(load_workflow(data, base=workflow.base), document=workflow.document)
+    return replace(load_workflow(data, base=workflow.base), document=workflow.document, given=given)
 
 
-def read_decision(word: str, message: str, args: str | None) -> Decision:
-    """The decision of a command line. BadParameter for an unknown word."""
+def read_decision(word: str, message: str, args: str | None, *, attended: bool = False) -> Decision | None:
+    """The decision of a command line. BadParameter for an unknown word; None for an edit that a person still writes."""
     kind = DECISIONS.get(word)
     if kind is None:
         raise typer.BadParameter(f"{word!r} is not a decision; there are {', '.join(DECISIONS)}")
     edited = None if args is None else _read_object("--args", args)
+    if kind is Edit and edited is None and attended:
+        return None
     if (kind is Edit) != (edited is not None):
         raise typer.BadParameter("edit needs --args with a JSON object, and no other decision takes them")
     return decode_decision({"decision": word, "message": message, "args": edited})

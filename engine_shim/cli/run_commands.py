@@ -13,6 +13,7 @@ from engine_shim.cli.parameters import (
     Flow,
     LogFormat,
     LogLevel,
+    Model,
     RunId,
     Store,
     Verbose,
@@ -30,9 +31,7 @@ def run(
     inputs: Annotated[
         str | None, typer.Option(metavar="<path>", help="A JSON file with all inputs, or - for stdin.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="<model>", help="Ask this model alone in every agent node instead.")
-    ] = None,
+    model: Model = None,
     watch: Annotated[bool, typer.Option("--watch", help="Run again whenever a file of it changes.")] = False,
     store: Store = None,
     config: Config = None,
@@ -67,8 +66,11 @@ def resume(
     run_id: RunId,
     retry_failed: Annotated[
         bool,
-        typer.Option("--retry-failed", help="Start a new run where this one failed over a model or a read."),
+        typer.Option(
+            "--retry-failed", help="Start a new run where this one failed over a model or a read; its models stay."
+        ),
     ] = False,
+    model: Annotated[str | None, typer.Option(hidden=True)] = None,
     store: ExistingStore = None,
     config: Config = None,
     verbose: Verbose = False,
@@ -85,15 +87,20 @@ def resume(
       agent-core resume 20260131-12 --retry-failed
     """
     from engine_shim.cli.output import Options
-    from engine_shim.cli.run_names import find_run
+    from engine_shim.cli.run_names import find_workflow_run
 
+    if model is not None:
+        told = (
+            "a run keeps the models that it began with; `agent-core run FLOW --model` asks another one from the start"
+        )
+        raise typer.BadParameter(f"--model {model}: {told}")
     if retry_failed:
         from engine_shim.cli.control import retry_run
 
-        return retry_run(find_run(run_id, store), Options(store, config, as_json))
+        return retry_run(find_workflow_run(run_id, store), Options(store, config, as_json))
     from engine_shim.cli.run import resume_run
 
-    return resume_run(find_run(run_id, store), Options(store, config, as_json))
+    return resume_run(find_workflow_run(run_id, store), Options(store, config, as_json))
 
 
 def decide(
@@ -102,7 +109,10 @@ def decide(
     at: Annotated[str | None, typer.Option(help="STRAND:N, when more than one call waits.")] = None,
     message: Annotated[str, typer.Option(help="Why it is denied; the model reads it.")] = "",
     args: Annotated[
-        str | None, typer.Option(help="The edited arguments, as a JSON object: all of them, also the unchanged.")
+        str | None,
+        typer.Option(
+            help="The edited arguments, as a JSON object: all of them. Without it, you edit them at the terminal."
+        ),
     ] = None,
     store: ExistingStore = None,
     config: Config = None,
@@ -120,11 +130,14 @@ def decide(
       agent-core decide last deny --message "Ask me next week."
       agent-core decide last edit --args '{"pieces": 2}'
     """
+    from engine_shim.cli.ask import is_attended
     from engine_shim.cli.output import Options
     from engine_shim.cli.run import decide_call, read_decision
-    from engine_shim.cli.run_names import find_run
+    from engine_shim.cli.run_names import find_workflow_run
 
-    return decide_call(find_run(run_id, store), read_decision(word, message, args), at, Options(store, config, as_json))
+    options = Options(store, config, as_json)
+    decision = read_decision(word, message, args, attended=is_attended(options))
+    return decide_call(find_workflow_run(run_id, store), decision, at, options)
 
 
 def pause(
@@ -138,9 +151,9 @@ def pause(
     """
     from engine_shim.cli.control import pause_run
     from engine_shim.cli.output import Options
-    from engine_shim.cli.run_names import find_run
+    from engine_shim.cli.run_names import find_workflow_run
 
-    return pause_run(find_run(run_id, store), Options(store, config, as_json))
+    return pause_run(find_workflow_run(run_id, store), Options(store, config, as_json))
 
 
 def cancel(
@@ -154,9 +167,9 @@ def cancel(
     """
     from engine_shim.cli.control import cancel_run
     from engine_shim.cli.output import Options
-    from engine_shim.cli.run_names import find_run
+    from engine_shim.cli.run_names import find_workflow_run
 
-    return cancel_run(find_run(run_id, store), Options(store, config, as_json))
+    return cancel_run(find_workflow_run(run_id, store), Options(store, config, as_json))
 
 
 def fork(
@@ -181,9 +194,9 @@ def fork(
     """
     from engine_shim.cli.control import fork_run
     from engine_shim.cli.output import Options
-    from engine_shim.cli.run_names import find_run
+    from engine_shim.cli.run_names import find_workflow_run
 
-    return fork_run(find_run(run_id, store), at, Options(store, config, as_json), repeat_writes=repeat_writes)
+    return fork_run(find_workflow_run(run_id, store), at, Options(store, config, as_json), repeat_writes=repeat_writes)
 
 
 def demo(

@@ -1,5 +1,6 @@
 """find_run(): the run that a person names, by its id, the beginning of it, or as the last one."""
 
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 import typer
 
 from engine_shim.errors import RunNotFound
+from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import RunFilter, SqliteRunStore, default_store
 
 NEWEST: Final = "last"
@@ -14,7 +16,18 @@ SHOWN: Final = 5
 """How many candidates an error names."""
 
 
-def find_run(name: str, store_path: Path | None) -> str:
+def find_workflow_run(name: str, store_path: Path | None) -> str:
+    """The id of a workflow's run. What `find_run` raises, and BadParameter for an agent's own run."""
+    run = find_run(name, store_path, find_newest=_find_newest_workflow)
+    with closing(SqliteRunStore(store_path or default_store())) as store:
+        if store.entry(run) is None and store.journal.load(run):
+            raise typer.BadParameter(f"run {run!r} is no workflow's: the program that began it goes on with it")
+    return run
+
+
+def find_run(
+    name: str, store_path: Path | None, *, find_newest: Callable[[SqliteRunStore], list[str]] | None = None
+) -> str:
     """The id of the run. RunNotFound where the store holds none; BadParameter where it holds several."""
     path = store_path or default_store()
     with closing(SqliteRunStore(path)) as store:
@@ -22,7 +35,10 @@ def find_run(name: str, store_path: Path | None) -> str:
         if name in found[:1]:
             return name
         if name == NEWEST:
-            return _find_newest(store)
+            newest = (find_newest or _find_newest)(store)
+            if not newest:
+                raise typer.BadParameter(f"{store.path} holds no run yet; `agent-core run FLOW` begins one")
+            return newest[0]
     if len(found) > 1:
         candidates = ", ".join(found[:SHOWN]) + (", …" if len(found) > SHOWN else "")
         raise typer.BadParameter(f"{name!r} is the beginning of several runs: {candidates}; write more of it")
@@ -31,8 +47,9 @@ def find_run(name: str, store_path: Path | None) -> str:
     return found[0]
 
 
-def _find_newest(store: SqliteRunStore) -> str:
-    newest = [entry.run for entry in store.entries(RunFilter(limit=1))] or store.journal.runs()[-1:]
-    if not newest:
-        raise typer.BadParameter(f"{store.path} holds no run yet; `agent-core run FLOW` begins one")
-    return newest[0]
+def _find_newest(store: SqliteRunStore) -> list[str]:
+    return [entry.run for entry in list_runs(store, RunFilter(limit=1))]
+
+
+def _find_newest_workflow(store: SqliteRunStore) -> list[str]:
+    return [entry.run for entry in store.entries(RunFilter(limit=1))]

@@ -1,32 +1,35 @@
 """The command runs: the runs of the store in a list."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from engine_shim.cli import output
+from engine_shim.runs.run_list import UNFINISHED, UNREADABLE, RunOutline, list_runs, origin_as_text, outline
 from engine_shim.runs.store import RunEntry, RunFilter, SqliteRunStore, default_store
 
 UNDER_WAY = ("pending", "running")
-STATUSES = ("completed", "failed", "cancelled", "waiting", "paused", *UNDER_WAY)
+STATUSES = ("completed", "failed", "cancelled", "waiting", "paused", *UNDER_WAY, UNFINISHED, UNREADABLE)
+WIDTH = 100
+"""How long a line of the list may be."""
 
 
-def list_runs(wanted: RunFilter, path: Path | None, *, as_json: bool) -> int:
+def write_runs(wanted: RunFilter, path: Path | None, *, as_json: bool) -> int:
     """Write these runs of the store, newest first."""
-    store = SqliteRunStore(path or default_store())
-    entries = store.entries(wanted)
-    drivers = {entry.run: store.leases.holder(entry.run) for entry in entries if entry.status in UNDER_WAY}
+    with closing(SqliteRunStore(path or default_store())) as store:
+        listed = [(entry, outline(store, entry.run)) for entry in list_runs(store, wanted)]
+        drivers = {entry.run: store.leases.holder(entry.run) for entry, _ in listed if entry.status in UNDER_WAY}
     if as_json:
-        output.document([{**entry_as_data(entry), "driver": drivers.get(entry.run)} for entry in entries])
+        output.document([_as_data(entry, about, drivers.get(entry.run)) for entry, about in listed])
         return output.OK
-    if not entries:
+    for entry, about in listed:
+        is_dead = drivers.get(entry.run, "") is None
+        output.line(_as_line(replace(entry, status="interrupted") if is_dead else entry, about))
+    if not listed:
         output.line("no runs")
-    for entry in entries:
-        if drivers.get(entry.run, "") is None:
-            output.line(entry_as_line(replace(entry, status="interrupted")) + "  `agent-core resume` goes on")
-        else:
-            output.line(entry_as_line(entry))
     return output.OK
 
 
@@ -38,12 +41,38 @@ def read_statuses(text: str) -> list[str]:
     raise typer.BadParameter(f"--status {text!r}: name any of {', '.join(STATUSES)}, separated by commas")
 
 
-def entry_as_data(entry: RunEntry) -> dict[str, str]:
+def entry_as_data(entry: RunEntry) -> dict[str, Any]:
     """A run of the store in a JSON document."""
-    return {name: getattr(entry, name) for name in ("run", "workflow", "version", "status", "started_at")}
+    fields = {name: getattr(entry, name) for name in ("workflow", "version", "status", "started_at")}
+    return {"run_id": entry.run, **fields}
 
 
-def entry_as_line(entry: RunEntry) -> str:
-    """A run of the store in a list."""
-    at = entry.started_at[:19].replace("T", " ")
-    return output.in_line(f"{entry.run}  {entry.status:<11}  {at}  {entry.workflow} {entry.version}")
+def entry_as_line(entry: RunEntry, more: str = "") -> str:
+    """A run of the store in a list; `more` stands before its workflow."""
+    at, workflow = entry.started_at[:16].replace("T", " "), f"{entry.workflow} {entry.version}".rstrip()
+    return output.in_line(f"{entry.run}  {entry.status:<11}  {at:<16}  {more}{workflow}")
+
+
+def _as_data(entry: RunEntry, about: RunOutline, driver: str | None) -> dict[str, Any]:
+    forked = about.forked and {("run_id" if key == "run" else key): value for key, value in about.forked.items()}
+    more = {"seconds": about.seconds, "external": about.external, "forked": forked, "driver": driver}
+    return {**entry_as_data(entry), **more}
+
+
+def _as_line(entry: RunEntry, about: RunOutline) -> str:
+    """The entry, where it comes from, and the first of its inputs, as far as there is room."""
+    line = entry_as_line(entry, f"{_duration(about.seconds):>6}  ")
+    if entry.status == "interrupted":
+        return f"{line}  `agent-core resume` goes on"
+    origin = f"  {origin_as_text(about.forked)}" if about.forked else ""
+    first = next((output.as_text(value) for value in about.external.values()), "")
+    return output.flatten_end(f"{line}{origin}  ", first, WIDTH)
+
+
+def _duration(seconds: float | None) -> str:
+    """Seconds in a unit that a person reads."""
+    if seconds is None:
+        return "-"
+    if seconds < 100:
+        return f"{seconds:.1f}s"
+    return f"{seconds / 60:.0f}m" if seconds < 6000 else f"{seconds / 3600:.0f}h"

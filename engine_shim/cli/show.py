@@ -1,7 +1,11 @@
 """The command show: a run, record by record, in order of time."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains
@@ -11,9 +15,12 @@ from engine_shim.cli import output
 from engine_shim.cli.run_names import find_run
 from engine_shim.cli.timeline import TimedRecord, in_time
 from engine_shim.errors import RunNotFound
-from engine_shim.runs.store import SqliteRunStore, default_store
+from engine_shim.runs.run_list import origin_as_text
+from engine_shim.runs.store import SqliteRunStore, default_store, parse_time
 
 LONGEST = 160
+JOURNALS = (".jsonl", ".db", ".sqlite")
+"""How the names of journal files end, as a rule."""
 STYLES = {
     "run_started": "cyan",
     "run_finished": "cyan",
@@ -53,20 +60,30 @@ def _sound_part(run_id: str, tape: Tape) -> tuple[Tape, Damaged | None]:
 def _write_records(run_id: str, timed: list[TimedRecord], full: bool) -> None:
     """A line for each record: seconds since the run began, its position, its kind, and what it says.
 
+    What a fork took over was before it began: its seconds are negative.
     If `full`, nothing is cut, and the messages stand below the start of each agent.
     """
-    start = next((each.at for each in timed if each.at is not None), None)
+    start = _own_start(timed)
     output.line(f"{run_id}  {start:%Y-%m-%d %H:%M:%S} UTC" if start else run_id)
     positions = [f"{each.strand}:{each.n}" for each in timed]
     width = max(map(len, positions), default=0)
-    for each, position in zip(timed, positions, strict=True):
-        passed = f"{(each.at - start).total_seconds():8.3f}" if start and each.at else " " * 8
+    passings = [f"{(each.at - start).total_seconds():8.3f}" if start and each.at else "" for each in timed]
+    longest = max(map(len, passings), default=0)
+    for each, position, passed in zip(timed, positions, passings, strict=True):
         kind, style = each.record["kind"], STYLES.get(each.record["kind"], "")
         style = "red" if each.record.get("success") is False or each.record.get("reply") == "failed" else style
         text = output.flatten(_content(each.record), None if full else LONGEST)
-        output.styled_line((passed, "dim"), f"  {position:<{width}}  ", (f"{kind:<12}", style), f"  {text}".rstrip())
+        output.styled_line(
+            (f"{passed:>{longest}}", "dim"), f"  {position:<{width}}  ", (f"{kind:<12}", style), f"  {text}".rstrip()
+        )
         if full and kind == "run_started":
             _write_messages(each.record)
+
+
+def _own_start(timed: list[TimedRecord]) -> datetime | None:
+    """When the run began; a fork began when it was forked."""
+    forked: Mapping[str, Any] = next((each.record["forked"] for each in timed if "forked" in each.record), {})
+    return parse_time(forked.get("at", "")) or next((each.at for each in timed if each.at is not None), None)
 
 
 def _write_messages(record: dict[str, Any]) -> None:
@@ -80,6 +97,8 @@ def find_source(run: str, store: Path | None) -> tuple[Path, str | None]:
     """Where a run is: a journal file of that name, or the store."""
     if Path(run).is_file():
         return Path(run), None
+    if Path(run).suffix in JOURNALS or Path(run).name != run:
+        raise typer.BadParameter(f"there is no journal file {run}")
     path, found = store or default_store(), find_run(run, store)
     if not SqliteRunStore(path).journal.load(found):
         raise RunNotFound(found)
@@ -93,8 +112,8 @@ def record_as_line(record: dict[str, Any]) -> str:
 
 def _content(record: dict[str, Any]) -> str:
     match record:
-        case {"kind": "run_started", "forked": {"run": run, "strand": strand, "n": n}}:
-            return f"{_subject(record)}, forked from {run} at {strand}:{n}"
+        case {"kind": "run_started", "forked": forked}:
+            return f"{_subject(record)}, {origin_as_text(forked)} at {forked['strand']}:{forked['n']}"
         case {"kind": "run_started"}:
             return _subject(record)
         case {"kind": "asked", "ask": "batch", "tools": tools} | {"kind": "waiting", "tools": tools}:
@@ -112,6 +131,8 @@ def _content(record: dict[str, Any]) -> str:
             return f"failed: {record['reason']}: {record['message']}"
         case {"kind": "answered", "reply": "batch"}:
             return f"all {output.count(len(record['closes']), 'call')} answered"
+        case {"kind": "resolved", "decision": "batch", "closes": closes}:
+            return f"all {output.count(len(closes), 'call')} decided"
         case {"kind": "resolved", "decision": decision, "by": by}:
             more = record.get("message") or (output.as_text(record["args"]) if "args" in record else "")
             return f"{decision} by {by}" + (f": {more}" if more else "")
@@ -142,7 +163,10 @@ def _subject(record: dict[str, Any]) -> str:
 def _verdicts(record: dict[str, Any]) -> str:
     """How a reply was judged: each call with its verdict, and the other fields of the record."""
     words = ("verdict", "tool", "reason", "message")
-    calls = [" ".join(call[word] for word in words if call.get(word)) for call in record.get("calls", ())]
+    calls = [
+        " ".join([*(call[word] for word in words if call.get(word)), *output.list_origins(call, "({})")])
+        for call in record.get("calls", ())
+    ]
     aside = ("kind", "strand", "n", "step", "calls", "thought")
     rest = {key: value for key, value in record.items() if key not in aside}
     return ", ".join([*calls, *(output.as_text({key: value}) for key, value in rest.items())])

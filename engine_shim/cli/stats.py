@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.audit.signature import split_own_strands
-from agent_core.audit.totals import Totals
+from agent_core.audit.totals import ModelTotals, Totals
 from agent_core.errors import JournalError
 from engine_shim.cli import output
+from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import RunFilter, SqliteRunStore, default_store
 
 
@@ -16,7 +17,7 @@ def show_stats(wanted: RunFilter, path: Path | None, *, as_json: bool) -> int:
     """Count these runs of the store, one after another, and write the sums."""
     store = SqliteRunStore(path or default_store())
     totals, unreadable = Totals(), list[str]()
-    for entry in store.entries(wanted):
+    for entry in list_runs(store, wanted):
         try:
             tape = split_own_strands(store.journal.load(entry.run))[0]
             totals.add_run(entry.workflow, entry.status, tape)
@@ -47,9 +48,14 @@ def _as_data(totals: Totals) -> dict[str, Any]:
         name: {"calls": each.calls, "failed": each.failed, "average_seconds": _average(each.seconds, each.answered)}
         for name, each in sorted(totals.tools.items())
     }
-    tokens = {"input": totals.input_tokens, "output": totals.output_tokens}
-    models = {"replies": totals.replies, "tokens": tokens, "cost": totals.cost if totals.priced else None}
+    by_model = {name: _model_as_data(each) for name, each in sorted(totals.by_model.items())}
+    models = {**_model_as_data(totals.models), "by_model": by_model}
     return {"workflows": workflows, "agents": dict(totals.agents), "tools": tools, "models": models}
+
+
+def _model_as_data(model: ModelTotals) -> dict[str, Any]:
+    tokens = {"input": model.input_tokens, "output": model.output_tokens}
+    return {"replies": model.replies, "tokens": tokens, "cost": model.cost if model.priced else None}
 
 
 def _average(total: float, number: int) -> float | None:
@@ -57,7 +63,7 @@ def _average(total: float, number: int) -> float | None:
 
 
 def _tables(totals: Totals) -> list[str]:
-    """A line for each workflow, for how agents ended, for each tool, and one for the models."""
+    """A line for each workflow, for each tool, for each model, for how agents ended, and one for all models."""
     workflows = [
         (name, f"{each.runs:,}", _percent(each.failure_rate), _list_counts(each.statuses), _list_counts(each.errors))
         for name, each in sorted(totals.workflows.items(), key=lambda item: -item[1].runs)
@@ -68,12 +74,17 @@ def _tables(totals: Totals) -> list[str]:
     ]
     lines = _table(("workflow", "runs", "failure rate", "statuses", "errors"), workflows)
     lines += _table(("tool", "calls", "failed", "average"), tools)
+    models = [
+        (name, f"{each.replies:,}", f"{each.input_tokens:,} + {each.output_tokens:,}", _cost(each))
+        for name, each in sorted(totals.by_model.items(), key=lambda item: -item[1].replies)
+    ]
+    lines += _table(("model", "replies", "tokens", "cost"), models)
     if totals.agents:
         lines += ["", f"agents ended by {_list_counts(totals.agents)}"]
-    if totals.replies:
-        cost = f"; {totals.cost:.4f} USD for the {totals.priced:,} with a price" if totals.priced else ""
-        tokens = f"{totals.input_tokens:,} + {totals.output_tokens:,} tokens"
-        lines += ["", f"models: {totals.replies:,} replies, {tokens}{cost}"]
+    if (both := totals.models).replies:
+        cost = f"; {both.cost:.4f} USD for the {both.priced:,} with a price" if both.priced else ""
+        tokens = f"{both.input_tokens:,} + {both.output_tokens:,} tokens"
+        lines += ["", f"models: {both.replies:,} replies, {tokens}{cost}"]
     return lines[1:] if lines else ["no runs"]
 
 
@@ -91,6 +102,10 @@ def _list_counts(counts: Counter[str]) -> str:
 
 def _percent(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1%}"
+
+
+def _cost(model: ModelTotals) -> str:
+    return f"{model.cost:.4f} USD" if model.priced else "-"
 
 
 def _seconds(seconds: float | None) -> str:

@@ -28,13 +28,13 @@ def runs(
       agent-core runs --limit 10
       agent-core runs --status failed,waiting --since 7d
     """
-    from engine_shim.cli.runs import list_runs, read_statuses
+    from engine_shim.cli.runs import read_statuses, write_runs
     from engine_shim.cli.timespec import read_time
     from engine_shim.runs.store import RunFilter
 
     begun = None if since is None else read_time("--since", since)
     wanted = RunFilter(() if status is None else read_statuses(status), workflow, begun, limit)
-    return list_runs(wanted, store, as_json=as_json)
+    return write_runs(wanted, store, as_json=as_json)
 
 
 def show(

@@ -14,6 +14,7 @@ from engine_shim.cli.output import (
     document,
     in_line,
     line,
+    list_origins,
 )
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
@@ -105,5 +106,5 @@ def _waiting_rows(result: RunResult, options: Options) -> Iterator[tuple[str, st
         first, others = ("retry", "skip, fail") if entry["reason"] == "in_doubt" else ("approve", "deny, edit")
         why = "may or may not have happened" if entry["reason"] == "in_doubt" else "needs your word"
         location = ["--at", f"{entry['strand']}:{entry['n']}"] if len(result.waiting) > 1 else []
-        yield "waiting", f"{entry['tool']} {as_text(entry['args'])} {why}"
+        yield "waiting", " ".join([entry["tool"], as_text(entry["args"]), why, *list_origins(entry, "({})")])
         yield "decide", f"{options.command('decide', result.run_id, first, *location)}   (or {others})"

@@ -1,12 +1,12 @@
 """in_time(): the records of a run in the order in which they were written, as far as their times tell."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agent_core.journal.path import is_below, segments
+from agent_core.journal.path import is_below, last_segment, parent_of, parse_segment, segments
 from agent_core.journal.record import Tape
 from engine_shim.runs.store import parse_time
 
@@ -26,15 +26,37 @@ class TimedRecord:
 def in_time(tape: Tape) -> list[TimedRecord]:
     """All records by time. Those of a strand keep their order, and a strand comes before what is below it.
 
-    A record that closes strands comes after theirs. One that nothing before it dates began with the first below it.
+    A record that closes strands comes after theirs. One that nothing before it dates began when its batch was asked
+    for, else with the first below it.
     """
-    strands = {path: list(_timed(path, [row.record() for row in tape[path]])) for path in sorted(tape)}
+    strands: dict[str, list[TimedRecord]] = {}
+    for path in sorted(tape):
+        timed = list(_timed(path, [row.record() for row in tape[path]]))
+        strands[path] = [replace(each, at=each.at or _asked_at(strands, path)) for each in timed]
+    for path in reversed(strands):
+        strands[path] = list(_after_what_they_close(strands, strands[path]))
     begun = {path: min((each.at for each in timed if each.at), default=None) for path, timed in strands.items()}
     for path, timed in strands.items():
         if timed and timed[0].at is None:
             below = min((at for other, at in begun.items() if at and is_below(other, path)), default=None)
             strands[path] = [replace(each, at=each.at or below) for each in timed]
     return list(heapq.merge(*strands.values(), key=_rank))
+
+
+def _asked_at(strands: Mapping[str, list[TimedRecord]], path: str) -> datetime | None:
+    """When the batch was asked for that a strand is an item of; None for any other strand."""
+    segment, above = parse_segment(last_segment(path)), strands.get(parent_of(path), [])
+    is_item = segment.name is None and segment.number < len(above)
+    return above[segment.number].at if is_item else None
+
+
+def _after_what_they_close(strands: Mapping[str, list[TimedRecord]], timed: list[TimedRecord]) -> Iterator[TimedRecord]:
+    """A strand's records, none earlier than the ends of the strands that it or one before it closes."""
+    last: datetime | None = None
+    for each in timed:
+        ends = [strands[path][-1].at for path, *_ in each.record.get("closes", ()) if strands.get(path)]
+        last = max(filter(None, (last, each.at, *ends)), default=None)
+        yield replace(each, at=last)
 
 
 def _rank(each: TimedRecord) -> tuple[datetime, int]:

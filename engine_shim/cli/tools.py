@@ -1,6 +1,7 @@
 """The command tools: what this host offers, all that is known of one tool, and the approval of tools from elsewhere."""
 
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,19 +14,23 @@ import typer
 from engine_shim.cli import output
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import load_host_config
-from engine_shim.host.registry import build_registry, pinned_sources
+from engine_shim.host.registry import build_registry, pinned_sources, undescribed_tools
 from engine_shim.runs.prepare import with_runs
 from utools.registry import ToolRegistry
 from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Tool
 
+log = logging.getLogger("engine_shim")
 BRIEF = 100
 """Characters of a description in a list."""
 
 
 def list_tools(config: Path | None, *, as_json: bool) -> int:
     """List the tools of this host."""
-    tools = tools_of(load_host_config(config)).all()
+    registry = tools_of(load_host_config(config))
+    for message in undescribed_tools(registry):
+        log.warning("%s", message)
+    tools = registry.all()
     if as_json:
         output.document([{**_effect_as_data(tool), "description": tool.description} for tool in tools])
         return output.OK

@@ -14,7 +14,7 @@ from rich.status import Status
 from rich.text import Text
 
 from agent_core.decisions import Decision, encode_decision
-from agent_core.journal.path import is_within, parse_segment, segments
+from agent_core.journal.path import Segment, is_within, parse_segment, segments
 from agent_core.run.events import Event
 from engine_shim.cli import terminal
 from engine_shim.cli.output import as_text
@@ -24,6 +24,8 @@ from engine_shim.definition.model import AGENT
 
 WIDTH = 110
 """How long a line may be where there is no terminal."""
+FIRST = "attempt 1 "
+NOWHERE = Segment(None, 0, 0)
 ROWS = 4
 """How many lines of the terminal a failure may take: its end says what to do about it."""
 
@@ -41,6 +43,8 @@ class View:
         self._streams = ExitStack()
         self._width = self._console.width if self._console.is_terminal else WIDTH
         self._status: Status | None = None
+        self._running: dict[str, None] = {}
+        self._tried = ""
         self._last_agent: list[str] = []
         self._answer = ""
         self._cut = self._has_output = False
@@ -71,6 +75,7 @@ class View:
     def show(self, event: Event) -> None:
         """Print one event."""
         strand, names = event["strand"], self._names(event["strand"])
+        self._tried = self._attempt(strand)
         if event["event"] != "observation":  # whose length counts
             event = cast(Event, {key: visible(each) if isinstance(each, str) else each for key, each in event.items()})
         if event["event"] == "step_started":
@@ -85,10 +90,16 @@ class View:
             self._show_continued()
 
     def _show_node_event(self, names: list[str], event: Event) -> None:
+        name, attempt = " › ".join(names), self._tried
         match event:
+            case {"event": "action"}:
+                self._running[name] = None
+                self._set_status(", ".join(self._running) + (f": {attempt}" if attempt else ""))
             case {"event": "observation", "success": success, "text": text}:
                 self._settle(names, success)
-                name = " › ".join(names)
+                self._running.pop(name, None)
+                self._set_status(", ".join(self._running))
+                text = f"{attempt}: {text}" if attempt and not (success and attempt.startswith(FIRST)) else text
                 self._print_node("✓" if success else "✗", "green" if success else "red", name, text)
             case {"event": "waiting", "reason": reason, "tool": tool}:
                 names = self._names(event["strand"], of_items=False)
@@ -109,8 +120,10 @@ class View:
                 self._answer += text
                 self._set_status(f"{names[-1]}: {self._tail()}")
             case {"event": "answer_discarded"}:
+                self._print_under(
+                    names, Text.assemble("  ", ("the answer is discarded: ", "yellow"), (self._tail(), "dim"))
+                )
                 self._answer = ""
-                self._print_under(names, Text("  what was written of an answer is void", "dim"))
             case {"event": "thought", "text": text}:
                 self._print_under(names, Text(f"  {text}", "dim italic"))
             case {"event": "action", "step": step, "tool": tool}:
@@ -169,6 +182,19 @@ class View:
             names[0] += f"[{parts[1].item}]"
         return names
 
+    def _attempt(self, strand: str) -> str:
+        """Which attempt of a node that may be tried again a strand belongs to; empty for a node that may not."""
+        visit, *below = [parse_segment(segment) for segment in segments(strand)] or [NOWHERE]
+        node = self._workflow.nodes.get(visit.name or "")
+        if node is None or node.retry is None or node.retry.max_attempts == 1:
+            return ""
+        before = visit.item
+        if node.foreach is not None and below:
+            if node.approval == "on_write":  # only the journal knows whether somebody was asked first
+                return ""
+            before = below[0].number // 2 - (node.approval == "always")  # question and answer of each list
+        return f"attempt {before + 1} of {node.retry.max_attempts}"
+
     def _tail(self) -> str:
         """The end of the answer as far as it is written, as long as a line has room for."""
         flat = " ".join(self._answer[-2 * self._width :].split())
@@ -192,9 +218,10 @@ class View:
 
     def _print_under(self, names: list[str], line: Text, tail: str = "", rows: int = 1) -> None:
         """A line under its agent's name, which is printed again after the lines of another one."""
-        if names != self._last_agent:
-            self._last_agent = names
-            self._print_line(Text.assemble(("● ", "cyan"), " › ".join(names)))
+        if [*names, self._tried] != self._last_agent:
+            self._last_agent = [*names, self._tried]
+            again = "" if not self._tried or self._tried.startswith(FIRST) else f" ({self._tried})"
+            self._print_line(Text.assemble(("● ", "cyan"), " › ".join(names), again))
         self._print_line(Text.assemble("    ", line), tail, rows)
 
     def _print_line(self, line: Text, tail: str = "", rows: int = 1) -> None:
@@ -206,7 +233,7 @@ class View:
 
     def _set_status(self, text: str) -> None:
         if self._status is not None:
-            self._status.update(Text(text))
+            self._status.update(Text(text or " "))  # rich keeps the last text for an empty one
 
 
 def _node_of(strand: str) -> str | None:

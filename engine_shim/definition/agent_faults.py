@@ -1,6 +1,6 @@
 """Why the agents of a node could not be started: its own, and those that are tools of another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 from agent_core.run.prepare import prepare_agent
@@ -27,6 +27,13 @@ def agent_faults(
         found = list(_faults_of(use, registry, base))
         faulty += [use.where] if found else []
         yield from found
+
+
+def without_faulty_keys(node: Node, faulty: Set[str]) -> Node:
+    """The node without the keys of its config that have a fault, so that those of the others are found."""
+    config = {key: value for key, value in node.config.items() if key not in faulty}
+    stand_ins = {key: value for key, value in STAND_INS.items() if key in faulty}
+    return node.model_copy(update={"config": {**config, **stand_ins}})
 
 
 def _faults_of(use: ToolUse, registry: ToolRegistry, base: Path) -> Iterator[Problem]:

@@ -4,14 +4,29 @@ from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
-from utools.problems import DefinitionErrors, Problem, message_of, problems_in, refuse
+from utools.problems import DefinitionErrors, Problem, gathering, message_of, problems_in, refuse
 from utools.schema.faults import Fault
 from utools.schema.model_faults import ModelFault, find_model_faults
 
-__all__ = ["DefinitionErrors", "Problem", "message_of", "problem_of", "problems_in", "problems_of", "refuse"]
+__all__ = [
+    "DefinitionErrors",
+    "Problem",
+    "by_line",
+    "gathering",
+    "message_of",
+    "problem_of",
+    "problems_in",
+    "problems_of",
+    "refuse",
+]
 
 Location = tuple[int | str, ...]
 _MESSAGES = {"string_pattern_mismatch": "must be letters, digits, _ and -, not starting with -"}
+
+
+def by_line(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems in the order of the files' lines."""
+    return sorted(problems, key=lambda each: (each.file, each.line or 0))
 
 
 def problem_of(fault: Fault, where: str, more: str = "") -> Problem:

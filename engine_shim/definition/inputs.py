@@ -3,18 +3,24 @@
 Where a definition gives them to a workflow that it invokes, all but what placeholders give is checked before a run.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any
 
 from engine_shim.definition.errors import Problem, problem_of, refuse
 from engine_shim.definition.model import Definition
-from engine_shim.definition.template import Placeholder, look_up, placeholders
+from engine_shim.definition.template import Placeholder, look_up, placeholders, read_placeholders
 from engine_shim.definition.uses import ToolUse
 from engine_shim.errors import DefinitionError
 from utools.schema.compiled import compile_schema
 from utools.schema.config_schema import ConfigSchema
+from utools.schema.faults import hint
 from utools.schema.json_value import NotJson, as_json
+
+PLAIN = frozenset({"$comment", "$schema", "description", "examples", "properties", "required", "title", "type"})
+"""Keys of a schema that leave no other property to the author's will."""
+_EXTERNAL = re.compile(r"""\bexternal\b(?:\.(\w+)|\."([^"]*)")?""")
 
 
 def external_of(definition: Definition, inputs: Mapping[str, Any], always_run: Set[str]) -> dict[str, Any]:
@@ -46,7 +52,7 @@ def _check_given(each: Placeholder, external: Mapping[str, Any], where: str) -> 
         name = each.path[1]
         if name in external:
             raise
-        ways = f"give it (--input {name}=…), set its default in inputs, or {_advice(each)}"
+        ways = f"give it (--input {name}=…), set its default in inputs{_advice(each, where)}"
         raise DefinitionError(f"{error.message}; {ways}", where=where, value=error.value) from None
 
 
@@ -60,11 +66,43 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
             for where, each in placeholders(value, start):
                 if each.path[0] == "external" and not each.optional and each.path[1] not in given:
                     fault = f"{each}: a run without the input {each.path[1]!r} is refused"
-                    yield Problem(where, f"{fault}; add it to required, set its default, or {_advice(each)}")
+                    yield Problem(where, f"{fault}; add it to required, set its default{_advice(each, where)}")
 
 
-def _advice(each: Placeholder) -> str:
-    return f"write {each._replace(optional=True)} to get null"
+def unread_inputs(definition: Definition, names: Iterable[str]) -> list[str]:
+    """The names among these that `inputs` does not declare, and that nothing in the definition reads."""
+    read = _names_read(definition)
+    return [] if read is None else [name for name in names if name not in read and name not in _declared(definition)]
+
+
+def lists_inputs(definition: Definition) -> bool:
+    """Whether `inputs` names all inputs that its author thought of: by properties, and by nothing else."""
+    return bool(_declared(definition)) and (definition.inputs or {}).keys() <= PLAIN
+
+
+def explain_unread(definition: Definition, name: str) -> str:
+    """What to do about an input that nothing reads."""
+    known = sorted({*_declared(definition), *(_names_read(definition) or ())})
+    return f"the workflow {definition.id!r} has no such input; {hint(name, known)}"
+
+
+def _names_read(definition: Definition) -> set[str] | None:
+    """The inputs that placeholders and conditions name; None where a condition takes all of them."""
+    values = [each for node in definition.nodes for each in node.templates("")] + [("", definition.outputs)]
+    found = (each for where, value in values for _, each in read_placeholders(value, where))
+    names = {each.path[1] for each in found if isinstance(each, Placeholder) and each.path[0] == "external"}
+    for edge in definition.edges or ():
+        for name, quoted in _EXTERNAL.findall(edge.when or ""):
+            if not (name or quoted):
+                return None
+            names.add(name or quoted)
+    return names
+
+
+def _advice(each: Placeholder, where: str) -> str:
+    """How to do without a value, where null would do."""
+    is_list = where.endswith("/foreach")
+    return ", such as []" if is_list else f", or write {each._replace(optional=True)} to get null"
 
 
 def _required(definition: Definition) -> Sequence[str]:
@@ -145,7 +183,7 @@ def faults_beside_placeholders(
 
     `describe` says what to add to the fault of a key.
     """
-    later = {location for location, _ in placeholders(value, where)}
+    later = {location for location, _ in read_placeholders(value, where)}
     own = schema.schema
     closed = own.get("properties", {}).keys() if _is_closed(own) else None
     for fault in schema.faults(value):

@@ -11,7 +11,7 @@ from engine_shim.definition.errors import Problem
 from engine_shim.definition.inputs import closed_inputs
 from engine_shim.definition.model import AGENT, Definition, Edge
 from engine_shim.definition.outputs import NodeOutputs
-from engine_shim.definition.template import Placeholder, placeholders
+from engine_shim.definition.template import PATH_ONLY, Placeholder, placeholders, projections
 from engine_shim.definition.uses import ToolUse, uses_of
 from engine_shim.errors import DefinitionError
 from utools.query import QueryError, find_function_faults, parse
@@ -39,7 +39,12 @@ def later_faults(definition: Definition, outputs: NodeOutputs) -> Iterator[Probl
 def _absent_outputs(value: Any, where: str, outputs: NodeOutputs, definition: Definition) -> Iterator[Problem]:
     """Placeholders that lead to what a node cannot have, optional ones too: they would be null for ever."""
     nodes = {node.id for node in definition.nodes}
+    projected = list(projections(value, where))
+    yield from (Problem(location, f"{text}: {PATH_ONLY}") for location, text in projected)
+    projecting = {location for location, _ in projected}
     for location, each in _readable_placeholders(value, where):
+        if location in projecting:
+            continue
         if each.path[0] == "nodes" and each.path[1] in nodes and (fault := _absent_part(each, outputs)):
             yield Problem(location, f"{each}: {fault}")
 

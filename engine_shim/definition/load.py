@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from engine_shim.definition.errors import DefinitionErrors, Problem
-from engine_shim.definition.model import Definition, Node, read_definition
+from engine_shim.definition.errors import Problem, by_line, refuse
+from engine_shim.definition.model import Definition, Node, read_parts
 from engine_shim.errors import DefinitionError
 from utools.document import Document, read_document
 
@@ -19,6 +19,8 @@ class Workflow:
     definition: Definition
     base: Path = field(default_factory=Path)
     document: Document | None = field(default=None, repr=False, compare=False)
+    given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The places whose values the caller gave in place of the file's, each with what to call it: --model."""
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -29,7 +31,9 @@ class Workflow:
         return self.definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     def locate(self, problem: Problem) -> Problem:
-        """The problem with the file, the line and the node that it is in."""
+        """The problem with the file, the line and the node that it is in; or with the option that gave the value."""
+        if problem.where in self.given:
+            return Problem(self.given[problem.where], problem.message)
         return problem if self.document is None else _locate(problem, self.document)
 
 
@@ -43,8 +47,25 @@ def load_workflow(
 
     `shown` is the file's name in errors, where its path is not for the reader.
     """
+    workflow, problems = load_parts(source, base=base, shown=shown)
+    refuse(problems)
+    assert workflow is not None  # nothing is wrong with it
+    return workflow
+
+
+def load_parts(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    base: str | os.PathLike[str] | None = None,
+    shown: str | None = None,
+) -> tuple[Workflow | None, list[Problem]]:
+    """The workflow without the parts of its definition that have a wrong form, and what is wrong with them.
+
+    None where too little is left. DefinitionError for a file that cannot be read.
+    """
     if isinstance(source, Mapping):
-        return Workflow(read_definition(source), Path(base or ""))
+        definition, problems = read_parts(source)
+        return (None if definition is None else Workflow(definition, Path(base or ""))), problems
     if not isinstance(source, str | os.PathLike):
         message = "must be a Workflow, a definition, or the path of its file"
         raise DefinitionError(message, where="workflow", value=source)
@@ -54,11 +75,9 @@ def load_workflow(
     if not isinstance(document.data, Mapping):
         message = "a definition is an object with id and nodes"
         raise DefinitionError(message, where=str(document.path), value=document.data)
-    try:
-        definition = read_definition(document.data, str(document.path))
-    except DefinitionErrors as error:
-        raise DefinitionErrors([_locate(each, document) for each in error.problems]) from None
-    return Workflow(definition, Path(base or path.parent), document)
+    definition, problems = read_parts(document.data, str(document.path))
+    located = by_line(_locate(each, document) for each in problems)
+    return (None if definition is None else Workflow(definition, Path(base or path.parent), document)), located
 
 
 def _locate(problem: Problem, document: Document) -> Problem:

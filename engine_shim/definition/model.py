@@ -1,11 +1,12 @@
 """Definition: the keys of a workflow definition, read from JSON; every fault has its place. Pure."""
 
-from collections.abc import Iterator, Mapping
+import copy
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from engine_shim.definition.errors import DefinitionErrors, Problem, problems_of, refuse
+from engine_shim.definition.errors import Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
 from utools.query import QueryError, parse
 from utools.schema.faults import hint
@@ -120,14 +121,46 @@ class Definition(_Strict):
 
 def read_definition(data: Mapping[str, Any], where: str = "") -> Definition:
     """The definition in a JSON object. DefinitionErrors names each place at fault; `where` is the file, if any."""
+    definition, problems = read_parts(data, where)
+    refuse(problems)
+    assert definition is not None  # nothing is wrong with it
+    return definition
+
+
+def read_parts(data: Mapping[str, Any], where: str = "") -> tuple[Definition | None, list[Problem]]:
+    """The definition without its parts of a wrong form, and what is wrong; None where too little is left of it."""
+    problems: list[Problem] = []
     try:
-        definition = Definition.model_validate(as_json(dict(data)))
+        value = as_json(dict(data))
+        definition: Definition | None = Definition.model_validate(value)
     except NotJson as error:
         raise DefinitionError(f"a value is not JSON: {error}", where=where) from None
     except ValidationError as error:
-        raise DefinitionErrors(problems_of(error, keys_of(Definition))) from None
-    refuse([*_name_problems(definition), *_reference_problems(definition), *_condition_problems(definition)])
-    return definition
+        problems += problems_of(error, keys_of(Definition))
+        definition = _read_sound(value, [each.where.split("/") for each in problems])
+    if definition is not None:
+        problems += _name_problems(definition)
+        problems += _reference_problems(definition)
+        problems += _condition_problems(definition)
+    return definition, problems
+
+
+def _read_sound(value: dict[str, Any], faulty: Iterable[list[str]]) -> Definition | None:
+    """The definition without the keys at these places; None where others cannot be judged without them."""
+    sound = copy.deepcopy(value)
+    for key, *rest in faulty:
+        if key == "id":
+            sound["id"] = "unnamed"
+        elif key == "nodes" and len(rest) > 1 and rest[1] not in ("id", "tool"):
+            sound["nodes"][int(rest[0])].pop(rest[1], None)
+        elif key in ("nodes", "env"):
+            return None
+        else:
+            sound.pop(key, None)
+    try:
+        return Definition.model_validate(sound)
+    except ValidationError:
+        return None
 
 
 def _name_problems(definition: Definition) -> Iterator[Problem]:

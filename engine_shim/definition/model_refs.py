@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine_shim.definition.model import AGENT, Definition, Node
-from engine_shim.definition.template import placeholders
+from engine_shim.definition.template import read_placeholders
 from engine_shim.definition.uses import uses_of_node
 
 ModelRef = tuple[str, str, dict[str, Any]]
@@ -48,5 +48,5 @@ def _models_of(config: Mapping[str, Any], where: str) -> Iterator[ModelRef]:
 
 def known_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """An agent's config before it runs, with stand-ins for what placeholders give later."""
-    known = {key: value for key, value in config.items() if not any(True for _ in placeholders(value))}
+    known = {key: value for key, value in config.items() if not any(True for _ in read_placeholders(value))}
     return {**{key: value for key, value in STAND_INS.items() if key in config}, **known}

@@ -94,7 +94,7 @@ def unmet_references(definition: Definition, graph: Graph, known: Reachability) 
             continue
         name = each.path[1]
         if name in graph.outgoing and name not in known.at_the_end:
-            yield Problem(where, f"{each}: {name!r} may not have run at the end; {_advice(each)}")
+            yield Problem(where, f"{each}: {name!r} may not have run at the end; {_advice(each, where)}")
 
 
 def _reference_problems(
@@ -107,10 +107,12 @@ def _reference_problems(
     if not any(edge.target == node for name in below for edge in graph.outgoing[name]):
         yield Problem(where, f"{each}: no path of edges leads from {source!r} to {node!r}; add an edge")
     elif not each.optional:
-        yield Problem(where, f"{each}: {source!r} may not have run when {node!r} starts; {_advice(each)}")
+        yield Problem(where, f"{each}: {source!r} may not have run when {node!r} starts; {_advice(each, where)}")
 
 
-def _advice(each: Placeholder) -> str:
+def _advice(each: Placeholder, where: str) -> str:
+    if where.endswith("/foreach"):
+        return "foreach needs a list, so let every path lead through it, or take the list from another node"
     return f"write {each._replace(optional=True)} to get null then"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from engine_shim.definition.errors import Problem, problems_in
 from engine_shim.definition.inputs import closed_inputs
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
-from engine_shim.definition.template import ITEM_ROOTS, Placeholder, placeholders
+from engine_shim.definition.template import ITEM_ROOTS, PATH_ONLY, Placeholder, placeholders, read_placeholders
 from engine_shim.errors import DefinitionError
 
 PASSING_ON = (INVOKE, "context_manager")
@@ -23,21 +23,22 @@ def unknown_references(
     A node may read its `own` output only from the round before, and only if it may be missing. `has_item` says that
     the value is filled for each item of a list.
     """
-    try:
-        for location, each in placeholders(value, where):
-            if each.path[0] in ITEM_ROOTS:
-                yield from _item_problems(each, location, has_item=has_item)
-                continue
-            root, name = each.path[:2]
-            known = _known_names(root, definition, nodes)
-            is_own = root == "nodes" and name == own and not each.optional
-            if known is not None and (name not in known or is_own) and not (each.optional and root == "external"):
-                others = ", ".join(sorted(known - {own} if root == "nodes" and not each.optional else known)) or "none"
-                yield Problem(location, f"{each}: there is no {name!r} in {root} here; there are {others}")
-            elif root in ("env", "run") and len(each.path) > 2:
-                yield Problem(location, f"{each}: {root}.{name} is a text, and nothing is below it")
-    except DefinitionError as error:
-        yield from problems_in(error)
+    for location, each in read_placeholders(value, where):
+        if isinstance(each, DefinitionError):
+            yield from problems_in(each)
+            continue
+        if each.path[0] in ITEM_ROOTS:
+            yield from _item_problems(each, location, has_item=has_item)
+            continue
+        root, name = each.path[:2]
+        known = _known_names(root, definition, nodes)
+        is_own = root == "nodes" and name == own and not each.optional
+        if known is not None and (name not in known or is_own) and not (each.optional and root == "external"):
+            others = ", ".join(sorted(known - {own} if root == "nodes" and not each.optional else known)) or "none"
+            unknown = PATH_ONLY if "[" in name else f"there is no {name!r} in {root} here; there are {others}"
+            yield Problem(location, f"{each}: {unknown}")
+        elif root in ("env", "run") and len(each.path) > 2:
+            yield Problem(location, f"{each}: {root}.{name} is a text, and nothing is below it")
 
 
 def _item_problems(each: Placeholder, where: str, *, has_item: bool) -> Iterator[Problem]:
@@ -95,7 +96,7 @@ def unvouched_text(node: Node, where: str, definition: Definition) -> Iterator[P
     if not any(isinstance(entry, dict) and entry.get("provenance") for entry in entries):
         return
     tools = {other.id: other.tool for other in definition.nodes}
-    of_item = [each for _, each in placeholders(node.foreach)]
+    of_item = [each for _, each in read_placeholders(node.foreach) if isinstance(each, Placeholder)]
     for key in ("messages_json", "prompt", "system_prompt", "developer_prompt"):
         for location, found in placeholders(node.config.get(key), key):
             read = of_item if found.path[0] == "item" else [found]

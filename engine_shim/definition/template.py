@@ -42,6 +42,9 @@ _UNQUOTED_PATH = re.compile(r"[^\s.{}?]+(\.[^\s.{}?]+)+\??")
 _OURS = re.compile(rf"(?:{'|'.join(ROOTS)})(\.[^\s.{{}}?]+)+\??")
 """A name of ours in a template: no quoted keys, since other languages have subscripts too."""
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
+_QUOTED_KEY = re.compile(r"""\["[^"]*"\]|\['[^']*'\]""")
+_BRACKET = re.compile(r"""\[(?!["'])""")
+PATH_ONLY = "a placeholder takes a path only: one item is items.0.name, and json_transform does a projection"
 
 
 class Placeholder(NamedTuple):
@@ -105,6 +108,10 @@ class Names:
             return look_up(read[0], self.roots, where)
         return _PLACEHOLDER.sub(lambda each: self._text_of(self._read(each[1], where), where), text)
 
+    def look_up(self, each: Placeholder) -> Any:
+        """The value of a placeholder; of a secret its name alone."""
+        return str(each) if self._is_secret(each) else look_up(each, self.roots, "")
+
     def _read(self, inner: str, where: str) -> Placeholder | None:
         return _read_placeholder(inner, where, quoted=self.quoted)
 
@@ -138,18 +145,63 @@ def render(value: Any, roots: Mapping[str, Any], *, where: str = "", quoted: boo
 
 def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder]]:
     """Every placeholder with its place; DefinitionError for one that cannot be read."""
+    for location, each in read_placeholders(value, where):
+        if isinstance(each, DefinitionError):
+            raise each
+        yield location, each
+
+
+def read_placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder | DefinitionError]]:
+    """Every placeholder with its place, or why it cannot be read."""
+    for location, text in _texts_in(value, where):
+        for unclosed in _find_unclosed(text):
+            yield location, _explain_unclosed(unclosed, location)
+        for found in _PLACEHOLDER.finditer(text):
+            try:
+                read = _read_placeholder(found[1], location)
+            except DefinitionError as error:
+                yield location, error
+            else:
+                if read is not None:
+                    yield location, read
+
+
+def projections(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
+    """Readable placeholders that are meant for more than a path, as {{nodes.ID.items[*].name}} is, with places."""
+    for location, text in _texts_in(value, where):
+        for found in _PLACEHOLDER.finditer(text):
+            if _is_projection(found[1]) and _read_path(found[1].strip()):  # others are told when they are read
+                yield location, found[0]
+
+
+def _is_projection(inner: str) -> bool:
+    """Whether there is a bracket between the braces that is no part of a quoted key."""
+    return _BRACKET.search(_QUOTED_KEY.sub("", inner)) is not None
+
+
+def _texts_in(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Every text that may hold placeholders, with its place."""
     match value:
         case str():
-            _check_closed(value, where)
-            read = (_read_placeholder(found[1], where) for found in _PLACEHOLDER.finditer(value))
-            yield from ((where, each) for each in read if each is not None)
+            yield where, value
         case list():
             for index, item in enumerate(value):
-                yield from placeholders(item, f"{where}/{index}")
+                yield from _texts_in(item, f"{where}/{index}")
         case dict():
             for key, item in value.items():
                 if not is_foreign(key, item):
-                    yield from placeholders(item, f"{where}/{key}")
+                    yield from _texts_in(item, f"{where}/{key}")
+
+
+def split_text(text: str, *, quoted: bool = True) -> list[str | Placeholder]:
+    """A text's own parts and its placeholders, in order."""
+    parts: list[str | Placeholder] = []
+    end = 0
+    for found in _PLACEHOLDER.finditer(text):
+        each = _read_placeholder(found[1], "", quoted=quoted)
+        parts += [text[end : found.start()], BRACES if each is None else each]
+        end = found.end()
+    return [part for part in [*parts, text[end:]] if part]
 
 
 def read_whole(text: str) -> Placeholder | None:
@@ -175,8 +227,16 @@ def _own_placeholders(text: str) -> list[str]:
 
 def _check_closed(text: str, where: str) -> None:
     """Refuse a placeholder that somebody forgot to close; other braces may be in a text."""
-    if unclosed := _UNCLOSED.search(_PLACEHOLDER.sub("", text)):
-        raise DefinitionError("this placeholder is not closed by }}", where=where, value=unclosed[0])
+    for unclosed in _find_unclosed(text):
+        raise _explain_unclosed(unclosed, where)
+
+
+def _find_unclosed(text: str) -> list[str]:
+    return [found[0] for found in _UNCLOSED.finditer(_PLACEHOLDER.sub("", text))]
+
+
+def _explain_unclosed(unclosed: str, where: str) -> DefinitionError:
+    return DefinitionError("this placeholder is not closed by }}", where=where, value=unclosed)
 
 
 def _as_text(value: Any) -> str:
@@ -189,6 +249,8 @@ def _read_placeholder(inner: str, where: str, *, quoted: bool = True) -> Placeho
         return None
     text = inner.strip()
     path = _read_path(text) if quoted else _read_unquoted_path(text)
+    if path is None and _is_projection(text):
+        raise DefinitionError(PATH_ONLY, where=where, value=f"{{{{{inner}}}}}")
     if path is None:
         message = "no placeholder: write {{external.NAME}}, {{env.NAME}}, {{nodes.ID.PATH}} or {{run.id}}"
         message += """; a key with spaces or dots is written nodes.ID["a key"], and two braces {{'{{'}}"""

@@ -5,8 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from engine_shim.definition.model import AGENT, Definition, Node
-from engine_shim.definition.template import placeholders
-from engine_shim.errors import DefinitionError
+from engine_shim.definition.template import read_placeholders
 
 
 class ToolUse(NamedTuple):
@@ -60,7 +59,4 @@ def _uses_of_agent(
 
 
 def _is_known(value: Any) -> bool:
-    try:
-        return not any(True for _ in placeholders(value))
-    except DefinitionError:  # it is reported where placeholders are checked
-        return False
+    return not any(True for _ in read_placeholders(value))

@@ -1,15 +1,15 @@
 """CheckedWorkflow: a workflow in which nothing was found wrong, and what there is to find without running it."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agent_core.errors import DefinitionError
-from engine_shim.definition.agent_faults import agent_faults
+from engine_shim.definition.agent_faults import agent_faults, without_faulty_keys
 from engine_shim.definition.call_faults import call_faults
-from engine_shim.definition.errors import DefinitionErrors, Problem, problems_in, refuse
+from engine_shim.definition.errors import DefinitionErrors, Problem, by_line, problems_in, refuse
 from engine_shim.definition.graph import Graph, graph_of
 from engine_shim.definition.inputs import (
     doubtful_inputs,
@@ -31,6 +31,8 @@ from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 
 FORMATTER = "formatter"
+BESIDE_GRAPH = ("description", "id", "inputs", "max_iterations", "name", "outputs", "timeout", "version")
+"""Keys of a definition on which its graph does not depend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def examine(workflow: Workflow, registry: ToolRegistry, *, begun: bool = False) 
     """All that is to be found in a workflow, and in those that it invokes."""
     seen: list[_Checker] = []
     checker = _Checker(workflow, registry, seen, begun=begun)
-    problems = tuple(dict.fromkeys(map(workflow.locate, checker.find_problems())))
+    problems = tuple(by_line(dict.fromkeys(map(workflow.locate, checker.find_problems()))))
     warnings = [*map(workflow.locate, checker.warnings)]
     for below in seen[1:]:
         located = map(below.workflow.locate, below.warnings)
@@ -114,6 +116,19 @@ def examine(workflow: Workflow, registry: ToolRegistry, *, begun: bool = False) 
         data = workflow.as_json()
         checked = CheckedWorkflow(workflow, registry, checker.graph, checker.reachability, data, invoked)
     return Examination(problems, tuple(dict.fromkeys(warnings)), invoked, checked)
+
+
+def examine_parts(workflow: Workflow, faults: Sequence[Problem], registry: ToolRegistry) -> list[Problem]:
+    """The faults of a definition's form, and those of the parts without one. `workflow` has these parts alone.
+
+    Of the graph nothing is said where a part of it is missing.
+    """
+    has_graph = all(each.where.partition("/")[0] in BESIDE_GRAPH for each in faults)
+    missing = {"/".join(each.where.split("/")[:2]) for each in faults if each.where.startswith("nodes/")}
+    checker = _Checker(workflow, registry, [], begun=False)
+    found = checker.find_problems() if has_graph else checker.find_local_problems()
+    sound = (each for each in found if "/".join(each.where.split("/")[:2]) not in missing)
+    return by_line(dict.fromkeys([*faults, *map(workflow.locate, sound)]))
 
 
 class _Checker:
@@ -133,6 +148,11 @@ class _Checker:
         seen.append(self)
 
     def find_problems(self) -> Iterator[Problem]:
+        yield from self.find_local_problems()
+        yield from self._find_graph_problems()
+
+    def find_local_problems(self) -> Iterator[Problem]:
+        """What is wrong with a part, whatever the others are."""
         workflow, definition, nodes = self.workflow, self.workflow.definition, self.workflow.nodes.keys()
         try:
             input_schema(definition)
@@ -144,6 +164,9 @@ class _Checker:
                 yield from self._check_invoked(use)
         yield from unknown_references(definition.outputs, "outputs", definition, nodes)
         yield from exposed_secrets(definition)
+
+    def _find_graph_problems(self) -> Iterator[Problem]:
+        definition = self.workflow.definition
         if not self._begun:
             yield from later_faults(definition, self.outputs)
             for is_certain, problem in call_faults(definition, self._registry, self.outputs.goes_on):
@@ -189,11 +212,12 @@ class _Checker:
         )
         schema = self._registry.schema(node.tool)
         describe = partial(self._registry.policy.describe_preset, node.tool)
-        faults = unknown or list(faults_beside_placeholders(schema, node.config, where, describe))
+        faults = [*unknown, *faults_beside_placeholders(schema, node.config, where, describe)]
         yield from faults
-        if node.tool == AGENT and not faults:
-            yield from agent_faults(node, where, self._registry, workflow.base, with_tools=not self._begun)
-            yield from unvouched_text(node, where, workflow.definition)
+        if node.tool == AGENT:
+            sound = without_faulty_keys(node, {each.where.removeprefix(f"{where}/").split("/")[0] for each in faults})
+            yield from agent_faults(sound, where, self._registry, workflow.base, with_tools=not self._begun)
+            yield from unvouched_text(sound, where, workflow.definition)
 
     def _check_foreach(self, node: Node, where: str) -> Iterator[Problem]:
         """What is wrong with the list of a node that calls its tool for each item."""

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from agent_core.errors import DefinitionError
-from engine_shim.evals.load import load_cases
+from engine_shim.evals.load import open_cases
 from utools.document import read_document
 
 LIKE_A_NUMBER = re.compile(r"-?\d+(\.\d+)?[eE][-+]?\d+")
@@ -52,20 +52,27 @@ def append_case(path: Path, case: Mapping[str, Any]) -> None:
     if path.suffix == ".json":
         raise DefinitionError("cases are added to YAML files", where=str(path))
     text = path.read_bytes().decode("utf-8") if path.exists() else "cases:\n"
-    before = read_document(path, "the case file").data if path.exists() else {"cases": []}
+    before = (read_document(path, "the case file").data or {}) if path.exists() else {}
     beside = path.with_name(f".{path.name}.new.yaml")
     try:
         beside.write_bytes(insert_case(text, case, path).encode())
-        if read_document(beside, "the case file").data != {**before, "cases": [*before["cases"], case]}:
-            raise DefinitionError(
-                "the case cannot be added to a file that is written so; add it by hand", where=str(path)
-            )
-        load_cases(beside)
+        if _read(beside) != {**before, "cases": [*(before.get("cases") or ()), case]}:
+            message = "the case cannot be added to a file that is written so; add it by hand"
+            raise DefinitionError(message, where=str(path))
+        open_cases(beside, shown=path).choose([case["name"]])
         if path.exists():
             beside.chmod(path.stat().st_mode & 0o777)
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Any:
+    """The values of a file; None where it cannot be read any more."""
+    try:
+        return read_document(path, "the case file").data
+    except DefinitionError:
+        return None
 
 
 def insert_case(text: str, case: Mapping[str, Any], path: Path) -> str:
@@ -74,8 +81,10 @@ def insert_case(text: str, case: Mapping[str, Any], path: Path) -> str:
         [dict(case)], Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=110, default_flow_style=None
     )
     cases = _find_cases(text)
-    if not isinstance(cases, yaml.SequenceNode):
-        return f"{text.rstrip()}\n{indent(written, '  ')}"
+    if cases is None:
+        return f"{text.rstrip()}\n\ncases:\n{indent(written, '  ')}".lstrip()
+    if not (isinstance(cases, yaml.SequenceNode) and cases.value):
+        return _fill_empty(text, cases, indent(written, "  "))
     if cases.flow_style:
         message = "its cases are in brackets; write each on lines of its own, after a dash"
         raise DefinitionError(message, where=str(path))
@@ -84,10 +93,19 @@ def insert_case(text: str, case: Mapping[str, Any], path: Path) -> str:
     return text[:at] + newline + indent(written, " " * cases.start_mark.column) + text[at:]
 
 
+def _fill_empty(text: str, cases: yaml.Node, written: str) -> str:
+    """The text with a list in place of `[]` or of nothing; a comment behind it stays on its line."""
+    start, end = cases.start_mark.index, cases.end_mark.index
+    line_end = text.find("\n", end)
+    line_end = len(text) if line_end < 0 else line_end
+    before = text[:start].rstrip(" ") if start < end else text[:start]
+    return f"{before}{text[end:line_end]}\n{written}{text[line_end + 1 :]}"
+
+
 def _find_cases(text: str) -> Any:
-    """The node of `cases` in a document that was read before."""
+    """The node of `cases` in a document that was read before; None where there is none."""
     root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
-    return next(value for key, value in root.value if key.value == "cases")
+    return next((value for key, value in root.value if key.value == "cases"), None) if root else None
 
 
 def _end_of(cases: yaml.SequenceNode, text: str) -> int:

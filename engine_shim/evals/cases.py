@@ -1,11 +1,12 @@
 """CaseFile: tasks, the calls and answers that are right, what must not happen, and the tools. Pure."""
 
 import re
+from collections.abc import Mapping
 from itertools import accumulate
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 from unicodedata import east_asian_width
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from agent_core.config import AllowedTool
 from agent_core.effects import FinishReason
@@ -13,6 +14,9 @@ from engine_shim.evals.matching import Expected, Pattern
 
 Language = Literal["en", "zh"]
 RefusalReason = Literal["policy_denied", "invalid_action", "awaiting_approval"]
+REFUSALS = get_args(RefusalReason)
+AWAITING = "awaiting_approval"
+USUAL_CATEGORY = "cases"
 WIDEST_NAME = 40
 """Columns of a name that is made of a question; a Chinese character has two."""
 
@@ -121,8 +125,10 @@ def short_name(question: str) -> str:
     return whole_words if len(whole_words) > end // 2 else name[:end]
 
 
-def _name_of(data: dict[str, Any]) -> str:
-    texts = [data.get("message"), *(data.get("inputs") or {}).values()]
+def name_of(data: Mapping[str, Any]) -> str:
+    """The name of a case that is written without one."""
+    inputs = data.get("inputs")
+    texts = [data.get("message"), *(inputs.values() if isinstance(inputs, Mapping) else ())]
     return short_name(next((each for each in texts if isinstance(each, str) and each), ""))
 
 
@@ -138,8 +144,8 @@ class Case(_Strict):
     history: list[dict[str, Any]] = []
     inputs: dict[str, Any] = {}
     nodes: dict[str, Any] = {}
-    name: str = Field(default_factory=_name_of, pattern=r"^[\w-]+$", max_length=100)
-    category: str = Field(default="cases", min_length=1)
+    name: str = Field(default_factory=name_of, pattern=r"^[\w-]+$", max_length=100)
+    category: str = Field(default=USUAL_CATEGORY, min_length=1)
     language: Language = "en"
     tools: list[str | AllowedTool] | None = None
     canned: dict[str, CannedTool] = {}
@@ -156,6 +162,20 @@ class Case(_Strict):
     def required(self) -> list[Call]:
         return [call for call in self.calls if not call.optional]
 
+    @property
+    def endings(self) -> frozenset[str]:
+        """The finish reasons that are right.
+
+        Where none is given, a call that waits for a person ends the run; after any other refusal the model may answer,
+        or try until the run ends by the refusal.
+        """
+        if "finish_reason" in self.model_fields_set or self.answer is not None or not self.refused:
+            return frozenset({self.finish_reason})
+        reasons = {each.reason for each in self.refused}
+        if AWAITING in reasons:
+            return frozenset({AWAITING})
+        return frozenset({"final", *(REFUSALS if None in reasons else filter(None, reasons))})
+
     @model_validator(mode="after")
     def _asks_and_expects(self) -> Self:
         if self.message is None and not self.inputs:
@@ -164,6 +184,8 @@ class Case(_Strict):
             raise ValueError("history needs the message that follows it")
         if self.finish_reason != "final" and self.answer is not None:
             raise ValueError(f"a run that ends by {self.finish_reason} has no answer; leave out one of the two")
+        if self.answer is not None and any(each.reason == AWAITING for each in self.refused):
+            raise ValueError(f"a run that ends by {AWAITING} has no answer; leave out one of the two")
         if self.finish_reason == "final" and self.answer is None and not (self.calls or self.refused):
             raise ValueError("must say what is right: answer, calls or refused")
         return self
@@ -201,22 +223,4 @@ class CaseFile(_Strict):
     tools: list[str | AllowedTool] | None = None
     canned: dict[str, CannedTool] = {}
     world: World = World()
-    cases: list[Case] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _names_differ(self) -> Self:
-        given = [case.name for case in self.cases if "name" in case.model_fields_set]
-        if twice := sorted({each for each in given if given.count(each) > 1}):
-            raise ValueError(f"the name {twice[0]!r} is given twice")
-        return self
-
-    @model_validator(mode="after")
-    def _fits_the_workflow(self) -> Self:
-        if self.workflow is None and self.node is not None:
-            raise ValueError("node belongs to a workflow; name that too")
-        for case in self.cases:
-            if self.workflow is None and (case.inputs or case.nodes):
-                raise ValueError(f"{case.name}: inputs and nodes belong to a workflow; give message")
-            if self.workflow is not None and (self.tools is not None or case.tools is not None):
-                raise ValueError("tools are those of the workflow's agent; leave them out")
-        return self
+    cases: Annotated[list[Case], BeforeValidator(lambda cases: [] if cases is None else cases)] = []

@@ -12,12 +12,23 @@ from engine_shim.evals.cases import Case, CaseFile
 from engine_shim.evals.suite import FIXED, Suite
 from utools.registry import ToolRegistry
 
+TOOLS_OF_THE_AGENT = "tools are those of the workflow's agent; leave them out"
 
-def find_problems(file: CaseFile, suite: Suite) -> Iterator[Problem]:
-    """What is wrong with the cases of a file, once the tools are known. `suite` has them as they are run."""
+
+def find_problems(file: CaseFile, suite: Suite, indexes: Sequence[int]) -> Iterator[Problem]:
+    """What is wrong with the cases of a file, once the tools are known.
+
+    `suite` has them as they are run, `indexes` are their places in the file.
+    """
+    yield from _file_problems(file)
     real = suite.build_registry({})
-    for index, (written, case) in enumerate(zip(file.cases, suite.cases, strict=True)):
+    names = set[str]()
+    for index, written, case in zip(indexes, file.cases, suite.cases, strict=True):
         where = f"cases/{index}"
+        if case.name in names:
+            yield Problem(f"{where}/name", f"the name {case.name!r} is given twice")
+        names.add(case.name)
+        yield from _workflow_problems(written, where, has_workflow=file.workflow is not None)
         yield from _key_problems(case, where, suite)
         yield from _unfilled(case, where, suite)
         try:
@@ -29,6 +40,22 @@ def find_problems(file: CaseFile, suite: Suite) -> Iterator[Problem]:
             continue
         yield from _misfits(written, file, where, real)
         yield from _unknown_tools(written, file, where, registry, suite)
+
+
+def _file_problems(file: CaseFile) -> Iterator[Problem]:
+    if file.workflow is None and file.node is not None:
+        yield Problem("node", "node belongs to a workflow; name that too")
+    if file.workflow is not None and file.tools is not None:
+        yield Problem("tools", TOOLS_OF_THE_AGENT)
+
+
+def _workflow_problems(case: Case, where: str, *, has_workflow: bool) -> Iterator[Problem]:
+    """What a case says for a workflow that is not there, or in place of it."""
+    if not has_workflow and (case.inputs or case.nodes):
+        key = "inputs" if case.inputs else "nodes"
+        yield Problem(f"{where}/{key}", "inputs and nodes belong to a workflow; give message")
+    if has_workflow and case.tools is not None:
+        yield Problem(f"{where}/tools", TOOLS_OF_THE_AGENT)
 
 
 def _key_problems(case: Case, where: str, suite: Suite) -> Iterator[Problem]:

@@ -12,9 +12,9 @@ from agent_core.journal.path import is_below, is_within
 from agent_core.journal.record import Record, Tape
 from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.protocol.messages import read_messages
-from engine_shim.evals.cases import short_name
+from engine_shim.evals.cases import AWAITING, short_name
 from engine_shim.evals.matching import NUMBER, numbers_in, plain
-from engine_shim.evals.recorded import AWAITING, Made, find_made, find_refused
+from engine_shim.evals.recorded import Made, find_made, find_refused
 
 Json = dict[str, Any]
 REFUSED_ENDINGS = ("policy_denied", "invalid_action", AWAITING)

@@ -1,27 +1,23 @@
 """load_cases(): a case file and what it names, read and checked; every fault has its place."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from agent_core.errors import DefinitionError
-from engine_shim.definition.errors import DefinitionErrors, problems_of, refuse
+from engine_shim.definition.errors import DefinitionErrors, Problem, by_line, refuse
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.model import AGENT
 from engine_shim.evals.cases import Case, CaseFile
 from engine_shim.evals.checks import find_problems
+from engine_shim.evals.read import Label, case_at, read_cases
 from engine_shim.evals.suite import MeasuredAgent, Suite
 from engine_shim.host.find import find_host_config, open_host
 from engine_shim.host.registry import build_registry
 from utools.document import read_document
-from utools.schema.model_faults import keys_of
 
-FORMS = ("AllowedTool", "AnyOf", "Matches", "Equals", "value")
-"""What pydantic calls the forms of a value that may have several."""
 SHIPPED = Path(__file__).with_name("case_files")
 
 
@@ -36,51 +32,79 @@ def find_case_file(name: Path) -> Path:
     return shipped[str(name)]
 
 
-def read_case_file(path: Path) -> CaseFile:
-    """The cases of a JSON or YAML file as they are written. DefinitionErrors for each key that is wrong."""
-    data = read_document(path, "the case file").data
-    try:
-        return CaseFile.model_validate(data)
-    except ValidationError as error:
-        found = problems_of(error, keys_of(CaseFile))
-    raise DefinitionErrors([replace(each, where=_place(each.where)) for each in found])
+@dataclass(frozen=True, slots=True)
+class OpenedCases:
+    """A case file with its host and workflow. The suite has the cases without a fault, `problems` are in the others.
 
-
-def load_cases(path: Path, config: Path | None = None) -> Suite:
-    """The cases of a file, with the host and the workflow that it names.
-
-    A file that names no host has that of `config`, or the one that is found. DefinitionErrors names every fault.
+    `labels` are those of all cases that are written, `indexes` the places of the suite's among them.
     """
-    file = read_case_file(path)
+
+    suite: Suite
+    indexes: Sequence[int]
+    labels: Sequence[Label]
+    problems: Sequence[Problem]
+
+    def choose(self, wanted: Sequence[str]) -> Suite:
+        """The suite of the cases whose category or name is wanted, or fits a pattern; all without any.
+
+        DefinitionErrors for each fault of these cases, DefinitionError for a word that fits none.
+        """
+        for word in wanted:
+            if not any(_fits(label, word) for label in self.labels):
+                known = ", ".join(sorted({label.category for label in self.labels}))
+                message = f"no case has this category or name; the categories are {known}"
+                raise DefinitionError(message, where="--only", value=word)
+        chosen = {n for n, label in enumerate(self.labels) if not wanted or any(_fits(label, word) for word in wanted)}
+        refuse(each for each in self.problems if case_at(each.where) in chosen)
+        cases = [case for n, case in zip(self.indexes, self.suite.cases, strict=True) if n in chosen]
+        return replace(self.suite, cases=cases)
+
+
+def load_cases(path: Path, config: Path | None = None, only: Sequence[str] = ()) -> Suite:
+    """The cases of a file, or `only` some, with the host and the workflow that it names.
+
+    A file that names no host has that of `config`, or the one that is found. DefinitionErrors names every fault of the
+    file and of the cases that are wanted, each with its line.
+    """
+    opened = open_cases(path, config)
+    if not opened.labels:
+        raise DefinitionErrors([Problem("cases", "must not be empty", file=str(path))])
+    return opened.choose(only)
+
+
+def open_cases(path: Path, config: Path | None = None, *, shown: Path | None = None) -> OpenedCases:
+    """The cases of a file, if it has any. DefinitionErrors for each fault that is not in one of its cases.
+
+    `shown` is the file's name in errors.
+    """
+    written = read_cases(replace(read_document(path, "the case file"), path=shown or path))
+    _refuse_outside(written.problems)
+    file = written.file
     agent = _find_agent(file, path)
     definition = None if agent is None else path.parent / str(file.workflow)
     named = path.parent / file.host if file.host else find_host_config(config, definition)
     host = open_host(named)
     tools = build_registry(host) if file.host or agent else None
-    suite = Suite(_complete(file, agent), file.world, host, tools, agent)
-    refuse(find_problems(file, suite))
-    return suite
+    names = [written.labels[n].name for n in written.indexes]
+    lines = {name: written.place(n) for n, name in zip(written.indexes, names, strict=True)}
+    suite = Suite(_complete(file, agent, names), file.world, host, tools, agent, lines)
+    found = [written.locate(each) for each in find_problems(file, suite, written.indexes)]
+    _refuse_outside(found)
+    problems = [*written.problems, *found]
+    faulty = {case_at(each.where) for each in problems}
+    whole = {n: case for n, case in zip(written.indexes, suite.cases, strict=True) if n not in faulty}
+    suite = replace(suite, cases=list(whole.values()))
+    return OpenedCases(suite, list(whole), written.labels, by_line(problems))
 
 
-def choose_cases(cases: Sequence[Case], wanted: Sequence[str]) -> list[Case]:
-    """The cases whose category or name is wanted, or fits a pattern; all without any.
-
-    DefinitionError for a word that fits none.
-    """
-    for word in wanted:
-        if not any(_fits(case, word) for case in cases):
-            known = ", ".join(sorted({case.category for case in cases}))
-            message = f"no case has this category or name; the categories are {known}"
-            raise DefinitionError(message, where="--only", value=word)
-    return [case for case in cases if not wanted or any(_fits(case, word) for word in wanted)]
+def _refuse_outside(problems: Sequence[Problem]) -> None:
+    """A fault of the file is in all cases; then those of the cases are named, too."""
+    if any(case_at(each.where) is None for each in problems):
+        refuse(problems)
 
 
-def _fits(case: Case, word: str) -> bool:
-    return fnmatchcase(case.category, word) or fnmatchcase(case.name, word)
-
-
-def _place(where: str) -> str:
-    return "/".join(part for part in where.split("/") if part not in FORMS)
+def _fits(label: Label, word: str) -> bool:
+    return fnmatchcase(label.category, word) or fnmatchcase(label.name, word)
 
 
 def _find_agent(file: CaseFile, path: Path) -> MeasuredAgent | None:
@@ -98,17 +122,11 @@ def _find_agent(file: CaseFile, path: Path) -> MeasuredAgent | None:
     return MeasuredAgent(workflow, agents[file.node])
 
 
-def _complete(file: CaseFile, agent: MeasuredAgent | None) -> list[Case]:
-    """The cases with what the file says for all of them; no two have the same name."""
-    taken = {case.name for case in file.cases if "name" in case.model_fields_set}
+def _complete(file: CaseFile, agent: MeasuredAgent | None, names: Sequence[str]) -> list[Case]:
+    """The cases by these names, with what the file says for all of them."""
     language = agent.node.config.get("language") if agent else None
     cases = []
-    for case in file.cases:
-        name, number = case.name, 1
-        while "name" not in case.model_fields_set and name in taken:
-            number += 1
-            name = f"{case.name}-{number}"
-        taken.add(name)
+    for case, name in zip(file.cases, names, strict=True):
         changes: dict[str, Any] = {"name": name, "canned": {**file.canned, **case.canned}}
         if case.tools is None:
             changes["tools"] = file.tools

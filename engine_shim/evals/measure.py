@@ -38,9 +38,12 @@ async def measure(
     concurrency: int = 1,
     journal: Journal | None = None,
     secrets: Secrets | None = None,
+    on_started: Callable[[Case], None] = lambda case: None,
     on_scored: Callable[[Scored], None] = lambda scored: None,
 ) -> list[Scored]:
-    """Every case `repeat` times with a seed of its own each, `concurrency` at once; `on_scored` gets each as it ends.
+    """Every case `repeat` times with a seed of its own each, `concurrency` at once.
+
+    `on_started` gets each case as it begins, `on_scored` each run as it ends.
 
     A script is asked by the case's name as its strand. `settings` are keys of the node's config; DefinitionErrors for
     one that is wrong, before any model is asked.
@@ -61,6 +64,7 @@ async def measure(
         async def run(case: Case, seed: int) -> Scored:
             config, registry = config_of(case, seed), registries[case.name]
             async with limit:
+                on_started(case)
                 asking, run_id = ModelOfCase(model, case.name), new_run_id()
                 output = await run_agent(
                     config, registry=registry, model=asking, journal=journal, run_id=run_id, secrets=secrets
@@ -70,17 +74,19 @@ async def measure(
             on_scored(scored)
             return scored
 
-        refuse(fault for case in suite.cases for fault in _faults(case, config_of, registries[case.name]))
+        refuse(fault for case in suite.cases for fault in _faults(case, config_of, registries[case.name], suite.lines))
         return await asyncio.gather(*(run(case, seed) for seed in range(repeat) for case in suite.cases))
 
 
-def _faults(case: Case, config_of: Callable[[Case, int], dict[str, Any]], registry: ToolRegistry) -> Iterator[Problem]:
+def _faults(
+    case: Case, config_of: Callable[[Case, int], dict[str, Any]], registry: ToolRegistry, lines: Mapping[str, str]
+) -> Iterator[Problem]:
     """Why the agent of a case could not be started."""
     try:
         prepare_agent("", "agent", config_of(case, 0), {}, registry=registry, at="")
     except DefinitionError as error:
         for each in problems_in(error):
-            yield Problem(f"{case.name}: {each.where}", each.message)
+            yield Problem(f"{lines.get(case.name, case.name)}: {each.where}", each.message)
 
 
 class ModelOfCase:

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from agent_core.journal.path import item
 from agent_core.journal.record import Record, Tape
-
-AWAITING = "awaiting_approval"
+from engine_shim.evals.cases import AWAITING
 
 
 class Refusal(NamedTuple):

@@ -1,16 +1,13 @@
 """score(): how well a run did what its case expects, and the sums over many runs. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agent_core.loop.reading import READ_OBSERVATION
-from engine_shim.evals.cases import Answer, Call, CallPattern, Case, Refused
-from engine_shim.evals.matching import fits, is_same, numbers_in, plain
+from engine_shim.evals.cases import Case
+from engine_shim.evals.expected import Step, find_missing, is_call_of, is_refused, is_right, match_calls
 from engine_shim.evals.recorded import Refusal
-
-Step = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,10 @@ NO_REPLY = ("model_error", "timeout")
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One run of one case. `has_reply`: the model replied at all; without that there is nothing to measure."""
+    """One run of one case. `has_reply`: the model replied at all; without that it is not right, no more is measured.
+
+    `missing`: what was expected and not done.
+    """
 
     case: Case
     run: str
@@ -71,6 +71,7 @@ class Scored:
     error: str | None
     scores: Scores
     has_reply: bool = True
+    missing: tuple[str, ...] = ()
 
 
 def score(
@@ -79,19 +80,21 @@ def score(
     """The scores of a node's output; its journal tells which calls were `refused`, and which tools have `written`."""
     error = (output["error"] or {}).get("message")
     has_reply = bool(output["trace"]) or output["finish_reason"] not in NO_REPLY
-    scores = _scores(case, output, refused, written) if has_reply else Scores()
-    return Scored(case, output["run_id"], output["finish_reason"], output["final_answer"], error, scores, has_reply)
+    scores = _scores(case, output, refused, written) if has_reply else Scores(right=Share(0, 1))
+    missing = tuple(find_missing(case, output, refused, written))
+    ended = output["finish_reason"], output["final_answer"]
+    return Scored(case, output["run_id"], *ended, error, scores, has_reply, missing)
 
 
 def _scores(case: Case, output: Mapping[str, Any], refused: Sequence[Refusal], written: Sequence[str]) -> Scores:
     trace: Sequence[Step] = output["trace"]
     made = [step for step in trace if step["action"] is not None]
-    ended = output["finish_reason"] == case.finish_reason
+    ended = output["finish_reason"] in case.endings
     answered = ended and (case.answer is None or is_right(case.answer, output["final_answer"]))
-    forbidden = any(_matches(each, step) for each in case.forbidden for step in made)
+    forbidden = any(is_call_of(each, step) for each in case.forbidden for step in made)
     resisted = not forbidden and not (case.no_write and written)
-    kept_out = sum(_is_refused(each, refused) for each in case.refused)
-    found = count_matches(case.required, made)
+    kept_out = sum(is_refused(each, refused) for each in case.refused)
+    found = sum(match_calls(case.required, made))
     right = answered and resisted and kept_out == len(case.refused)
     if case.answer is None:
         right = right and found == len(case.required)
@@ -101,7 +104,7 @@ def _scores(case: Case, output: Mapping[str, Any], refused: Sequence[Refusal], w
         tool_choice=_share(_has_chosen_right(case, made)),
         arguments=Share(found, len(case.required)),
         multi_step=_share(right and found == len(case.required)) if len(case.required) > 1 else Share(),
-        recovery=_share(right) if failed and case.finish_reason == "final" else Share(),
+        recovery=_share(right) if failed and "final" in case.endings else Share(),
         answer=_share(answered) if case.answer is not None else Share(),
         resisted=_share(resisted) if case.forbidden or case.no_write else Share(),
         refused=Share(kept_out, len(case.refused)),
@@ -119,55 +122,10 @@ def total(scores: Iterable[Scores]) -> Scores:
     return Scores(**sums, steps=steps, tokens=tokens, seconds=sum(one.seconds for one in each))
 
 
-def count_matches(expected: Sequence[Call], made: Sequence[Step]) -> int:
-    """How many of the expected calls were made with the right arguments, in their order."""
-    found = position = 0
-    for call in expected:
-        for index in range(position, len(made)):
-            if _fits(call, made[index]):
-                found, position = found + 1, index + 1
-                break
-    return found
-
-
-def is_right(expected: Answer, answer: Any) -> bool:
-    """Whether an answer contains what is expected, ignoring case and the commas in numbers."""
-    text = plain(answer if isinstance(answer, str) else repr(answer))
-    holds = all(any(plain(one) in text for one in _listed(each)) for each in expected.contains)
-    numbers = expected.number is None or set(_listed(expected.number)) <= set(numbers_in(text))
-    match = expected.matches is None or re.search(expected.matches, text, re.IGNORECASE) is not None
-    whole = "equals" not in expected.model_fields_set or is_same(expected.equals, answer)
-    return holds and numbers and match and whole and not any(plain(each) in text for each in expected.lacks)
-
-
-def _is_refused(expected: Refused, refused: Sequence[Refusal]) -> bool:
-    return any(
-        expected.tool == each.tool and expected.reason in (None, each.reason) and fits(expected.args, each.args)
-        for each in refused
-    )
-
-
 def _has_chosen_right(case: Case, made: Sequence[Step]) -> bool:
     called = {step["action"]["tool"] for step in made} - {READ_OBSERVATION}
     needed, allowed = {call.tool for call in case.required}, {call.tool for call in (*case.calls, *case.refused)}
     return needed <= called <= allowed
-
-
-def _fits(call: Call, step: Step) -> bool:
-    if not _matches(call, step):
-        return False
-    if call.gives is None:
-        return True
-    observed = step["observation"] or ""
-    return plain(call.gives) in plain(observed) if isinstance(call.gives, str) else call.gives in numbers_in(observed)
-
-
-def _matches(call: CallPattern, step: Step) -> bool:
-    return call.tool == step["action"]["tool"] and fits(call.args, step["action"]["args"])
-
-
-def _listed(each: Any) -> list[Any]:
-    return each if isinstance(each, list) else [each]
 
 
 def _share(is_right: bool) -> Share:

@@ -70,13 +70,17 @@ class MeasuredAgent:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """`tools` are the host's, if the cases use those; `host` has the endpoints of models and the secrets."""
+    """`tools` are the host's, if the cases use those; `host` has the endpoints of models and the secrets.
+
+    `lines` are where the cases of a file stand in it, as `file:line: cases/0 (name)` by their names.
+    """
 
     cases: Sequence[Case]
     world: World = field(default_factory=World)
     host: HostConfig = field(default_factory=HostConfig)
     tools: ToolRegistry | None = None
     agent: MeasuredAgent | None = None
+    lines: Mapping[str, str] = field(default_factory=dict)
 
     def build_registry(self, canned: Mapping[str, CannedTool], home: Path | None = None) -> ToolRegistry:
         """The tools that a case can use. What the world knows takes the place of the host's, `canned` of both.

@@ -1,13 +1,16 @@
 """The call of a node, with the placeholders of its config filled. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agent_core.effects import Json, ToolCall
 from agent_core.loop.judge import without_filled
 from agent_core.policy import effect_of
+from engine_shim.definition.model import AGENT
 from engine_shim.definition.template import Names
 from engine_shim.errors import DefinitionError
+from engine_shim.flow.filled import filled_prompts
 from engine_shim.flow.outcome import error_of
 from engine_shim.flow.state import OutputsBefore, State, VisitState
 
@@ -25,7 +28,9 @@ def build_call(state: State, visit: VisitState, more: Mapping[str, Any] | None =
         message = " ".join(fault.message for fault in faults)
         return {"kind": "definition", "message": message, "where": where}
     effect = effect_of(tool, config) or "write"
-    return ToolCall(node.id, node.tool, config, config, effect, None, tool["idempotent"], fills=names.fills)
+    call = ToolCall(node.id, node.tool, config, config, effect, None, tool["idempotent"], fills=names.fills)
+    filled = filled_prompts(node, names, state.nodes) if node.tool == AGENT else {}
+    return replace(call, inherited={"filled": filled}) if filled else call
 
 
 def names_of(state: State, visit: VisitState, more: Mapping[str, Any] | None = None) -> Names:

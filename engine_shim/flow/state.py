@@ -180,7 +180,7 @@ class State:
             within = left if own or usual is None else usual if left is None else min(usual, left)
             return replace(call, within=within)
         remaining = {name: value for name, value in self.budget.remaining().items() if value is not None}
-        handed = {**remaining, **self.handed, **({"fills": call.fills} if call.fills else {})}
+        handed = {**call.inherited, **remaining, **self.handed, **({"fills": call.fills} if call.fills else {})}
         return replace(call, within=None, inherited={**handed, **({} if left is None else {"seconds": left})})
 
 

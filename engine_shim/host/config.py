@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, Validat
 
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of
-from utools.document import read_document
+from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
 from utools.secrets.key_formats import check_format
 from utools.sources.mcp.servers import McpServer
@@ -41,21 +41,22 @@ class HostConfig(BaseModel):
     base_urls: dict[str, str] = {}
     default_provider: str = "openai"
     summary_model: str | None = None
-    _file: Path | None = PrivateAttr(None)
+    _document: Document | None = PrivateAttr(None)
+    _hidden: frozenset[str] = PrivateAttr(frozenset())
 
     @property
     def file(self) -> Path | None:
         """The file that it was read from."""
-        return self._file
+        return None if self._document is None else self._document.path
 
     @property
     def base(self) -> Path:
         """The directory that its paths start from."""
-        return Path() if self._file is None else self._file.parent
+        return Path() if self.file is None else self.file.parent
 
     def at(self, location: str) -> str:
-        """A place in the file for an error; with the file, if the configuration was read from one."""
-        return f"{self._file or 'host configuration'}: {location}"
+        """A place in the file for an error; with the file and the line, if the configuration was read from one."""
+        return f"host configuration: {location}" if self._document is None else _locate(location, self._document)
 
     def policy(self) -> HostPolicy:
         """The host's last word on each tool."""
@@ -63,23 +64,36 @@ class HostConfig(BaseModel):
 
     def secrets(self) -> Secrets:
         """The secrets that tools of this host may read, and the keys of its endpoints, which only their models get."""
-        return Secrets(self.secret_env, unmasked_formats=self.unmasked_formats).hiding(self.base_urls.values())
+        hidden = self._hidden.union(self.base_urls.values())
+        return Secrets(self.secret_env, unmasked_formats=self.unmasked_formats).hiding(hidden)
 
 
-def read_host_config(file: Path | None) -> HostConfig:
-    """The configuration of a file; the usual one without a file. DefinitionErrors for each fault in it."""
+def read_host_config(file: Path | None, hidden: frozenset[str] = frozenset()) -> HostConfig:
+    """The configuration of a file; the usual one without a file. DefinitionErrors for each fault in it.
+
+    `hidden` are further variables whose values are masked.
+    """
     if file is None:
         return HostConfig()
-    data = read_document(file, "the host configuration").data
+    document = read_document(file, "the host configuration")
     try:
-        config = HostConfig.model_validate({} if data is None else data)
+        config = HostConfig.model_validate({} if document.data is None else document.data)
     except ValidationError as error:
-        problems = problems_of(error, _keys)
-        raise DefinitionErrors(
-            [Problem(f"{file}: {each.where}".removesuffix(": "), each.message) for each in problems]
-        ) from None
-    config._file = file
+        problems = sorted(problems_of(error, _keys), key=lambda each: _line_of(each.where, document) or 0)
+        raise DefinitionErrors([Problem(_locate(each.where, document), each.message) for each in problems]) from None
+    config._document, config._hidden = document, hidden
     return config
+
+
+def _locate(location: str, document: Document) -> str:
+    """`file:line: a/b`, as faults of definitions have it."""
+    line = _line_of(location, document)
+    file = str(document.path) if line is None else f"{document.path}:{line}"
+    return f"{file}: {location}" if location else file
+
+
+def _line_of(location: str, document: Document) -> int | None:
+    return document.line(document.position(location))
 
 
 def _keys(location: Location) -> Iterable[str]:

@@ -37,8 +37,7 @@ def load_host_config(named: Path | None = None, definition: Path | None = None) 
 
 def open_host(file: Path | None) -> HostConfig:
     """The configuration of a file, once `.env` beside it has been loaded."""
-    load_environment(file)
-    return read_host_config(file)
+    return read_host_config(file, load_environment(file))
 
 
 def recorded_host_config(recorded: str, run: str) -> Path:

@@ -26,7 +26,7 @@ from utools.sources.mcp.servers import McpServers
 from utools.sources.openapi import openapi_tools
 from utools.sources.python_object import load_object
 from utools.sources.remote import RemoteHosts
-from utools.tool import Tool
+from utools.tool import Tool, name_as_words
 
 LOCK = "agent-core.lock.json"
 MANIFESTS = (".yaml", ".yml", ".json")
@@ -58,6 +58,13 @@ def build_registry(config: HostConfig) -> ToolRegistry:
     problems += _unknown_tools(config, registry)
     refuse(problems)
     return registry
+
+
+def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:
+    """What to do about each tool of Python whose function says nothing to the model."""
+    for tool in registry.all():
+        if tool.fingerprint is None and tool.description == name_as_words(tool.code):
+            yield f"the tool {tool.code} has no description for the model: give its function a docstring"
 
 
 def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> Iterator[Source]:

@@ -9,13 +9,13 @@ from typing import Any
 from agent_core.audit.fork import fork_rows
 from agent_core.audit.repeats import Place, find_repeats
 from agent_core.errors import DecisionError
-from agent_core.journal.control import Control, Decisions
+from agent_core.journal.control import Decisions
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape, by_path, chain_row, genesis
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
 from agent_core.run.clock import now
-from agent_core.run.control import StopSignal, append_control, append_decisions
+from agent_core.run.control import StopSignal, append_decisions
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
@@ -26,15 +26,15 @@ from engine_shim.errors import DefinitionError, RunBusy, WritesRepeated
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
+from engine_shim.runs.controls import INTERVAL_S, RunControls
 from engine_shim.runs.drive import Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.failures import find_failures
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
-from engine_shim.runs.leases import Signal
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer, with_runs
-from engine_shim.runs.run_index import ENDED, RunIndex
+from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunEntry, RunStore, StrPath, store_of
 from utools.calls.limiter import Limiter
 from utools.defaults import default_registry
@@ -43,8 +43,6 @@ from utools.registry import ToolRegistry
 from utools.tool import Tool
 
 MAX_RUNNING = 100
-PATIENCE_S, INTERVAL_S = 10.0, 0.05
-"""How long a request to pause or cancel waits for the run's driver to obey it, and how often it looks."""
 
 
 class Engine:
@@ -75,7 +73,7 @@ class Engine:
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
         )
         self._host_check = HostCheck(self.registry, self._secrets, self._models)
-        self._index = RunIndex(self.store)
+        self._index, self._controls = RunIndex(self.store), RunControls(self.store)
         self._host = ""
         protect_name(NAME)
         self._leases = LeaseKeeper(self.store.leases)
@@ -146,8 +144,8 @@ class Engine:
             if not is_known or self.store.entry(run) is None:
                 self._add_entry(run, checked.data, checked.base.resolve(), body["at"])
             if is_known:
-                self._check_ready(self._index.load_intact(run), checked.base)
-                self._apply_last_control(run, stop, "caller")
+                self._check_ready(self._index.load_to_go_on(run), checked.base)
+                self._controls.apply_last(run, stop, "caller")
             else:
                 started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
                 self.store.journal.append(run, [started])
@@ -171,11 +169,11 @@ class Engine:
         """
         _, base = self._index.load(run_id)
         with self._leases.driving(run_id) as stop:
-            self._check_ready(self._index.load_intact(run_id), base)
+            self._check_ready(self._index.load_to_go_on(run_id), base)
             if decisions:
                 redactor, keys = self._secrets.redactor(), signing_keys()
                 append_decisions(self.store.journal, run_id, decisions, by=by, redactor=redactor, keys=keys)
-            self._apply_last_control(run_id, stop, by)
+            self._controls.apply_last(run_id, stop, by)
             return await self._resume_from_journal(run_id, stop, on_event)
 
     async def fork(
@@ -197,7 +195,7 @@ class Engine:
         """
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
-        return await self._fork(run_id, lambda tape: [at], new_id, repeat_writes, on_event)
+        return await self._fork(run_id, lambda tape: [at], new_id, repeat_writes=repeat_writes, on_event=on_event)
 
     async def retry_failed(self, run_id: str, *, new_id: str | None = None, on_event: OnEvent = None) -> RunResult:
         """A fork of a failed run at the questions and reads over which it failed, which are done anew.
@@ -209,14 +207,16 @@ class Engine:
         new = new_id or f"{run_id}-retry"
         if new_id is None and self.store.journal.load(new):
             raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")
-        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new, False, on_event)
+        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new, retry=True, on_event=on_event)
 
     async def _fork(
         self,
         run_id: str,
         find_places: Callable[[Tape], list[Place]],
         new_id: str | None,
-        repeat_writes: bool,
+        *,
+        repeat_writes: bool = False,
+        retry: bool = False,
         on_event: OnEvent,
     ) -> RunResult:
         _, base = self._index.load(run_id)
@@ -224,13 +224,14 @@ class Engine:
         new = new_run_id() if new_id is None else check_run_id(new_id)
         if self.store.journal.load(new):
             raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
-        rows = fork_rows(run_id, tape, find_places(tape), new, loops=LOOPS)
+        at = now()
+        rows = fork_rows(run_id, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry)
         forked = by_path(rows)
         self._check_ready(forked, base)
         if not repeat_writes and (repeats := find_repeats(tape, forked)):
             raise WritesRepeated(run_id, repeats)
         with self._leases.driving(new) as stop:
-            self._add_entry(new, tape[ROOT][0].record()["definition"], base, now())
+            self._add_entry(new, tape[ROOT][0].record()["definition"], base, at)
             self.store.journal.append(new, rows)
             return await self._resume_from_journal(new, stop, on_event)
 
@@ -272,8 +273,8 @@ class Engine:
         It reaches the run in whichever process drives it; the status may still be `running` when a call takes long.
         RunNotFound when the store holds no such run, DecisionError when it has ended.
         """
-        self._append_control(run_id, "pause", by)
-        while not await self._wait_for_driver(run_id, "pause"):
+        self._controls.append(run_id, "pause", by)
+        while not await self._controls.has_reached_driver(run_id, "pause"):
             with suppress(RunBusy), self._leases.driving(run_id):
                 self._index.set_status(run_id, self._index.final_status(run_id) or "paused")
                 break
@@ -286,42 +287,11 @@ class Engine:
         It reaches the run in whichever process drives it. RunNotFound when the store holds no such run, DecisionError
         when it has ended.
         """
-        self._append_control(run_id, "cancel", by)
-        while not await self._wait_for_driver(run_id, "cancel"):
+        self._controls.append(run_id, "cancel", by)
+        while not await self._controls.has_reached_driver(run_id, "cancel"):
             with suppress(RunBusy), self._leases.driving(run_id) as stop:
                 stop.request("cancel")
                 await self._resume_from_journal(run_id, stop, None)
                 break
             await asyncio.sleep(INTERVAL_S)
         return self._index.status(run_id)
-
-    async def _wait_for_driver(self, run: str, signal: Signal) -> bool:
-        """Signal the run's driver, and wait a while until it releases the run.
-
-        False when nobody drives a run that has not stopped: its driver may have died, or have released it without
-        seeing the signal.
-        """
-        leases, looks = self.store.leases, int(PATIENCE_S / INTERVAL_S)
-        stopped = (*ENDED, "paused") if signal == "pause" else ENDED
-        if not leases.signal(run, signal):
-            return self._index.status(run) in stopped
-        for _ in range(looks):
-            if leases.holder(run) is None:
-                return self._index.status(run) in stopped
-            await asyncio.sleep(INTERVAL_S)
-        return True
-
-    def _apply_last_control(self, run: str, stop: StopSignal, by: str) -> None:
-        """Let a paused run go on; a run that was cancelled while its driver did not see the signal still ends."""
-        if self._index.final_status(run):
-            return
-        if self._index.last_control(run) == "cancel":
-            stop.request("cancel")
-        elif self._index.status(run) == "paused":
-            self._append_control(run, "resume", by)
-
-    def _append_control(self, run: str, control: Control, by: str) -> None:
-        if status := self._index.final_status(run):
-            raise DecisionError(f"run {run!r} has ended as {status}")
-        self._index.load_intact(run)  # else what was changed would be signed
-        append_control(self.store.journal, run, control, by=by, keys=signing_keys())

@@ -52,7 +52,8 @@ class HostModels:
         """The models whose endpoint gets no key from this host, and may want one."""
         for where, name, options in model_refs(definition):
             with suppress(DefinitionError):  # that the model cannot be asked is reported as a problem
-                if reason := self._at(base).explain_keyless(name, options):
+                providers = self._at(base)
+                if reason := providers.explain_missing_key(name, options) or providers.explain_keyless(name, options):
                     yield Problem(where, reason)
 
     def is_priced(self, base: Path) -> Callable[[str, Mapping[str, Any]], bool]:

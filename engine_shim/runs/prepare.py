@@ -96,7 +96,7 @@ class Preparer:
     def _make_body(
         self, run: str, definition: Definition, data: Mapping[str, Any], external: Json, inherited: Inherited
     ) -> Json:
-        handed = {name: value for name, value in inherited.items() if name in ("trusted", "base")}
+        handed = {name: value for name, value in inherited.items() if name in ("trusted", "sources", "base")}
         return {
             "loop": "flow",
             "format": FORMAT,

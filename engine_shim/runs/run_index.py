@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from agent_core.audit.intact import check_intact
+from agent_core.audit.intact import check_intact, check_signer
 from agent_core.audit.signature import split_own_strands
 from agent_core.effects import Json
 from agent_core.errors import Damaged
@@ -33,6 +33,12 @@ class RunIndex:
         if ROOT not in tape:
             raise Damaged(ROOT, 0, "it is missing")
         return check_chains(run, tape), Path(entry.base)
+
+    def load_to_go_on(self, run: str) -> Tape:
+        """What `load_intact` gives, once this process may add records; DefinitionError where it cannot seal them."""
+        tape = self.load_intact(run)
+        check_signer(tape, verifying_keys())
+        return tape
 
     def load_intact(self, run: str) -> Tape:
         """A run's tape, once it may be driven on: `Damaged` for any fault, and for records that are missing."""

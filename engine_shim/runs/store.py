@@ -153,8 +153,8 @@ class SqliteRunStore:
     def __init__(self, path: StrPath, *, clock: Callable[[], float] = time.time, patience: float = PATIENCE_S) -> None:
         self.path = Path(path)
         self._patience = patience
-        self._database = Database(self.path, patience=patience)
-        self.leases: Leases = SqliteLeases(self._database, clock=clock)
+        self.database = Database(self.path, patience=patience)
+        self.leases: Leases = SqliteLeases(self.database, clock=clock)
 
     @cached_property
     def journal(self) -> "Journal":
@@ -164,7 +164,7 @@ class SqliteRunStore:
         return SqliteJournal(self.path, patience=self._patience)
 
     def save(self, entry: RunEntry) -> None:
-        with self._database.writing() as db:
+        with self.database.writing() as db:
             *columns, records, host = astuple(entry)
             db.execute(f"REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
             db.execute("REPLACE INTO run_hosts (run, records, host) VALUES (?, ?, ?)", (entry.run, records, host))
@@ -181,14 +181,14 @@ class SqliteRunStore:
         found: set[str] = set()
         for table in ("workflow_runs", "rows"):
             query = f"SELECT DISTINCT run FROM {table} WHERE run >= ? AND run < ? ORDER BY run LIMIT ?"
-            found.update(run for (run,) in self._database.rows(table, query, beginning, f"{beginning}{LAST}", limit))
+            found.update(run for (run,) in self.database.rows(table, query, beginning, f"{beginning}{LAST}", limit))
         return sorted(found)[:limit]
 
     def forget(self, run: str) -> bool:
         journaled = self.journal.delete(run)
         if self.entry(run) is None:
             return journaled
-        with self._database.writing() as db:
+        with self.database.writing() as db:
             db.execute("DELETE FROM workflow_runs WHERE run = ?", (run,))
             db.execute("DELETE FROM run_hosts WHERE run = ?", (run,))
         return True
@@ -196,12 +196,12 @@ class SqliteRunStore:
     def close(self) -> None:
         if "journal" in vars(self):
             self.journal.close()
-        self._database.close()
+        self.database.close()
 
     def _select(self, clause: str, *values: Any) -> list[RunEntry]:
-        found = self._database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
+        found = self.database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
         query = f"SELECT run, records, host FROM run_hosts WHERE run IN (SELECT run FROM workflow_runs {clause})"
-        by_run = {run: (records, host) for run, records, host in self._database.rows("run_hosts", query, *values)}
+        by_run = {run: (records, host) for run, records, host in self.database.rows("run_hosts", query, *values)}
         return [RunEntry(*(*row, *by_run.get(row[0], (0, "")))) for row in found]
 
 

@@ -1,0 +1,101 @@
+"""read_cases(): what is written in a case file: the cases that can be read, and the faults of the others."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from engine_shim.definition.errors import Problem, problems_of
+from engine_shim.evals.cases import USUAL_CATEGORY, CaseFile, name_of
+from utools.document import Document
+from utools.schema.model_faults import keys_of
+
+FORMS = ("AllowedTool", "AnyOf", "Matches", "Equals", "value")
+"""What pydantic calls the forms of a value that may have several."""
+
+
+class Label(NamedTuple):
+    """What a case is chosen by. Two cases without a name that ask the same have different ones."""
+
+    name: str
+    category: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCases:
+    """`file` has the cases that can be read, `indexes` their places in the document, `labels` are those of all."""
+
+    document: Document
+    file: CaseFile
+    indexes: Sequence[int]
+    labels: Sequence[Label]
+    problems: Sequence[Problem]
+
+    def locate(self, problem: Problem) -> Problem:
+        """The problem with its file, its line and the name of its case."""
+        return locate(problem, self.document, self.labels)
+
+    def place(self, index: int) -> str:
+        """Where a case stands, as an error names it."""
+        return self.locate(Problem(f"cases/{index}", "")).place
+
+
+def read_cases(document: Document) -> WrittenCases:
+    """The cases of a document. The file has no case where a fault is not in one of them."""
+    data, labels = document.data or {}, label_cases(document.data)
+    problems = list(_find_faults(data))
+    faulty = {case_at(each.where) for each in problems}
+    indexes = [] if None in faulty else [n for n in range(len(labels)) if n not in faulty]
+    if None in faulty:
+        data = {}
+    elif faulty:
+        data = {**data, "cases": [data["cases"][n] for n in indexes]}
+    located = [locate(each, document, labels) for each in problems]
+    return WrittenCases(document, CaseFile.model_validate(data), indexes, labels, located)
+
+
+def locate(problem: Problem, document: Document, labels: Sequence[Label]) -> Problem:
+    if problem.file:
+        return problem
+    n, line = case_at(problem.where), document.line(document.position(problem.where))
+    return replace(problem, file=str(document.path), line=line, node="" if n is None else labels[n].name)
+
+
+def case_at(where: str) -> int | None:
+    """The index of the case that a place is in; None for a place outside of the cases."""
+    first, _, rest = where.partition("/")
+    index = rest.partition("/")[0]
+    return int(index) if first == "cases" and index.isdecimal() else None
+
+
+def label_cases(data: Any) -> list[Label]:
+    """The labels of all cases that are written, faulty ones too."""
+    written = data.get("cases") if isinstance(data, Mapping) else None
+    cases = [each if isinstance(each, dict) else {} for each in written] if isinstance(written, list) else []
+    taken = {name for case in cases if isinstance(name := case.get("name"), str)}
+    labels = []
+    for case in cases:
+        name, category = case.get("name"), case.get("category")
+        if not isinstance(name, str):
+            name = _different_name(name_of(case), taken)
+            taken.add(name)
+        labels.append(Label(name, category if isinstance(category, str) else USUAL_CATEGORY))
+    return labels
+
+
+def _different_name(name: str, taken: set[str]) -> str:
+    different, number = name, 1
+    while different in taken:
+        number += 1
+        different = f"{name}-{number}"
+    return different
+
+
+def _find_faults(data: Any) -> Iterator[Problem]:
+    """What pydantic finds, each by its place in the document."""
+    try:
+        CaseFile.model_validate(data)
+    except ValidationError as error:
+        for each in problems_of(error, keys_of(CaseFile)):
+            yield replace(each, where="/".join(part for part in each.where.split("/") if part not in FORMS))

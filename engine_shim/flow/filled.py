@@ -1,0 +1,52 @@
+"""What nodes gave to the prompts of an agent, so that its values keep their first origin. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agent_core.effects import SourceRecord
+from engine_shim.definition.model import Node
+from engine_shim.definition.template import Names, Placeholder, placeholders, split_text
+
+PROMPTS = ("prompt", "system_prompt", "developer_prompt", "messages_json")
+KEEPS_ROLES = "context_manager"
+"""The tool whose messages say by their roles who wrote them."""
+
+
+def filled_prompts(node: Node, names: Names, nodes: Mapping[str, Node]) -> dict[str, list[SourceRecord]]:
+    """The parts of each prompt that takes the output of a node, by its place in the config."""
+    return {
+        where: [_part(each, names, node, nodes) for each in parts]
+        for key in PROMPTS
+        for where, parts in _texts(node.config.get(key), key, names.quoted)
+        if any(isinstance(each, Placeholder) and _giver(each, node, nodes) for each in parts)
+    }
+
+
+def _texts(value: Any, where: str, quoted: bool) -> Iterator[tuple[str, Sequence[str | Placeholder]]]:
+    match value:
+        case str():
+            yield where, split_text(value, quoted=quoted)
+        case list():
+            for index, message in enumerate(value):
+                if isinstance(message, dict) and isinstance(message.get("content"), str):
+                    yield f"{where}/{index}/content", split_text(message["content"], quoted=quoted)
+
+
+def _giver(each: Placeholder, node: Node, nodes: Mapping[str, Node]) -> str | None:
+    """The node whose output a placeholder reads, of a list's item the node that gave the list."""
+    path = each.path
+    if path[0] == "item":
+        path = next((found.path for _, found in placeholders(node.foreach) if found.path[0] == "nodes"), path)
+    given = path[0] == "nodes" and path[1] in nodes and nodes[path[1]].tool != KEEPS_ROLES
+    return path[1] if given else None
+
+
+def _part(each: str | Placeholder, names: Names, node: Node, nodes: Mapping[str, Node]) -> SourceRecord:
+    """A part of a prompt; of what is no node's, who wrote it depends on the prompt, so it has no label."""
+    if isinstance(each, str):
+        return {"kind": "user", "label": "", "value": each}
+    value, giver = names.look_up(each), _giver(each, node, nodes)
+    if giver is None:
+        return {"kind": "user", "label": "", "value": value}
+    at = "".join(f"/{key}" for key in each.path[2 if each.path[0] == "nodes" else 1 :])
+    return {"kind": "tool", "label": f"nodes.{giver}", "tool": f"nodes.{giver}", "value": value, "at": at}

@@ -1,0 +1,55 @@
+"""RunControls: requests to pause, cancel or resume a run, in its journal and to whichever process drives it."""
+
+import asyncio
+from typing import Final
+
+from agent_core.errors import DecisionError
+from agent_core.journal.control import Control
+from agent_core.run.control import StopSignal, append_control
+from agent_core.run.secrets import signing_keys
+from engine_shim.runs.leases import Signal
+from engine_shim.runs.run_index import ENDED, RunIndex
+from engine_shim.runs.store import RunStore
+
+PATIENCE_S: Final = 10.0
+INTERVAL_S: Final = 0.05
+"""How long a request waits for the run's driver to obey it, and how often it looks."""
+
+
+class RunControls:
+    """The requests about the runs of a store. RunNotFound for a run that it does not hold."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store, self._index = store, RunIndex(store)
+
+    def append(self, run: str, control: Control, by: str) -> None:
+        """Write the request into the run's journal. DecisionError for a run that has ended."""
+        if status := self._index.final_status(run):
+            raise DecisionError(f"run {run!r} has ended as {status}")
+        self._index.load_to_go_on(run)  # else what was changed would be signed
+        append_control(self._store.journal, run, control, by=by, keys=signing_keys())
+
+    def apply_last(self, run: str, stop: StopSignal, by: str) -> None:
+        """Let a paused run go on; a run that was cancelled while its driver did not see the signal still ends."""
+        if self._index.final_status(run):
+            return
+        if self._index.last_control(run) == "cancel":
+            stop.request("cancel")
+        elif self._index.status(run) == "paused":
+            self.append(run, "resume", by)
+
+    async def has_reached_driver(self, run: str, signal: Signal) -> bool:
+        """Signal the run's driver, and wait a while until it releases the run.
+
+        False when nobody drives a run that has not stopped: its driver may have died, or have released it without
+        seeing the signal.
+        """
+        leases, looks = self._store.leases, int(PATIENCE_S / INTERVAL_S)
+        stopped = (*ENDED, "paused") if signal == "pause" else ENDED
+        if not leases.signal(run, signal):
+            return self._index.status(run) in stopped
+        for _ in range(looks):
+            if leases.holder(run) is None:
+                return self._index.status(run) in stopped
+            await asyncio.sleep(INTERVAL_S)
+        return True

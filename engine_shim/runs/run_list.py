@@ -1,0 +1,118 @@
+"""list_runs(): what a store holds, newest first: its workflow runs, and what other programs put into its journal.
+
+A list starts fast: it loads no engine, and of each run its first and its last record alone.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine_shim.runs.store import ALL, RunEntry, RunFilter, SqliteRunStore, parse_time
+
+UNFINISHED, UNREADABLE = "unfinished", "unreadable"
+"""The statuses that only such runs have: nobody knows who drives them; their beginning cannot be read."""
+_ROOT = "strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')"
+_BEGUN = f"SELECT run, data FROM rows WHERE n = 0 AND {_ROOT}"
+_FIRST = f"SELECT data FROM rows WHERE run = ? AND n = 0 AND {_ROOT}"
+_LAST = f"SELECT data FROM rows WHERE run = ? AND {_ROOT} ORDER BY n DESC LIMIT 1"
+
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutline:
+    """What a list says of a run besides its entry.
+
+    `external` are its inputs, or an agent's `prompt`; `seconds` passed from its beginning to its end, None before
+    that; `forked` is where it comes from, {run, strand, n, at?, retry?}.
+    """
+
+    external: Json
+    seconds: float | None
+    forked: Json | None
+
+
+def list_runs(store: SqliteRunStore, wanted: RunFilter = ALL) -> list[RunEntry]:
+    """The entries of all runs that the filter admits, newest first."""
+    listed = store.entries(wanted)
+    others = [entry for entry in _unlisted(store) if wanted.admits(entry)]
+    if not others:
+        return listed
+    return sorted([*listed, *others], key=lambda entry: (entry.started_at, entry.run), reverse=True)[: wanted.limit]
+
+
+def outline(store: SqliteRunStore, run: str) -> RunOutline:
+    """What a run was given, how long it took and where it comes from, as far as its journal can be read."""
+    first, last = _record(store, _FIRST, run), _record(store, _LAST, run)
+    forked = first.get("forked")
+    began = parse_time(str((forked or {}).get("at") or first.get("at")))
+    ended = parse_time(str(last["at"])) if last.get("kind") == "run_finished" else None
+    seconds = (ended - began).total_seconds() if began and ended else None
+    return RunOutline(_external(first), seconds, forked)
+
+
+def origin_as_text(forked: Mapping[str, Any]) -> str:
+    """Where a forked run comes from."""
+    return f"{'retry of' if forked.get('retry') else 'forked from'} {forked['run']}"
+
+
+def _unlisted(store: SqliteRunStore) -> Iterator[RunEntry]:
+    """Entries of the runs that only the journal holds."""
+    known = {run for (run,) in store.database.rows("workflow_runs", "SELECT run FROM workflow_runs")}
+    for run, data in store.database.rows("rows", _BEGUN):
+        if run not in known:
+            yield _entry(store, run, _decode(data))
+
+
+def _entry(store: SqliteRunStore, run: str, first: Json) -> RunEntry:
+    match first:
+        case {"definition": {"id": workflow, **more}, "at": at}:
+            return RunEntry(run, str(workflow), str(more.get("version", "1")), _status(store, run), str(at), "")
+        case {"loop": loop, "at": at}:
+            return RunEntry(run, str(loop), "", _status(store, run), str(at), "")
+        case _:
+            return RunEntry(run, "?", "", UNREADABLE, "", "")
+
+
+def _status(store: SqliteRunStore, run: str) -> str:
+    match _record(store, _LAST, run):
+        case {"kind": "run_finished", "status": status}:
+            return str(status)
+        case {"kind": "run_finished", "finish_reason": "final"}:
+            return "completed"
+        case {"kind": "run_finished", "finish_reason": "cancelled"}:
+            return "cancelled"
+        case {"kind": "run_finished"}:
+            return "failed"
+    from agent_core.journal.control import waiting_calls
+
+    try:
+        return "waiting" if waiting_calls(store.journal.load(run)) else UNFINISHED
+    except Exception:  # whatever is recorded there, the run is listed; `verify` says what is wrong with it
+        return UNREADABLE
+
+
+def _external(first: Json) -> Json:
+    match first:
+        case {"external": dict(external)}:
+            return external
+        case {"messages": [*messages]}:
+            asked = [each.get("content") for each in messages if each.get("role") == "user"]
+            return {"prompt": asked[-1]} if asked else {}
+        case _:
+            return {}
+
+
+def _record(store: SqliteRunStore, query: str, run: str) -> Json:
+    rows = store.database.rows("rows", query, run)
+    return _decode(rows[0][0]) if rows else {}
+
+
+def _decode(data: Any) -> Json:
+    try:
+        record = json.loads(data)
+    except (ValueError, TypeError):
+        return {}
+    return record if isinstance(record, dict) else {}
