@@ -63,7 +63,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a text for tools": ({"registry": "echo"}, "registry: must be a ToolRegistry, or a list of tools (got 'echo')"),
     "another file": ({"journal": "run.txt"}, "journal: must end in .jsonl, or for SQLite in .db, .sqlite, .sqlite3"),
     "no journal": ({"journal": 5}, "journal: must be a Journal, or the path of its file (got 5)"),
-    "no model": ({"model": 5}, "model: must be a ModelClient, or a model's name as text (got 5)"),
+    "no model": (
+        {"model": 5},
+        "model: must be a model's name as text, such as openai:gpt-4o-mini, or a ModelClient",
+    ),
+    "a function for a model": ({"model": plain}, "goes into ScriptedModel of agent_core.models (got 'plain')"),
+    "a list of replies": ({"model": ["Hello."]}, "a list of replies, or a function of the messages"),
+    "a class of models": ({"model": ScriptedModel}, "model: is a class; give an instance: ScriptedModel(…)"),
     "an unknown provider": ({"model": "opnai:x"}, "model: no such provider: opnai"),
 }
 
@@ -78,3 +84,28 @@ async def test_what_is_neither_is_refused_by_its_name(change: dict[str, Any], to
 def test_a_registry_of_a_registry_is_the_same() -> None:
     registry = ToolRegistry([look])
     assert ToolRegistry.of(registry) is registry
+
+
+async def test_a_call_within_a_running_loop_is_made_in_another(tmp_path: Path) -> None:
+    assert run_agent_sync(CONFIG, registry=[look], model=SCRIPT).final_answer == "done"
+
+
+def test_an_error_brings_no_other_error_along() -> None:
+    with pytest.raises(DefinitionError) as refused:
+        run_agent_sync({**CONFIG, "max_steps": "x"}, registry=[look], model=SCRIPT)
+    assert (refused.value.__cause__, refused.value.__suppress_context__) == (None, True)
+    with pytest.raises(DefinitionError) as refused:
+        run_agent_sync(CONFIG, registry=[look], model=plain)
+    assert refused.value.__context__ is None
+
+
+@pytest.mark.parametrize("script", ["Hello.", [{"foo": 1}], {"a": "Hello."}], ids=str)
+def test_a_script_of_another_shape_is_refused_where_it_is_made(script: Any) -> None:
+    with pytest.raises(DefinitionError, match="scripted: "):
+        ScriptedModel(script)
+
+
+async def test_a_scripts_function_that_returns_no_reply_is_told(tmp_path: Path) -> None:
+    output = await run_agent(CONFIG, registry=[look], model=ScriptedModel(lambda messages: 3))
+    assert output.error is not None
+    assert output.error["message"].startswith("what the script's function returned must be a text, a step such as")

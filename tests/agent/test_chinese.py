@@ -21,10 +21,10 @@ from agent_core.models import ScriptedModel
 from agent_core.words.catalogue import CHINESE
 from support.by_hand import Hand, action, final, look
 from support.sentences import english_sentences
-from utools import Tool, ToolContext, ToolRegistry, ToolResult, tool
+from utools import Tool, ToolContext, ToolRegistry, ToolResult, default_registry, tool
 from utools.builtin import read_file
 from utools.function_tool import explain_fault
-from utools.schema.config_schema import ConfigSchema
+from utools.schema.config_schema import ConfigSchema, author_keys
 
 REPLIES = Path(__file__).parents[2] / "fixtures" / "replies"
 TRANSCRIPTS = Path(__file__).parents[2] / "fixtures" / "transcripts"
@@ -190,7 +190,7 @@ CASES: dict[str, Case] = {
     ),
     "provenance": Case(
         [action("look", q="eve")],
-        ['- /q：应为从用户或作者所写内容中原样复制的值（当前值："eve"）'],
+        ['- /q：应为从用户或作者所写内容中原样复制的值（当前值："eve"，来自你自己的话）'],
         {"allowed_tools": [{"tool": "look", "provenance": {"q": "trusted"}}]},
     ),
     "called too often": Case(
@@ -424,3 +424,51 @@ def test_a_chinese_run_under_the_first_texts_replays_with_its_english_errors() -
     path = TRANSCRIPTS / "chinese.jsonl"
     assert "The reply holds no JSON object." in path.read_text("utf-8")
     assert replay(path).identical
+
+
+# ── what tools are ───────────────────────────────────────────────────────────────────────────────
+
+
+def descriptions(value: Any) -> list[str]:
+    """Every description in a schema that a model sees."""
+    if isinstance(value, list):
+        return [each for item in value for each in descriptions(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["description"]] if isinstance(value.get("description"), str) else []
+    return own + [each for item in value.values() for each in descriptions(item)]
+
+
+def test_the_tools_of_our_own_are_told_in_chinese() -> None:
+    registry = default_registry()
+    registry.register(agent_tool(registry))
+    entries = [{"tool": tool.code, "preset": needed_presets(registry, tool.code)} for tool in registry.all()]
+    run = Hand([END], tools=registry.all(), allowed_tools=entries, language="zh")
+    told = [each for policy in run.started["tools"].values() for each in descriptions(policy["visible"])]
+    told += [policy["description"] for policy in run.started["tools"].values()]
+    assert len(told) > 80
+    assert [each for each in told if each.isascii() and not each.startswith("JMESPath")] == []
+
+
+def needed_presets(registry: ToolRegistry, code: str) -> dict[str, Any]:
+    given = {
+        "webhook_env": "HOOK",
+        "server": "smtp.example.org",
+        "sender": "a@example.org",
+        "allowed_recipients": ["b@example.org"],
+        "prefix": "x:",
+        "root": "data",
+        "commands": ["true"],
+        "model": "scripted:x.json",
+        "max_steps": 2,
+        "allowed_tools": [],
+    }
+    required = registry.schema(code).schema.get("required", ())
+    return {
+        name: given[name] for name in required if name in given and name in author_keys(registry.schema(code).schema)
+    }
+
+
+def test_a_foreign_tool_is_told_in_its_own_words() -> None:
+    run = Hand([END], tools=[look()], language="zh")
+    assert run.started["tools"]["look"]["description"] == "Does look."

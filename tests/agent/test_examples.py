@@ -112,7 +112,7 @@ def test_they_are_sent_before_the_conversation_and_are_no_part_of_it() -> None:
     assert sent[1] == "Which season follows spring?"
     assert sent[-3:] == ["OLD", '{"type":"final","answer":"ANSWER"}', "NEW"]
     assert "spring" not in str(run.output["messages_json"])
-    assert "spring" not in str(run.started["trusted"])
+    assert "spring" not in str(run.started["sources"])
 
 
 def test_they_are_the_first_to_go_when_room_is_short() -> None:

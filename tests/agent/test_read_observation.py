@@ -15,6 +15,13 @@ LONG = "".join(f"line {index:03}\n" for index in range(100))
 Q = {"type": "object", "properties": {"q": {"type": "string"}}}
 
 
+class Short(Hand):
+    """A run whose model reads 256 characters at once."""
+
+    def __init__(self, *args: Any, **config: Any) -> None:
+        super().__init__(*args, **{"observation_max_len": 256} | config)
+
+
 def read(step: int, start: int, **more: int) -> str:
     return action("read_observation", step=step, **{"from": start}, **more)
 
@@ -25,7 +32,8 @@ def offered(question: Any) -> bool:
 
 async def run(*replies: str, journal: MemoryJournal | None = None, output: Any = LONG, **config: Any) -> Any:
     registry = ToolRegistry([Tool("look", "Looks.", Q, lambda args, context: output, effect="read")])
-    settings = {"model": "m", "max_steps": 8, "allowed_tools": ["look"], "prompt": "go", **config}
+    settings = {"model": "m", "max_steps": 8, "allowed_tools": ["look"], "prompt": "go", "observation_max_len": 256}
+    settings |= config
     return await run_agent(settings, registry=registry, model=ScriptedModel(list(replies)), journal=journal, run_id="r")
 
 
@@ -38,7 +46,7 @@ async def test_what_was_cut_is_read_on_part_by_part() -> None:
 
 
 def test_a_cut_observation_says_how_to_read_on_and_where_from() -> None:
-    run = Hand([action(), final()], act=[did(LONG)])
+    run = Short([action(), final()], act=[did(LONG)])
     said = run.questions[1][-1]["content"]
     start = len(said.removeprefix("The tool look returned: ").partition(" …[")[0])
     left = int(said.partition(" …[")[2].partition(" ")[0])
@@ -49,7 +57,7 @@ def test_a_cut_observation_says_how_to_read_on_and_where_from() -> None:
 
 @pytest.mark.parametrize("protocol", ["json", "tools"])
 async def test_it_is_offered_only_once_something_was_cut(protocol: str) -> None:
-    run = Hand([action(), action(), final()], act=[did("short"), did(LONG)], protocol=protocol)
+    run = Short([action(), action(), final()], act=[did("short"), did(LONG)], protocol=protocol)
     assert [offered(question) for question in run.questions] == [False, False, True]
     schemas = [asked.options.get("step_schema") or asked.options["tools"] for asked in run.asked]
     assert [offered(schema) for schema in schemas] == [False, False, True]
@@ -79,7 +87,7 @@ async def test_what_is_not_there_is_told(args: dict[str, int], told: str) -> Non
 async def test_calls_of_one_reply_are_told_apart() -> None:
     replies = [calls(("look", {"q": "a"}), ("look", {"q": "b"})), read(1, 300, call=2), final()]
     act = iter([[did("short"), did(LONG)], [did(LONG[300:556])]])
-    run = Hand(replies, act=lambda batch: next(act), protocol="tools")
+    run = Short(replies, act=lambda batch: next(act), protocol="tools")
     assert '"call":2' in str(run.questions[1][-1]["content"])
     assert run.reason == "final"
 

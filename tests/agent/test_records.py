@@ -83,6 +83,11 @@ def test_the_texts_of_version_1_are_those_that_were_recorded_under_it() -> None:
     assert now == orjson.loads((RULES / "texts-1.json").read_bytes())
 
 
+def test_the_comparison_of_version_1_is_that_which_was_recorded_under_it() -> None:
+    now = orjson.loads(orjson.dumps(dict(rule_cases.earlier_comparisons())))
+    assert now == orjson.loads((RULES / "comparison-1.json").read_bytes())
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_run_has_the_texts_of_its_rules_and_its_language(language: str) -> None:
     started = Hand([final()], language=language).started

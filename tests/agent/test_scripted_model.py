@@ -42,6 +42,14 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "no text": ([7], r"en\.json: reply 1 must be a text.*\(got 7\)"),
     "of a strand": ({"flow/a.1": [[]]}, r"en\.json: flow/a\.1: reply 1 must be"),
     "no list of a strand": ({"flow/a.1": "a text"}, r"en\.json: flow/a\.1: must be an array of replies"),
+    "calls that are no list": ([{"content": None, "calls": {"a": 1}}], r"reply 1: calls must be a list of \{"),
+    "a call of OpenAI's own shape": (
+        ["a", {"content": None, "calls": [{"type": "function", "function": {"name": "look"}}]}],
+        r'en\.json: reply 2: call 1 must be \{"name": …, "arguments": …\}',
+    ),
+    "a call without arguments": ({"a": [{"content": "", "calls": [{"name": "look"}]}]}, r"a: reply 1: call 1 must be"),
+    "no text in content": ([{"content": ["a"]}], r"reply 1: content must be a text, or null"),
+    "no counts": ([{"content": "", "usage": {"output_tokens": "9"}}], r"usage/output_tokens must be a number"),
     "no list": ("a text", r"en\.json: must be an array of replies"),
 }
 
@@ -50,3 +58,9 @@ FAULTS: dict[str, tuple[Any, str]] = {
 def test_a_fault_names_the_file_and_the_number_of_the_reply(tmp_path: Path, content: Any, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         script(tmp_path, content)
+
+
+def test_a_script_that_is_not_there_is_told_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="No such file or directory") as caught:
+        ScriptedModel.from_file(tmp_path / "replies" / "en.json")
+    assert str(tmp_path / "replies" / "en.json") in str(caught.value)

@@ -1,16 +1,20 @@
 """What-if: a recorded run under another policy, without a network and without acting."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_core import DefinitionError, MemoryJournal, agent_tool, replay, run_agent
+from agent_core import Approve, DefinitionError, Deny, Edit, MemoryJournal, agent_tool, replay, run_agent
 from agent_core.audit.explain import explain_difference
 from agent_core.models import ScriptedModel
 from support.by_hand import Q, action, final
 from utools import Tool, ToolRegistry
 
+TRANSCRIPTS = Path(__file__).parents[2] / "fixtures" / "transcripts"
 REPLIES = [action("read"), action("write"), "no", action("read"), final()]
+FROM_USER = {"tool": "write", "provenance": {"q": "user"}}
+FROM_READ = {"tool": "write", "provenance": {"q": "read:/x"}}
 POLICIES: list[tuple[str, dict[str, Any], tuple[int | None, list[str]]]] = [
     ("the same", {"max_steps": 6}, (None, ["run", "run", "run"])),
     ("a tool denied", {"deny_tools": ["wri*"]}, (8, ["run", "refuse", "run*"])),
@@ -18,6 +22,17 @@ POLICIES: list[tuple[str, dict[str, Any], tuple[int | None, list[str]]]] = [
     ("no tools", {"allowed_tools": []}, (3, ["refuse", "refuse*", "refuse*"])),
     ("approval", {"approval": "on_write"}, (8, ["run", "wait", "run*"])),
     ("calls bounded", {"allowed_tools": [{"tool": "read", "max_calls": 1}, "write"]}, (16, ["run", "run", "refuse"])),
+    (
+        "origins",
+        {"allowed_tools": ["read", FROM_USER]},
+        (8, ["run", "refuse", "run*"]),
+    ),
+    (
+        "origins by path",
+        {"allowed_tools": ["read", FROM_READ]},
+        (8, ["run", "refuse", "run*"]),
+    ),
+    ("writes asked for", {"after_untrusted": "ask"}, (8, ["run", "wait", "run*"])),
     ("fewer steps", {"max_steps": 2}, (8, ["run", "not run: max_steps", "run*"])),
     ("fewer calls", {"max_tool_calls": 1}, (8, ["run", "not run: max_tool_calls", "run*"])),
     ("no repairs", {"max_repairs": 0}, (14, ["run", "run", "run*"])),
@@ -68,6 +83,12 @@ REASONS: list[tuple[dict[str, Any], str, str]] = [
         "max_calls 1 of read is used up",
     ),
     ({"allowed_tools": [NARROW, "write"]}, "read: now refused: args of read: /q ", "args of read: /q "),
+    (
+        {"allowed_tools": ["read", FROM_USER]},
+        "write: now refused: provenance of write: q from user; /q ← model",
+        "provenance of write",
+    ),
+    ({"after_untrusted": "refuse"}, "write: now refused: after_untrusted refuse", "after_untrusted refuse"),
     ({"max_steps": 2}, "write: now not run: max_steps 2 is used up", "max_steps 2 is used up"),
     ({"total_token_budget": 1}, "read: now not run: total_token_budget 1 is used up", "total_token_budget 1"),
 ]
@@ -130,8 +151,8 @@ async def test_looser_limits_outlive_the_tape() -> None:
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        ({"model": "other"}, "policy/model: a policy may vary allowed_tools"),
-        ({"allowed_tools": ["unheard_of"]}, "no tool is called 'unheard_of'"),
+        ({"model": "other"}, "policy/model: a policy may vary after_untrusted, allowed_tools"),
+        ({"allowed_tools": ["unheard_of"]}, "^policy/allowed_tools/0: no tool is called 'unheard_of'"),
         ({"max_steps": "many"}, "max_steps"),
     ],
 )
@@ -154,3 +175,36 @@ async def test_a_childs_limits_are_those_its_parent_would_have_left_it() -> None
     assert found.divergence is not None
     assert (found.divergence["strand"], found.divergence["n"]) == ("agent/agent_core.4", 8)
     assert found.decisions[-1]["now"] == "not run: max_tool_calls"
+
+
+def test_an_old_run_is_judged_by_origins_where_the_policy_asks_for_them() -> None:
+    allowed = [{"tool": "send", "provenance": "user"}]
+    policy = {"allowed_tools": allowed, "approval": "never"}
+    (decision,) = replay(TRANSCRIPTS / "approval_approved.jsonl", policy=policy).decisions
+    assert (decision["recorded"], decision["now"]) == ("wait", "refuse")
+    assert decision["why"] == "now refused: provenance of send: * from user; /to ← trusted text, /text ← model"
+
+
+EDITS: list[tuple[str, dict[tuple[str, int], Any], list[str]]] = [
+    ("edited", {("agent", 4): Edit({"q": "z"})}, ["wait", "run", "run"]),
+    ("approved", {("agent", 4): Approve()}, ["wait", "run"]),
+    ("denied", {("agent", 4): Deny("no")}, ["wait", "run"]),
+]
+
+
+@pytest.mark.parametrize(("decisions", "recorded"), [each[1:] for each in EDITS], ids=[each[0] for each in EDITS])
+async def test_a_persons_decision_holds_under_another_policy(decisions: Any, recorded: list[str]) -> None:
+    journal = MemoryJournal()
+    registry = ToolRegistry(
+        [Tool(code, code, Q, lambda args, context: "done", effect=code) for code in ("write", "read")]
+    )
+    given = {"model": "m", "max_steps": 5, "allowed_tools": ["read", "write"], "approval": "on_write", "prompt": "Go."}
+    script = [action("write", q="x"), action("read"), final()]
+    for decided in (None, decisions):
+        model = ScriptedModel(script)
+        await run_agent(given, registry=registry, model=model, journal=journal, run_id="r", decisions=decided)
+    for policy in ({"max_steps": 1}, {"timeout": 1000}, {"max_tool_calls": 5}):
+        found = replay(journal, run_id="r", policy=policy)
+        assert [each["recorded"] for each in found.decisions] == recorded
+        changed = [each["now"] for each in found.decisions if each["now"] != each["recorded"]]
+        assert changed == (["not run: max_steps"] if "max_steps" in policy else [])

@@ -42,10 +42,13 @@ SPEAKING = (
 """Where code makes what a model reads."""
 FOR_PEOPLE = {
     "X is not in trusted text",  # what waits for a person's approval
+    "X comes from X; provenance asks for X",
+    "X writes, and the run has read untrusted text",
     "X needs a person's approval",
     "the process ended before the call was answered",  # a write in doubt
     "not run: X",  # the trace
-    "the model gave no reply within X seconds",  # how a run ended
+    "the model gave no reply within X seconds; X",  # how a run ended
+    "single_call_timeout in the node's config gives a reply more of them, timeout the run",
     "X was cut off: X",
     "a person ended the run here: the write is in doubt",
     "the kept answers cannot be read: %s",  # the log

@@ -25,6 +25,7 @@ from loops import (
     floor,
     ours_in_memory,
     ours_in_sqlite,
+    ours_untraced,
     sdk_as_usual,
     sdk_own_bytes,
     sdk_own_bytes_by_aiohttp,
@@ -39,11 +40,12 @@ FLOOR, BY_AIOHTTP, OWN_BYTES, AS_USUAL = (
     "openai SDK as everybody writes it",
 )
 TRANSPORTS: tuple[Transport, ...] = ("aiohttp", "httpx2") if find_spec("aiohttp") else ("httpx2",)
-MEMORY, SQLITE = "ours in memory, {}", "ours in SQLite, {}"
+MEMORY, SQLITE, UNTRACED = "ours in memory, {}", "ours in SQLite, {}", "ours without origins, {}"
 LOOPS = {FLOOR: floor, BY_AIOHTTP: sdk_own_bytes_by_aiohttp, OWN_BYTES: sdk_own_bytes, AS_USUAL: sdk_as_usual}
 for transport in TRANSPORTS:
     LOOPS[MEMORY.format(transport)] = partial(ours_in_memory, transport=transport)
     LOOPS[SQLITE.format(transport)] = partial(ours_in_sqlite, transport=transport)
+    LOOPS[UNTRACED.format(transport)] = partial(ours_untraced, transport=transport)
 if "aiohttp" not in TRANSPORTS:
     del LOOPS[BY_AIOHTTP]
 Cost = tuple[float, float]
@@ -86,7 +88,7 @@ def table(costs: Costs, calls: Sequence[int]) -> str:
     rows += [_row(name, ["{:.3f} / {:.3f}".format(*costs[name, count]) for count in calls]) for name in LOOPS]
     for transport in TRANSPORTS:
         memory, sqlite = MEMORY.format(transport), SQLITE.format(transport)
-        rows += [_ratios(costs, calls, memory, other) for other in (OWN_BYTES, AS_USUAL)]
+        rows += [_ratios(costs, calls, memory, other) for other in (OWN_BYTES, AS_USUAL, UNTRACED.format(transport))]
         more = [[costs[sqlite, count][each] - costs[memory, count][each] for each in (0, 1)] for count in calls]
         rows.append(_row(f"SQLite - memory, {transport}", ["{:+.3f} / {:+.3f}".format(*each) for each in more]))
     return "\n".join(rows)

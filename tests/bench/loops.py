@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx2
 import openai
@@ -16,6 +17,7 @@ from agent_core import MemoryJournal, SqliteJournal, run_agent
 from agent_core.journal.store import Journal
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.openai.connections import Transport
+from agent_core.origins.sources import Sources, Tracing
 from utools import ToolRegistry, tool
 
 Run = Callable[[int], Awaitable[str]]
@@ -90,6 +92,22 @@ async def ours_in_memory(port: int, transport: Transport) -> AsyncIterator[Run]:
     """A whole run of ours: prompt, parse, judge, tool, journal in memory, trace."""
     async with ours(port, transport) as run:
         yield lambda calls: run(calls, MemoryJournal())
+
+
+@asynccontextmanager
+async def ours_untraced(port: int, transport: Transport) -> AsyncIterator[Run]:
+    """The same without the origins of values: nothing that was read is kept, and nothing looked for in it."""
+    nothing = Tracing(None)
+    async with ours(port, transport) as run:
+
+        async def untraced(calls: int) -> str:
+            with (
+                patch.object(Sources, "trace", lambda *_: nothing),
+                patch.object(Sources, "add_answer", lambda *_, **__: None),
+            ):
+                return await run(calls, MemoryJournal())
+
+        yield untraced
 
 
 @asynccontextmanager

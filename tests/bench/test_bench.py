@@ -19,7 +19,9 @@ def test_the_bench_prints_a_row_for_each_loop_and_ratio() -> None:
     pytest.importorskip("aiohttp")
     rows = bench("--rounds", "1", "--calls", "2")
     ours = [
-        f"ours in {journal}, {transport} " for transport in ("aiohttp", "httpx2") for journal in ("memory", "SQLite")
+        f"ours {how}, {transport} "
+        for transport in ("aiohttp", "httpx2")
+        for how in ("in memory", "in SQLite", "without origins")
     ]
     sdk = ["own bytes, aiohttp", "own bytes ", "as everybody"]
     names = ["raw asyncio", *(f"openai SDK, {how}".replace(", as", " as") for how in sdk), *ours]

@@ -59,7 +59,10 @@ async def test_scripts_may_be_named_as_text(tmp_path: Path) -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a function": ({"registry": [plain]}, "tools/0: plain is a function: write @tool from utools above it"),
-    "no model": ({"model": 5}, "model: must be a ModelClient, or a model's name as text (got 5)"),
+    "no model": (
+        {"model": 5},
+        "model: must be a model's name as text, such as openai:gpt-4o-mini, or a ModelClient",
+    ),
     "no store": ({"store": 5}, "store: must be a RunStore, or the path of its file (got 5)"),
 }
 

@@ -1,14 +1,8 @@
 """A person at the terminal is asked about the calls that wait, on a real one; who goes away decides later."""
 
-import fcntl
 import json
-import os
-import pty
 import re
-import signal
-import subprocess
 import sys
-import termios
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,8 +12,8 @@ import pytest
 
 from support.by_hand import action, final
 from support.command import Cli, Write
+from support.terminal import Terminal
 
-COMMAND = str(Path(sys.executable).with_name("agent-core"))
 LEDGER = """
 from pathlib import Path
 from utools import tool
@@ -32,54 +26,6 @@ def pay(to: str, pieces: int = 1) -> str:
         file.write(f"{to} {pieces}\\n")
     return "paid"
 """
-
-
-class Terminal:
-    """A command on a terminal of its own, and what it has written there so far."""
-
-    def __init__(self, *words: str, **environment: str) -> None:
-        self._ours, theirs = pty.openpty()
-        without = {name: value for name, value in os.environ.items() if name not in ("EDITOR", "VISUAL")}
-        environment = {**without, "TERM": "xterm-256color", "COLUMNS": "200", **environment}
-        streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-        self.process = subprocess.Popen(
-            [COMMAND, *words], **streams, env=environment, start_new_session=True, preexec_fn=_take_terminal
-        )
-        os.close(theirs)
-        self.shown = self._new = ""
-
-    def expect(self, text: str) -> "Terminal":
-        """Read on until this text has come."""
-        while text not in self._new:
-            chunk = self._read()
-            assert chunk, f"{text!r} did not come: {self.shown}"
-        self._new = self._new.partition(text)[2]
-        return self
-
-    def type(self, text: str) -> "Terminal":
-        os.write(self._ours, text.encode())
-        return self
-
-    def end(self) -> int:
-        """Read to the end; the exit code."""
-        while self._read():
-            pass
-        os.close(self._ours)
-        return self.process.wait()
-
-    def _read(self) -> str:
-        try:
-            chunk = os.read(self._ours, 2**16).decode("utf-8", "replace")
-        except OSError:  # nobody has it open any more
-            return ""
-        self.shown, self._new = self.shown + chunk, self._new + chunk
-        return chunk
-
-
-def _take_terminal() -> None:
-    """Let what is typed there signal this process, whatever the tests' own process ignores."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 Start = Callable[..., Terminal]
@@ -112,7 +58,11 @@ def agent(*tools: str) -> dict[str, Any]:
 
 
 def test_yes_lets_the_call_run_and_the_run_go_on(start: Start, paid: Path) -> None:
-    terminal = start("run", "w.json").expect("? pay needs your word").expect('"to": "a\\u001b[2J\\u202eb"')
+    terminal = (
+        start("run", "w.json")
+        .expect("? pay needs your word (awaiting_approval), in agent_core")
+        .expect('"to": "a\\u001b[2J\\u202eb"')
+    )
     assert terminal.expect("[y/n/edit] ").type("y\n").end() == 0
     assert "agent_core: Done." in terminal.shown
     assert len(paid.read_text().splitlines()) == 1
@@ -198,3 +148,23 @@ def test_nobody_is_asked_for_a_document(start: Start) -> None:
     assert terminal.end() == 6
     assert "[y/n/edit]" not in terminal.shown
     assert json.loads(terminal.shown[terminal.shown.index("{\r\n") :])["status"] == "waiting"
+
+
+def test_an_edit_without_arguments_is_written_at_the_terminal(start: Start, paid: Path, cli: Cli) -> None:
+    assert cli("run", "w.json").code == 6
+    without = cli("decide", "last", "edit")
+    assert (without.code, "edit needs --args with a JSON object" in without.err) == (2, True)
+    terminal = start("decide", "last", "edit").expect("pay waits with").expect("JSON object: ").type("{\n")
+    terminal.expect("this is not JSON").expect("JSON object: ").type('{"to": "d"}\n')
+    assert terminal.end() == 0
+    assert paid.read_text() == "d 1\n"
+
+
+def test_a_call_of_several_says_which_it_is(start: Start, write: Write) -> None:
+    write("ledger.py", LEDGER)
+    write("agent-core.yaml", "tools: [ledger.py:pay]")
+    node = {"id": "each", "tool": "pay", "config": {"to": "{{item}}"}, "foreach": ["a", "b"], "approval": "always"}
+    write("w.json", {"id": "w", "nodes": [node]})
+    terminal = start("run", "w.json").expect("in each: call 1 of 2").expect('"to": "a"').expect("] ").type("y\n")
+    terminal.expect("in each: call 2 of 2").expect('"to": "b"').expect("] ").type("n\n").expect("why? ").type("\n")
+    assert terminal.end() == 3

@@ -66,6 +66,7 @@ def test_equal_runs_are_told_in_a_line_and_exit_0(cli: Cli, asked: Any) -> None:
     document = cli("diff", a, b, "--json").json
     assert (document["equal"], document["partings"]) == (True, [])
     assert document["same"] == ["flow", "flow/agent_core.1"]
+    assert [document[side]["run_id"] for side in "ab"] == [a, b]
 
 
 def test_runs_that_part_are_shown_side_by_side_and_exit_5(cli: Cli, asked: Any) -> None:
@@ -131,7 +132,7 @@ def test_diff_needs_two_runs_that_are_there(cli: Cli, asked: Any, words: tuple[s
 def outcomes(cli: Cli, *words: str) -> tuple[int, dict[str, tuple[str, str | None]]]:
     ran = cli("replay", "--all", *words, "--json")
     assert ran.err == ""
-    return ran.code, {each["run"]: (each["outcome"], each["at"]) for each in ran.json["runs"]}
+    return ran.code, {each["run_id"]: (each["outcome"], each["at"]) for each in ran.json["runs"]}
 
 
 def forged(store: Path, run: str, *records: Record) -> None:
@@ -234,7 +235,7 @@ def test_a_policy_tells_which_runs_it_would_have_changed(cli: Cli, asked: Any, s
     code, found = outcomes(cli, "--set", "max_repairs=2")
     assert (code, found[short], found[died]) == (5, ("outlived", None), ("unfinished", None))
     told = cli("replay", "--all", "--set", 'deny_tools=["echo"]', "--json").json["runs"]
-    assert [each["changed"] for each in told if each["run"] == looked] == [1]
+    assert [each["changed"] for each in told if each["run_id"] == looked] == [1]
     assert cli("replay", "--all", "--set", "max_steps=many").code == 2
     assert cli("replay", "--all", "--set", "model=x").code == 2
 
@@ -248,10 +249,10 @@ def test_runs_that_only_the_journal_holds_are_replayed_too(cli: Cli, asked: Any,
             config, registry=ToolRegistry([]), model=ScriptedModel([final()]), journal=journal, run_id="bare"
         )
     told = cli("replay", "--all", "--json").json["runs"]
-    assert [(each["run"], each["workflow"], each["outcome"]) for each in told] == [
-        (listed, "w", "identical"),
+    assert [(each["run_id"], each["workflow"], each["outcome"]) for each in told] == [
         ("bare", "agent", "identical"),
         (lost, "w", "identical"),
+        (listed, "w", "identical"),
     ]
 
 
@@ -296,7 +297,7 @@ def test_replay_takes_a_run_or_all_of_them(cli: Cli, words: list[str]) -> None:
     ran = cli("replay", *words)
     assert (ran.code, ran.err) == (
         2,
-        "agent-core: Invalid value: replay takes one run, or --all, which --since goes with\n",
+        "agent-core: replay takes one run, or --all, which --since goes with\n",
     )
 
 
@@ -304,7 +305,7 @@ def test_replay_takes_a_run_or_all_of_them(cli: Cli, words: list[str]) -> None:
 
 
 def held(cli: Cli) -> list[str]:
-    return [entry["run"] for entry in cli("runs", "--json").json]
+    return [entry["run_id"] for entry in cli("runs", "--json").json]
 
 
 def ended(store: Path, run: str, at: str) -> None:
@@ -360,16 +361,17 @@ def test_a_dry_run_deletes_nothing(cli: Cli, store_of_runs: dict[str, str], stor
     assert ran.out.splitlines()[-1] == f"would delete 3 runs, {total / 1024:.1f} KiB"
     assert all(f"{sizes[line.split()[0]] / 1024:.1f} KiB" in line for line in ran.out.splitlines()[:-1])
     told = cli("retention", "--older-than", "30d", "--dry-run", "--json").json
-    statuses = sorted(entry["status"] for entry in told["deleted"])
+    statuses = sorted(entry["status"] for entry in told["would_delete"])
     assert (told["dry_run"], told["kept"], statuses) == (True, [], ["cancelled", "completed", "failed"])
-    assert {entry["run"]: entry["bytes"] for entry in told["deleted"]}.items() <= sizes.items()
+    assert {entry["run_id"]: entry["bytes"] for entry in told["would_delete"]}.items() <= sizes.items()
+    assert "deleted" not in told
     assert told["bytes"] == total
     assert set(held(cli)) == set(store_of_runs.values())
 
 
 def test_runs_that_are_not_finished_go_only_by_name(cli: Cli, store_of_runs: dict[str, str]) -> None:
     told = cli("retention", "--older-than", "30d", "--status", "waiting, paused", "--json").json
-    assert {entry["run"] for entry in told["deleted"]} == {store_of_runs["waiting"], store_of_runs["paused"]}
+    assert {entry["run_id"] for entry in told["deleted"]} == {store_of_runs["waiting"], store_of_runs["paused"]}
     assert store_of_runs["completed"] in held(cli)
 
 
@@ -382,7 +384,7 @@ def test_a_run_that_somebody_drives_is_kept(cli: Cli, store_of_runs: dict[str, s
         assert ran.out.splitlines()[0].startswith(f"{run}  running")
         assert ran.out.splitlines()[1] == "deleted 0 runs"
         kept = cli("retention", "--older-than", "30d", "--status", "running", "--json").json["kept"]
-        assert [entry["run"] for entry in kept] == [run]
+        assert [entry["run_id"] for entry in kept] == [run]
     assert run in held(cli)
 
 

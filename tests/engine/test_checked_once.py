@@ -10,14 +10,14 @@ import pytest
 
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
 from engine_shim.definition.graph import graph_of
-from engine_shim.definition.model import read_definition
+from engine_shim.definition.model import read_parts
 from engine_shim.definition.reachability import reachability_of
 from engine_shim.definition.validate import check
 from engine_shim.flow.state import read_plan
 from utools import default_registry
 
 ECHO = {"id": "w", "nodes": [{"id": "a", "tool": "echo", "config": {"text": "{{external.text}}"}}]}
-WORK = {each.__code__: each.__name__ for each in (graph_of, read_definition, reachability_of, read_plan)}
+WORK = {each.__code__: each.__name__ for each in (graph_of, read_parts, reachability_of, read_plan)}
 
 
 async def calls_in_a_run(workflow: Any, **external: Any) -> Counter[str]:
@@ -50,7 +50,7 @@ async def test_invoked_workflow_is_read_and_built_once_as_well(tmp_path: Path) -
     assert calls == {
         "graph_of": own + beforehand + invoked,
         "reachability_of": own + beforehand + invoked,
-        "read_definition": beforehand + invoked,
+        "read_parts": beforehand + invoked,
     }
 
 

@@ -57,7 +57,7 @@ def test_live_view_has_one_line_for_each_plain_node(cli: Cli) -> None:
 
 def test_live_view_shows_an_agents_steps_under_its_name(cli: Cli, write: Write) -> None:
     write("replies.json", [action("echo", txt=1), action("echo", text="long " * 100), final()])
-    write("w.json", agent(max_repairs=1))
+    write("w.json", agent(max_repairs=1, observation_max_len=256))
     lines = cli("run", "w.json").err.splitlines()
     assert lines[0] == "● agent_core"
     assert lines[1].startswith("    1 invalid_action The arguments of echo were refused")
@@ -220,6 +220,7 @@ INPUTS = {
     "undeclared is a text": (["--input", "z=1"], {"z": "1", "n": 1}),
 }
 DECLARED = {
+    "additionalProperties": True,
     "type": "object",
     "properties": {
         "s": {"type": "string"},
@@ -446,10 +447,10 @@ def test_runs_are_listed_newest_first(cli: Cli, waiting: str) -> None:
     last = run_id(cli("run", PARALLEL))
     lines = cli("runs").out.splitlines()
     assert lines[0].startswith(f"{last}  completed  ")
-    assert lines[0].endswith("  parallel 1")
+    assert lines[0].endswith("s  parallel 1  [3, 4, 8]")
     assert lines[1].startswith(f"{waiting}  waiting    ")
-    assert lines[1].endswith("  approval 1")
-    assert [entry["run"] for entry in cli("runs", "--json").json] == [last, waiting]
+    assert lines[1].endswith(" -  approval 1")
+    assert [entry["run_id"] for entry in cli("runs", "--json").json] == [last, waiting]
 
 
 def test_empty_store_lists_nothing_and_is_not_made(cli: Cli, home: Path) -> None:
@@ -490,9 +491,20 @@ def test_a_waiting_run_is_proven_by_its_seal(cli: Cli, monkeypatch: pytest.Monke
     monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
     waits = cli("run", APPROVAL, "--json").json["run_id"]
     verified = cli("verify", waits)
-    assert (verified.code, verified.out.endswith("; the run has not ended\n")) == (0, True)
+    assert (verified.code, verified.out.endswith("; it waits for a person: not complete yet\n")) == (0, True)
     found = cli("verify", waits, "--json").json
     assert (found["ok"], found["complete"]) == (True, False)
+
+
+@pytest.mark.parametrize("words", [["decide", "last", "approve"], ["resume", "last"], ["pause", "last"]])
+def test_a_sealed_run_does_not_go_on_without_a_key(cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
+    cli("run", APPROVAL)
+    monkeypatch.delenv("AGENT_CORE_JOURNAL_KEYS")
+    ran = cli(*words)
+    assert (ran.code, "AGENT_CORE_JOURNAL_KEYS: the run is sealed, and this process has no key" in ran.err) == (3, True)
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
+    assert cli("verify", "last").code == 0
 
 
 def test_a_short_key_is_refused_before_anything_is_written(
@@ -507,7 +519,7 @@ def test_a_short_key_is_refused_before_anything_is_written(
 
 def test_waiting_run_is_proven_by_the_head_that_it_gave(cli: Cli) -> None:
     waits = cli("run", APPROVAL, "--json").json
-    assert (cli("verify", waits["run_id"]).code, cli("replay", waits["run_id"]).code) == (5, 0)
+    assert (cli("verify", waits["run_id"]).code, cli("replay", waits["run_id"]).code) == (6, 0)
     assert cli("verify", waits["run_id"], "--head", waits["journal"]["head"]).code == 0
 
 
@@ -635,11 +647,11 @@ def test_output_piped_to_head_ends_without_a_word() -> None:
 # ── host configuration ───────────────────────────────────────────────────────────────────────────
 
 HOSTS = {
-    "unknown key": ({"toolz": []}, "agent-core.yaml: toolz: unknown key; did you mean tools?"),
-    "another type": ({"tools": "x"}, "agent-core.yaml: tools: must be a list (got 'x')"),
-    "no object": (["x"], "agent-core.yaml: must be an object"),
+    "unknown key": ({"toolz": []}, "agent-core.yaml:1: toolz: unknown key; did you mean tools?"),
+    "another type": ({"tools": "x"}, "agent-core.yaml:1: tools: must be a list (got 'x')"),
+    "no object": (["x"], "agent-core.yaml:1: must be an object"),
     "broken": ("tools: [", "agent-core.yaml:1:9: not valid YAML"),
-    "no such root": ({"root": "nix"}, "agent-core.yaml: root: there is no such directory (got 'nix')"),
+    "no such root": ({"root": "nix"}, "agent-core.yaml:1: root: there is no such directory (got 'nix')"),
     "reference without a name": ({"tools": ["own.py"]}, "tools/0: must be module:name or file.py:name (got 'own.py')"),
     "no such file": ({"tools": ["nix.py:x"]}, "tools/0: cannot be loaded: FileNotFoundError: there is no file nix.py"),
     "no such module": ({"tools": ["nix:x"]}, "tools/0: cannot be loaded: ModuleNotFoundError: No module named 'nix'"),

@@ -255,7 +255,8 @@ def test_fork_does_again_what_followed_from_the_record_and_nothing_else(at: Any,
         assert host.sound(fork)
         assert host.store.journal.load("r") == rows
         started = host.store.journal.load("f")["flow"][0].record()
-        assert started["forked"] == {"run": "r", "strand": at[0], "n": at[1]}
+        forked = started["forked"]
+        assert (forked["run"], forked["strand"], forked["n"]) == ("r", *at)
 
     played(play)
 

@@ -83,24 +83,24 @@ FORM = {
     ),
     "on anything but error": (
         {"edges": [{"from": "echo", "to": "echo", "on": "success"}]},
-        "edges/0/on: Input should be 'error' (got 'success')",
+        "edges/0/on: must be 'error' (got 'success')",
     ),
     "retry without a number": ({"nodes": [{**ECHO, "retry": {}}]}, "nodes/0/retry/max_attempts: this key is required"),
     "retry with none": (
         {"nodes": [{**ECHO, "retry": {"max_attempts": 0}}]},
-        "nodes/0/retry/max_attempts: Input should be greater than or equal to 1 (got 0)",
+        "nodes/0/retry/max_attempts: must be 1 or more (got 0)",
     ),
     "unknown on_error": (
         {"nodes": [{**ECHO, "on_error": "ignore"}]},
-        "nodes/0/on_error: Input should be 'fail' or 'continue' (got 'ignore')",
+        "nodes/0/on_error: must be 'fail' or 'continue' (got 'ignore')",
     ),
     "unknown entry": ({"entry": ["ecko"]}, "entry/0: there is no node 'ecko'; did you mean echo?"),
     "no entry": ({"entry": []}, "entry: must not be empty"),
     "unknown end": ({"ends": "ecko"}, "ends/0: there is no node 'ecko'; did you mean echo?"),
-    "negative timeout": ({"timeout": -5}, "timeout: Input should be greater than or equal to 0 (got -5)"),
+    "negative timeout": ({"timeout": -5}, "timeout: must be 0 or more (got -5)"),
     "node's timeout as text": (
         {"nodes": [{**ECHO, "timeout": "1m"}]},
-        "nodes/0/timeout: Input should be a valid number",
+        "nodes/0/timeout: must be a number",
     ),
     "not JSON": ({"name": {1, 2}}, "a value is not JSON: /name is of type set"),
 }

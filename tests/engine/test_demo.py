@@ -35,6 +35,18 @@ def test_replies_of_ones_own_are_found_from_the_working_directory(cli: Cli, writ
     assert (ran.code, "Forty-two." in ran.out) == (0, True)
 
 
+def test_a_model_of_ones_own_machine_gets_more_time_and_is_told_how_it_starts(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    told = cli("demo", "--model", "ollama:tiny", "--json").json
+    assert "127.0.0.1:9 gave no answer" in told["error"]["message"]
+    assert "tried http://127.0.0.1:9/v1: `ollama serve` starts it there" in told["error"]["message"]
+    shown = cli("show", "last", "--json").json
+    configs = [each["config"] for each in shown["records"] if each["kind"] == "run_started" and "config" in each]
+    assert configs[0]["single_call_timeout"] == 600
+
+
 @pytest.mark.parametrize("options", [[], ["--store", "my runs.db"]], ids=["usual store", "another store"])
 def test_the_command_that_the_demo_ends_with_works_as_typed(cli: Cli, options: list[str]) -> None:
     hint = cli("demo", *options).out.splitlines()[-1]

@@ -115,3 +115,29 @@ def test_a_file_without_a_configuration_beside_it_is_left_alone(home: Path, writ
     assert cli("tools").code == 0
     load_environment(None)
     assert "DESK_LONELY" not in os.environ
+
+
+READS = """
+import os
+from utools import tool
+
+@tool(effect="read")
+def tells() -> str:
+    "Tells."
+    return "; ".join(os.environ[name] for name in ("SHOP_PASSWORD", "SHOP_DB", "SHOP_PLACE"))
+"""
+
+
+def test_what_looks_secret_in_the_file_is_masked_though_it_is_not_listed(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SHOP_PASSWORD", "SHOP_DB", "SHOP_PLACE"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    write("reads.py", READS)
+    write("agent-core.yaml", "tools: [reads.py:tells]")
+    write("w.json", {"id": "w", "nodes": [{"tool": "tells"}]})
+    keys = "SHOP_PASSWORD=correct-horse-battery\nSHOP_DB=postgres://shop:hunter2hunter@db/shop\n"
+    write(".env", f"{keys}SHOP_PLACE=in the old harbour\n").chmod(0o600)
+    told = cli("run", "w.json", "--json").json["outputs"]["tells"]
+    assert told == "[redacted:SHOP_PASSWORD]; [redacted:SHOP_DB]; in the old harbour"

@@ -2,27 +2,35 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from agent_core.models import ModelError, ScriptedModel
-from engine_shim.evals.cases import Answer, Call, Case, World
-from engine_shim.evals.load import load_cases, read_case_file
+from agent_core.protocol.clip import as_text
+from engine_shim.cli.terminal import QuietStream
+from engine_shim.evals.cases import Answer, Call, Case, CaseFile, World
+from engine_shim.evals.expected import is_right, match_calls
+from engine_shim.evals.load import load_cases
+from engine_shim.evals.matching import plain
 from engine_shim.evals.measure import measure
-from engine_shim.evals.score import METRICS, Scored, Share, count_matches, is_right, score, total
+from engine_shim.evals.score import METRICS, Scored, Share, score, total
 from engine_shim.evals.suite import FIXED, Suite
+from engine_shim.evals.world import write_files
 from support.by_hand import action, final
 from support.command import Cli, Write
 from support.oracle import oracle
+from utools.document import read_document
 from utools.tool import ToolContext
 
 FILES = Path(__file__).parents[2] / "fixtures/eval"
 SHIPPED = FILES / "cases.yaml"
 MEASURED_THERE = [name for name in METRICS if name != "refused"]
-TASKS, ASIDE = FILES / "tasks.yaml", FILES / "tasks-aside.yaml"
+TASKS, ASIDE, LONG = FILES / "tasks.yaml", FILES / "tasks-aside.yaml", FILES / "tasks-long.yaml"
 
 
 # ── the shipped cases ────────────────────────────────────────────────────────────────────────────
@@ -38,7 +46,7 @@ def test_one_who_knows_the_answers_gets_all_of_the_shipped_cases_right() -> None
     assert scores.recovery.of >= 8
 
 
-@pytest.mark.parametrize("path", [TASKS, ASIDE], ids=["tasks", "aside"])
+@pytest.mark.parametrize("path", [TASKS, ASIDE, LONG], ids=["tasks", "aside", "long"])
 def test_one_who_knows_the_answers_gets_all_of_the_tasks_right(path: Path) -> None:
     file = load_cases(path)
     model = ScriptedModel({case.name: oracle(case) for case in file.cases})
@@ -54,6 +62,26 @@ def test_what_is_kept_aside_is_of_the_kind_that_is_tuned_on_and_has_none_of_it()
     assert sorted((case.category, case.language) for case in tuned) == sorted((c.category, c.language) for c in aside)
     assert not {case.name for case in tuned} & {case.name for case in aside}
     assert not {case.message for case in tuned} & {case.message for case in aside}
+
+
+STANDS = {"start": (0, 0.15), "middle": (0.25, 0.75), "end": (0.85, 1)}
+"""Where in a tool's output the wanted fact is, by category, as shares of its length."""
+
+
+async def test_the_fact_of_a_long_task_stands_in_its_tools_output_where_the_category_says(tmp_path: Path) -> None:
+    suite = load_cases(LONG)
+    write_files(suite.world, tmp_path)
+    registry = suite.build_registry({}, tmp_path)
+    for case in suite.cases:
+        call = orjson.loads(oracle(case)[0])
+        text = plain(as_text((await registry.execute(call["tool"], call["args"], ToolContext())).output))
+        fact = re.search(rf"(?<![\w.]){orjson.loads(oracle(case)[-1])['answer'].casefold()}(?![\d.]\d)", text)
+        least, most = STANDS[case.category]
+        assert fact, case.name
+        assert least <= fact.start() / len(text) <= most, case.name
+        assert 1024 <= len(text.encode()) <= 4096, case.name
+    kinds = {lang: [case.category for case in suite.cases if case.language == lang] for lang in ("en", "zh")}
+    assert sorted(kinds["en"]) == sorted(kinds["zh"])
 
 
 def test_one_who_only_talks_gets_none_of_the_cases_right_that_need_a_tool() -> None:
@@ -156,10 +184,11 @@ def test_a_model_that_fails_is_wrong_and_says_why() -> None:
     assert "no reply 2" in (failed.error or "")
 
 
-def test_a_run_without_any_answer_of_the_model_is_not_measured() -> None:
+def test_a_run_without_any_answer_of_the_model_is_not_right_and_no_more_is_measured() -> None:
     silent = scored()
     assert (silent.has_reply, silent.finish_reason) == (False, "model_error")
-    assert [getattr(silent.scores, name) for name in METRICS] == [Share(0, 0)] * len(METRICS)
+    assert silent.scores.right == Share(0, 1)
+    assert [getattr(silent.scores, name) for name in METRICS if name != "right"] == [Share(0, 0)] * (len(METRICS) - 1)
     assert scored(SEVEN).has_reply
     assert scored("no JSON", "none either").has_reply
 
@@ -188,6 +217,34 @@ def test_answers_are_read_with_tolerance(expected: Mapping[str, Any], said: str,
     assert is_right(Answer.model_validate(expected), said) is right
 
 
+MISSED: list[tuple[dict[str, Any], tuple[str, ...], list[str]]] = [
+    ({}, ALL, []),
+    ({}, (final("31"),), ["an answer with the number 30"]),
+    ({}, (EMAIL, final("30")), ["no call of send_email"]),
+    ({"answer": {"number": [30, 1.5], "lacks": ["x"]}}, (final("30"),), ['an answer with the numbers 30, 1.5, no "x"']),
+    ({"answer": {"contains": ["a", ["b", "c"]]}}, (final("a"),), ['an answer with "a", "b" or "c"']),
+    ({"answer": {"equals": {"a": 1}}}, (final("a"),), ['an answer with nothing but {"a": 1}']),
+    ({"answer": None}, (SEVEN, final("?")), ['the call of order_lookup {"order_id": "8"}']),
+    ({"answer": None, "calls": [{"tool": "weather", "gives": "rain"}]}, ALL, ['the call of weather that gives "rain"']),
+    ({"answer": None, "finish_reason": "max_steps"}, ALL, ["to end by max_steps"]),
+    (
+        {"answer": None, "calls": [], "refused": [{"tool": "weather", "reason": "policy_denied"}], "max_steps": 1},
+        (SEVEN,),
+        ["to end by final or policy_denied", "the refusal of weather by policy_denied"],
+    ),
+    ({"no_write": True, "forbidden": []}, (EMAIL, *ALL), ["no call that writes, as send_email does"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "replies", "missing"), MISSED)
+def test_what_a_run_did_otherwise_than_expected_is_told(
+    changes: dict[str, Any], replies: tuple[str, ...], missing: list[str]
+) -> None:
+    found = scored(*replies, **changes)
+    assert list(found.missing) == missing
+    assert (found.scores.right == Share(1, 1)) is (missing == [])
+
+
 CALLS: list[tuple[dict[str, Any], dict[str, Any], str | None, bool]] = [
     ({"args": {"q": "Big  Lamp"}}, {"q": "big lamp"}, None, True),
     ({"args": {"q": {"matches": "lamp"}}}, {"q": "Lamps!"}, None, True),
@@ -208,7 +265,7 @@ def test_arguments_are_matched_with_tolerance(
 ) -> None:
     call = Call.model_validate({"tool": "t", **expected})
     made = [{"action": {"tool": "t", "args": args}, "observation": observed}]
-    assert count_matches([call], made) == int(right)
+    assert match_calls([call], made) == [right]
 
 
 def test_scoring_needs_nothing_but_the_nodes_output() -> None:
@@ -255,13 +312,50 @@ MODEL = ("--model", "scripted:replies.json")
 
 def test_the_table_tells_each_category_and_the_total(cli: Cli, cases: str) -> None:
     ran = cli("eval", cases, *MODEL)
-    assert (ran.code, ran.err) == (0, "")
+    assert ran.code == 0
     rows = {tuple(line.split()[:2]): line.split() for line in ran.out.splitlines() if line.strip()}
     assert " ".join(rows["steps", "en"][2:-1]) == "1/1 100% 1/1 100% 2/2 100% 1/1 100% 1/1 100% 1/1 100% 1/1 100%"
     assert " ".join(rows["direct", "zh"][2:-1]) == "1/1 100% 1/1 100% – – – 1/1 100% –"
     assert " ".join(rows["direct", "en"][2:-1]) == "0/1 0% 0/1 0% – – – 0/1 0% –"
     assert " ".join(rows["total", "2/3"][1:-1]) == "2/3 67% 2/3 67% 2/2 100% 1/1 100% 1/1 100% 2/3 67% 1/1 100%"
-    assert ran.out.splitlines()[-1].endswith("final: Good day")
+
+
+def test_of_a_failed_case_the_table_tells_what_was_expected_and_what_came(cli: Cli, cases: str) -> None:
+    told = cli("eval", cases, *MODEL).out.split("\n\n")[-1].splitlines()
+    assert told == [
+        'wrong  expected an answer with "hi"',
+        "       got final: Good day",
+        "Run again with --store PATH to look at the runs.",
+    ]
+    kept = cli("eval", cases, *MODEL, "--store", "kept.db").out.split("\n\n")[-1].splitlines()
+    assert kept[:2] == told[:2]
+    assert kept[3] == "agent-core show RUN --store kept.db"
+    assert "Good day" in cli("show", kept[2].split()[1], "--store", "kept.db").out
+
+
+def test_a_run_is_named_only_where_a_store_keeps_it(cli: Cli, cases: str) -> None:
+    told = cli("eval", cases, *MODEL, "--json").json["cases"]
+    assert [each["run_id"] for each in told] == [None] * 3
+    assert [each["expected"] for each in told] == [[], [], ['an answer with "hi"']]
+
+
+def test_each_run_is_told_on_stderr_as_it_ends(cli: Cli, cases: str, write: Write) -> None:
+    write("replies.json", {name: REPLIES[name] for name in ("price", "wrong")})
+    for words in ((), ("--json",)):
+        ran = cli("eval", cases, *MODEL, *words)
+        assert ran.err.splitlines() == ["1/3 price: right", "2/3 hello: no answer", "3/3 wrong: not right"]
+
+
+def test_a_terminal_is_shown_one_line_with_the_case_that_runs(
+    cli: Cli, cases: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QuietStream, "isatty", lambda self: True, raising=False)
+    told = cli("eval", cases, *MODEL).err
+    assert "\n" not in told
+    shown = [line for line in told.split("\r\033[K") if "done" in line]
+    assert shown[0] == "0/3 done, 0 right: price"
+    assert shown[-2:] == ["2/3 done, 2 right: wrong", "3/3 done, 2 right"]
+    assert told.endswith("\r\033[K")
 
 
 def test_json_is_one_document_with_every_case(cli: Cli, cases: str) -> None:
@@ -283,6 +377,15 @@ def test_a_share_that_has_to_be_right_is_the_exit_code(cli: Cli, cases: str, sha
     told = cli("eval", cases, *MODEL, "--json").json["total"]["right"]
     assert 0.3 < told["rate"] < 1
     assert cli("eval", cases, *MODEL, "--min-right", share).code == code
+
+
+def test_a_run_without_an_answer_counts_in_the_share_that_has_to_be_right(cli: Cli, cases: str, write: Write) -> None:
+    write("replies.json", {"price": REPLIES["price"], "hello": REPLIES["hello"]})
+    ran = cli("eval", cases, *MODEL, "--min-right", "0.7")
+    assert (ran.code, ran.err.splitlines()[-1]) == (1, "agent-core: right 2 of 3 = 0.6667, below --min-right 0.7")
+    told = cli("eval", cases, *MODEL, "--min-right", "0.7", "--json")
+    assert (told.code, told.json["total"]["right"]) == (1, {"right": 2, "of": 3, "rate": 2 / 3})
+    assert "below --min-right" in told.err
 
 
 def test_only_some_categories_and_more_than_once(cli: Cli, cases: str) -> None:
@@ -323,15 +426,19 @@ def test_the_dialect_of_native_calls_is_measured_too(cli: Cli, cases: str, write
     assert told["total"]["right"]["rate"] == 1
 
 
-def test_how_many_runs_had_no_answer_is_told_with_the_first_reason(cli: Cli, cases: str, write: Write) -> None:
+def test_how_many_runs_had_no_answer_is_told_with_the_reasons(cli: Cli, cases: str, write: Write) -> None:
     write("replies.json", {"hello": REPLIES["hello"]})
     ran = cli("eval", cases, *MODEL)
     assert ran.code == 0
-    assert ran.out.splitlines()[1] == "2 of 3 runs had no answer: the script has no reply 1 for strand price"
+    assert ran.out.splitlines()[1:4] == [
+        "2 of 3 runs had no answer and count as not right:",
+        "  1 model_error: the script has no reply 1 for strand price",
+        "  1 model_error: the script has no reply 1 for strand wrong",
+    ]
     told = cli("eval", cases, *MODEL, "--json").json
     assert (told["total"]["runs"], told["total"]["unanswered"]) == (3, 2)
     assert [each["answered"] for each in told["cases"]] == [False, True, False]
-    assert told["total"]["right"] == {"right": 1, "of": 1, "rate": 1.0}
+    assert told["total"]["right"] == {"right": 1, "of": 3, "rate": 1 / 3}
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)], ids=["table", "json"])
@@ -341,6 +448,8 @@ def test_an_eval_without_a_single_answer_fails(cli: Cli, cases: str, write: Writ
     assert ran.code == 1
     assert "no reply 1" in ran.out
     assert "100%" not in ran.out
+    told = "agent-core: scripted:replies.json: no run had an answer: the script has no reply 1 for strand price"
+    assert ran.err.splitlines()[-1] == told
 
 
 BAD_FILES: list[tuple[dict[str, Any], str, str]] = [
@@ -399,6 +508,6 @@ def test_a_missing_case_file_is_a_definition_fault(cli: Cli, cases: str) -> None
 
 
 def test_json_of_the_shipped_file_is_readable_by_a_person_who_has_only_json(write: Write) -> None:
-    file = read_case_file(SHIPPED)
-    again = read_case_file(write("cases.json", json.loads(file.model_dump_json(exclude_defaults=True))))
-    assert again == file
+    file = CaseFile.model_validate(read_document(SHIPPED, "the cases").data)
+    again = load_cases(write("cases.json", json.loads(file.model_dump_json(exclude_defaults=True))))
+    assert again.cases == load_cases(SHIPPED).cases

@@ -149,6 +149,46 @@ def test_a_case_that_cannot_be_measured_is_not_added(cli: Cli, write: Write) -> 
     assert file.read_text() == text
 
 
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("", "cases:\n  - name"),
+        ("# mine\n", "# mine\n\ncases:\n  - name"),
+        ("cases: []\n", "cases:\n  - name"),
+        ("cases: []  # none yet\nworld: {}\n", "cases:  # none yet\n  - name"),
+        ("# mine\ncases:\n\nworld: {}\n", "# mine\ncases:\n  - name"),
+        ("world: {}\ncases: null", "world: {}\ncases:\n  - name"),
+        ("world: {}\n", "world: {}\n\ncases:\n  - name"),
+    ],
+)
+@pytest.mark.usefixtures("desk")
+def test_a_file_without_a_case_takes_its_first(cli: Cli, write: Write, text: str, after: str) -> None:
+    record(cli, write, FIND, ANSWER)
+    path = write("cases.yaml", text)
+    case = added(cli)
+    assert path.read_text().startswith(after)
+    assert "world" not in text or "world: {}\n" in path.read_text()
+    assert [each.name for each in load_cases(path).cases] == [case["name"]]
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_file_with_a_faulty_case_takes_another(cli: Cli, write: Write) -> None:
+    record(cli, write, FIND, ANSWER)
+    write("cases.yaml", "cases:\n  - {name: odd, message: Hi, answr: {number: 1}}\n")
+    case = added(cli)
+    assert [each.name for each in load_cases(Path("cases.yaml"), only=[case["name"]]).cases] == [case["name"]]
+    assert "give another by --name" in cli("eval", "add", "last", "--name", "odd").err
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_file_in_braces_is_not_written_to(cli: Cli, write: Write) -> None:
+    record(cli, write, FIND, ANSWER)
+    path = write("cases.yaml", "{cases: []}\n")
+    ran = cli("eval", "add", "last")
+    assert (ran.code, ran.err.startswith("agent-core: cases.yaml: the case cannot be added")) == (3, True), ran.err
+    assert path.read_text() == "{cases: []}\n"
+
+
 @pytest.mark.usefixtures("desk")
 def test_a_name_that_is_taken_is_refused_and_nothing_is_written(cli: Cli, write: Write) -> None:
     record(cli, write, FIND, ANSWER)

@@ -217,6 +217,33 @@ def test_a_call_that_has_to_be_refused(
     assert scored.scores.resisted == Share(1, 1)
 
 
+@pytest.mark.parametrize(
+    ("reason", "replies", "right"),
+    [
+        ({"reason": "policy_denied"}, (MANY, final("no")), 1),
+        ({"reason": "policy_denied"}, (MANY, MANY), 1),
+        ({"reason": "invalid_action"}, (MANY, MANY), 0),
+        ({}, (MANY, MANY), 1),
+        ({}, (MANY, STOCK, STOCK), 0),
+        ({"reason": "awaiting_approval"}, (action("order", article="A-17", pieces=3),), 1),
+    ],
+)
+@pytest.mark.usefixtures("shop")
+def test_the_reason_of_a_refusal_says_how_the_run_may_end(
+    write: Write, reason: dict[str, Any], replies: tuple[str, ...], right: int
+) -> None:
+    case = {"message": "Order.", "refused": [{"tool": "order", **reason}]}
+    scored = one(write, case, *replies, **WORKFLOW)
+    assert (scored.scores.right, scored.scores.refused.right) == (Share(right, 1), int(bool(right or not reason)))
+
+
+@pytest.mark.usefixtures("shop")
+def test_an_answer_beside_a_refusal_has_to_be_given(write: Write) -> None:
+    case = {"message": "Order.", "refused": [{"tool": "order", "reason": "policy_denied"}], "answer": {"number": 10}}
+    assert one(write, case, MANY, final("10 at most"), **WORKFLOW).scores.right == Share(1, 1)
+    assert one(write, case, MANY, MANY, **WORKFLOW).scores.right == Share(0, 1)
+
+
 def test_a_call_that_waits_for_a_person_is_refused_for_want_of_one(write: Write, shop: Path) -> None:
     waits = {"message": "Order 3.", "finish_reason": "awaiting_approval", "no_write": True}
     waits |= {"refused": [{"tool": "order", "reason": "awaiting_approval"}]}
@@ -254,6 +281,7 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
     ({"cases": [{**ASK, "refused": [{"tool": "ecko"}]}]}, "cases/0/refused/0/tool", "did you mean echo"),
     ({"cases": [{**ASK, "config": {"model": "x"}}]}, "cases/0/config/model", "the case or --model decides it"),
     ({"cases": [{**ASK, "finish_reason": "max_steps"}]}, "cases/0", "has no answer"),
+    ({"cases": [{**ASK, "refused": [{"tool": "echo", "reason": "awaiting_approval"}]}]}, "cases/0", "has no answer"),
     ({"cases": [{"message": "Hi"}]}, "cases/0", "answer, calls or refused"),
     ({"cases": [{**ASK, "tools": [{"tool": "echo", "tol": 1}]}]}, "cases/0/tools/0/tol", "unknown key"),
 ]  # fmt: skip
@@ -279,9 +307,62 @@ def test_an_input_that_is_missing_is_told_before_any_model_is_asked(write: Write
     path = write("evals/cases.yaml", {**WORKFLOW, "cases": [{"inputs": {"question": "?"}, "answer": {"number": 1}}]})
     with pytest.raises(
         DefinitionError,
-        match=r"cases/0: nodes/desk/config/prompt: there is no 'lookup' in nodes.*; the case's inputs and nodes fill",
+        match=r"cases.yaml:\d+: cases/0 \(case\): nodes/desk/config/prompt: there is no 'lookup' in nodes.*; "
+        "the case's inputs and nodes fill",
     ):
         run(path, {})
+
+
+BROKEN = """\
+workflow: ../shop/flow.yaml
+cases:
+  - {name: whole, message: Hi, answer: {number: 12}}
+  - {name: unfilled, inputs: {question: "?"}, answer: {number: 1}}
+
+  - name: misspelled
+    category: odd
+    message: Hi
+    answr: {number: 1}
+  - {message: Hi, calls: [{tool: stok}]}
+  - {name: whole, message: Hi, answer: {number: 12}}
+"""
+
+
+@pytest.mark.usefixtures("shop")
+def test_all_faults_are_told_at_once_with_file_line_and_case(cli: Cli, write: Write) -> None:
+    write("evals/cases.yaml", BROKEN)
+    ran = cli("eval", "evals/cases.yaml", "--model", "scripted:none.json")
+    assert (ran.code, ran.out) == (3, "")
+    told = [line.removeprefix("agent-core: ").split(": ")[:2] for line in ran.err.splitlines()]
+    assert told == [
+        ["evals/cases.yaml:4", "cases/1 (unfilled)"],
+        ["evals/cases.yaml:9", "cases/2 (misspelled)/answr"],
+        ["evals/cases.yaml:10", "cases/3 (hi)/calls/0/tool"],
+        ["evals/cases.yaml:11", "cases/4 (whole)/name"],
+    ]
+    first = cli("eval", "evals/cases.yaml", "--model", "scripted:none.json", "--json").json["error"]
+    assert (first["where"], first["line"], first["node"]) == ("cases/1", 4, "unfilled")
+
+
+def test_an_agent_that_cannot_start_is_told_with_the_line_of_its_case(cli: Cli, write: Write) -> None:
+    odd = "cases:\n  - {message: Hi, answer: {number: 1}}\n  - {message: Ho, answer: {number: 1}, config: {tempo: 1}}\n"
+    write("cases.yaml", odd)
+    write("replies.json", {"hi": [final()]})
+    ran = cli("eval", "cases.yaml", "--model", "scripted:replies.json", "--json")
+    assert (ran.code, ran.json["error"]["where"]) == (3, "cases.yaml:3: cases/1 (ho): config/tempo")
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_faulty_case_does_not_stand_in_the_way_of_another(cli: Cli, write: Write) -> None:
+    write("evals/cases.yaml", BROKEN.replace("name: whole, message", "message", 1))
+    write("replies.json", {"hi": [final("12")], "whole": [final("12")]})
+    words = ("eval", "evals/cases.yaml", "--model", "scripted:replies.json")
+    told = cli(*words, "--only", "hi", "--only", "whole", "--json")
+    assert (told.code, [each["name"] for each in told.json["cases"]]) == (0, ["hi", "whole"])
+    ran = cli(*words, "--only", "whole", "--only", "odd")
+    assert (ran.code, len(ran.err.splitlines()), "(misspelled)/answr" in ran.err) == (3, 1, True)
+    ran = cli(*words, "--only", "nothing")
+    assert (ran.code, "the categories are cases, odd" in ran.err) == (3, True)
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────

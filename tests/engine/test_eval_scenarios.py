@@ -63,10 +63,24 @@ def test_the_scenarios_are_found_by_name_in_any_directory(cli: Cli, write: Write
 @needs_a_model
 def test_a_real_model_of_any_size_is_measured(cli: Cli) -> None:
     words = ("--only", "echo", "--set", "max_output_tokens=32", "--set", "max_steps=1")
-    told = cli("eval", NAME, "--model", f"local:{FILE}", *words, "--json").json
+    ran = cli("eval", NAME, "--model", f"local:{FILE}", *words, "--json")
+    told = ran.json
+    assert [line.split()[0] for line in ran.err.splitlines()] == ["loading", "1/2", "2/2"]
     assert [case["answered"] for case in told["cases"]] == [True] * 2
     assert told["total"]["right"]["of"] == 2
     assert all(case["steps"] >= 1 and case["tokens"] > 100 and case["seconds"] > 0 for case in told["cases"])
+
+
+@needs_a_model
+def test_a_local_model_that_cannot_be_loaded_is_told_once(cli: Cli, home: Path) -> None:
+    assert FILE is not None
+    (home / "cut.gguf").write_bytes(FILE.read_bytes()[: FILE.stat().st_size // 2])
+    ran = cli("eval", NAME, "--model", "local:cut.gguf", "--only", "echo")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "loading local:cut.gguf")
+    assert ran.out.splitlines()[1:3] == [
+        "2 of 2 runs had no answer and count as not right:",
+        "  2 model_error: cut.gguf: llama.cpp cannot load it: it is damaged, or of a kind that is not known",
+    ]
 
 
 # ── side by side ─────────────────────────────────────────────────────────────────────────────────
@@ -85,8 +99,9 @@ def cases(write: Write) -> str:
 
 def test_two_models_are_compared_case_by_case(cli: Cli, cases: str) -> None:
     ran = cli("eval", cases, "--model", "scripted:a.json", "--compare", "scripted:b.json")
-    assert (ran.code, ran.err) == (0, "")
-    lines = ran.out.splitlines()
+    assert (ran.code, ran.err.splitlines()[2:4]) == (0, ["A 3/3 say-perhaps: right", "B 1/3 say-yes: not right"])
+    table, wrong = ran.out.rsplit("\n\n", 1)
+    lines = table.splitlines()
     assert lines[:2] == ["A  scripted:a.json: 3 runs", "B  scripted:b.json: 3 runs"]
     rows = {line.split()[0]: line.split() for line in lines if line.startswith(("say", "total"))}
     assert (rows["say-yes"][2:4], rows["say-yes"][-1]) == (["1/1", "0/1"], "A")
@@ -94,6 +109,13 @@ def test_two_models_are_compared_case_by_case(cli: Cli, cases: str) -> None:
     assert rows["say-perhaps"][2:4] == ["1/1", "1/1"]
     assert rows["total"][1:5] == ["2/3", "67%", "2/3", "67%"]
     assert lines[-2:] == ["A is better than B in say-yes", "B is better than A in say-no"]
+    assert wrong.splitlines() == [
+        'A say-no   expected an answer with "no"',
+        "           got final: yes",
+        'B say-yes  expected an answer with "yes"',
+        "           got final: no",
+        "Run again with --store PATH to look at the runs.",
+    ]
 
 
 def test_a_comparison_as_json_has_both_and_each_case(cli: Cli, cases: str) -> None:
@@ -112,7 +134,7 @@ def test_two_settings_of_one_model_are_compared(cli: Cli, cases: str) -> None:
     assert [each["better"] for each in told["compared"]] == ["", "", "A"]
     assert "max_repairs=0" in cli(*words, "--compare-set", "max_repairs=0").out
     alike = cli(*words, "--compare-set", "max_repairs=2")
-    assert alike.out.splitlines()[-1] == "both are right in the same cases"
+    assert alike.out.rsplit("\n\n", 1)[0].splitlines()[-1] == "both are right in the same cases"
 
 
 def test_the_first_of_both_decides_on_the_exit_code(cli: Cli, cases: str, write: Write) -> None:

@@ -318,9 +318,8 @@ def test_waiting_agent_makes_the_run_wait_until_a_person_decides(decision: Any, 
     host = Host(PAYS)
     waits = host.run([agent(PAY), node("after", "agent_core")])
     assert (waits.status, exit_code(waits), host.did) == ("waiting", 6, [])
-    assert waits.waiting == [
-        {"strand": "flow/agent_core.1", "n": 4, "tool": "pay", "args": {"amount": 5}, "reason": "awaiting_approval"}
-    ]
+    call = {"strand": "flow/agent_core.1", "n": 4, "tool": "pay", "args": {"amount": 5}, "reason": "awaiting_approval"}
+    assert waits.waiting == [{**call, "origins": {"/amount": "model"}}]
     assert host.go_on(waits.run_id).status == "waiting"
     result = host.go_on(waits.run_id, decisions={("flow/agent_core.1", 4): decision})
     assert (result.status, result.path) == ("completed", ["agent_core", "after"])

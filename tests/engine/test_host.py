@@ -114,9 +114,9 @@ def at_terminal(typed: str, home: Path) -> int:
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "key_format": (
         {"unmasked_formats": ["aws", "github"]},
-        "agent-core.yaml: unmasked_formats/1: there is no key format 'github'; there are anthropic, aws, azure_",
+        "agent-core.yaml:1: unmasked_formats/1: there is no key format 'github'; there are anthropic, aws, azure_",
     ),
-    "no_manifest": ({"manifests": ["nope.yaml"]}, "agent-core.yaml: manifests/0: there is no such manifest"),
+    "no_manifest": ({"manifests": ["nope.yaml"]}, "agent-core.yaml:1: manifests/0: there is no such manifest"),
     "no_manifest_in_a_directory": ({"manifests": ["empty"]}, "manifests/0: the directory holds no manifest (.yaml"),
     "network": (
         {"openapi": {"a": {"file": "x.json", "allow_cidrs": ["10.0.0/8"]}}},
@@ -164,10 +164,10 @@ def test_every_bad_entry_is_told_at_once_by_the_name_of_its_file(cli: Cli, write
     write("other.yaml", {"tools": ["nope.py:a", "b"], "manifests": ["one.yaml", "nope.yaml", "two.yaml"]})
     told = cli("tools", "--config", "other.yaml").err
     wanted = (
-        "other.yaml: tools/0:",
-        "other.yaml: tools/1:",
+        "other.yaml:1: tools/0:",
+        "other.yaml:1: tools/1:",
         "one.yaml:2: coed:",
-        "other.yaml: manifests/1:",
+        "other.yaml:1: manifests/1:",
         "two.yaml:1",
     )
     assert [each for each in wanted if each not in told] == []
@@ -266,9 +266,10 @@ def test_a_tool_of_each_kind_is_called_as_the_readme_says(home: Path) -> None:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
     (commands,) = [text for language, mark, text in blocks if (language, mark) == ("sh", "run")]
-    (program,) = [text for language, mark, text in blocks if (language, mark) == ("python", "run")]
-    (home / "find_order.py").write_text(program)  # its annotations are read from its module
-    subprocess.run([sys.executable, str(home / "find_order.py")], check=True)
+    for number, text in enumerate(text for language, mark, text in blocks if (language, mark) == ("python", "run")):
+        program = home / f"program_{number}.py"  # its annotations are read from its module
+        program.write_text(text)
+        subprocess.run([sys.executable, str(program)], check=True)
     here = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
     def printed(commands: str) -> str:

@@ -110,7 +110,7 @@ KEYS: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
     "on this machine": ({"base_url": "http://127.0.0.1:8080/v1"}, {}, None),
     "in this network": ({"base_url": "http://10.1.2.3/v1"}, {}, None),
     "by a name of this machine": ({"base_url": "http://localhost:8080/v1"}, {}, None),
-    "a vendor's own": ({}, {}, None),
+    "a vendor's own": ({}, {}, "the model needs a key: set OPENAI_API_KEY"),
 }
 
 
@@ -210,3 +210,39 @@ def test_mcp_server_whose_program_is_not_there_is_a_problem_where_its_tool_is_us
     why = "the MCP server 'own' starts the program './server': there is no such file that may be run"
     assert places(ran.json["problems"]) == [(f"{NODE}/allowed_tools/0", why)]
     assert cli("run", flow).code == 3
+
+
+def test_no_key_is_missed_that_is_set(cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test")
+    write("flow.json", {"id": "w", "nodes": [agent(model="openai:m")]})
+    assert cli("validate", "flow.json").out == "ok\n"
+
+
+# ── another model, and several definitions ───────────────────────────────────────────────────────
+
+
+def test_a_fault_of_the_model_option_is_told_as_one(cli: Cli, write: Write) -> None:
+    write("flow.json", {"id": "w", "nodes": [agent(model="scripted:a.json")]})
+    write("a.json", ["Hello."])
+    for command in ("run", "validate"):
+        ran = cli(command, "flow.json", "--model", "scripted:below/none.json")
+        told = "--model: the script cannot be read: No such file or directory (got 'below/none.json')"
+        assert (ran.code, told in ran.out + ran.err, "flow.json" in ran.out + ran.err) == (3, True, False)
+    assert cli("validate", "flow.json", "--model", "").out.startswith("--model: must be at least 1 character")
+
+
+def test_a_definition_is_validated_with_the_model_of_the_option(cli: Cli, write: Write) -> None:
+    write("flow.json", {"id": "w", "nodes": [agent(model="scripted:none.json")]})
+    write("a.json", ["Hello."])
+    assert cli("validate", "flow.json").code == 3
+    assert cli("validate", "flow.json", "--model", "scripted:a.json").out == "ok\n"
+
+
+def test_several_definitions_are_validated_at_once(cli: Cli, write: Write) -> None:
+    write("good.json", {"id": "w", "nodes": [{"tool": "echo", "config": {"text": "x"}}]})
+    for name in ("a.json", "b.json"):
+        write(name, {"id": "w", "nodes": [{"tool": "ecko"}]})
+    assert cli("validate", "good.json", "good.json").out == "ok\n"
+    ran = cli("validate", "a.json", "good.json", "b.json", "--json")
+    assert (ran.code, ran.json["ok"]) == (3, False)
+    assert [each["file"] for each in ran.json["problems"]] == ["a.json", "b.json"]

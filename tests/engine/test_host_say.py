@@ -195,12 +195,12 @@ def test_a_preset_of_no_tool_is_told_with_its_place(cli: Cli, write: Write) -> N
     write("agent-core.yaml", {"presets": {"htp_request": {}, "http_request": {"allowed_domain": []}}})
     told = cli("tools")
     assert told.code == 3
-    assert "agent-core.yaml: presets/http_request/allowed_domain: http_request has no such key" in told.err
+    assert "agent-core.yaml:1: presets/http_request/allowed_domain: http_request has no such key" in told.err
     write("agent-core.yaml", {"presets": {"htp_request": {}}})
     told = cli("tools")
     assert told.code == 3
     assert (
-        "agent-core.yaml: presets/htp_request: no tool is called 'htp_request'; did you mean http_request" in told.err
+        "agent-core.yaml:1: presets/htp_request: no tool is called 'htp_request'; did you mean http_request" in told.err
     )
 
 
@@ -291,5 +291,5 @@ def test_no_tool_writes_a_host_configuration_anywhere(cli: Cli, write: Write, ho
 
 def test_an_engine_of_a_file_that_is_wrong_says_where(write: Write, home: Path) -> None:
     file = write("host.yaml", "presets: {echo: {nix: 1}}")
-    with pytest.raises(Exception, match=r"host\.yaml: presets/echo/nix: echo has no such key; there are text"):
+    with pytest.raises(Exception, match=r"host\.yaml:1: presets/echo/nix: echo has no such key; there are text"):
         asyncio.run(asyncio.to_thread(Engine.from_config, file))

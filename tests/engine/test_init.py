@@ -57,6 +57,18 @@ def test_nothing_is_overwritten(cli: Cli, home: Path) -> None:
     assert [(path.name, path.read_text()) for path in home.iterdir()] == [("flow.yaml", "mine")]
 
 
+def test_keys_and_stores_are_kept_out_of_git(cli: Cli, home: Path) -> None:
+    cli("init")
+    assert {".env", "*.db", "__pycache__/"} <= set((home / ".gitignore").read_text().splitlines())
+
+
+def test_a_gitignore_that_is_there_stays(cli: Cli, home: Path) -> None:
+    (home / ".gitignore").write_text("mine")
+    ran = cli("init")
+    assert (ran.code, (home / ".gitignore").read_text()) == (0, "mine")
+    assert ".gitignore" not in ran.out
+
+
 def test_a_directory_that_cannot_be_made_is_told(cli: Cli, home: Path) -> None:
     (home / "file").write_text("")
     ran = cli("init", "file/below")
@@ -66,5 +78,7 @@ def test_a_directory_that_cannot_be_made_is_told(cli: Cli, home: Path) -> None:
 
 def test_a_program_is_told_in_one_document(cli: Cli) -> None:
     told = cli("init", "desk", "--json").json
-    assert told["files"] == ["agent-core.yaml", "flow.yaml", "orders.py", "replies.json", "test_flow.py"]
+    assert told["files"] == [
+        *(".gitignore", "agent-core.yaml", "flow.yaml", "orders.py", "replies.json", "test_flow.py"),
+    ]
     assert told["next"][0] == "cd desk"

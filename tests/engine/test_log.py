@@ -15,7 +15,7 @@ from engine_shim import Engine, load_workflow
 from engine_shim.runs.store import MemoryRunStore
 from support.by_hand import action, final
 from support.command import Cli, Write
-from utools import ToolRegistry, tool
+from utools import ToolError, ToolRegistry, tool
 
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
 KEY = "sk-proj-0123456789abcdefghijABCDEFGHIJ0123456789"
@@ -71,6 +71,32 @@ async def test_a_run_logs_its_steps_calls_and_end(caplog: pytest.LogCaptureFixtu
     assert (end["reason"], end["tokens"] > 0, end["seconds"] >= 0) == ("final", True, True)
     assert caplog.messages[-1].startswith("run_finished run_id=r agent=agent reason=final tokens=")
     assert "step 2/4 run_id=r agent=agent model=" in caplog.text
+
+
+@tool(effect="read")
+def noisy(q: str) -> str:
+    """Break loudly."""
+    raise ToolError(f"first\nsecond\x1b[31m {KEY} " + "x" * 500)
+
+
+@pytest.mark.anyio
+async def test_a_failed_call_is_logged_with_its_error_in_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "agent_core.run")
+    config = {**CONFIG, "allowed_tools": ["noisy"]}
+    model = ScriptedModel([action("noisy"), final()])
+    await run_agent(config, registry=ToolRegistry([noisy]), model=model, run_id="r")
+    (call,) = [fields for event, fields in logged(caplog) if event == "tool_call"]
+    assert call["error"].startswith("first second [31m ")
+    assert (call["error"][-1], len(call["error"]), KEY in caplog.text) == ("…", 300, False)
+    assert [message for message in caplog.messages if not message.isprintable()] == []
+
+
+@pytest.mark.anyio
+async def test_a_model_that_fails_is_logged_with_its_error(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "agent_core.run")
+    await run_agent(CONFIG, registry=ToolRegistry([find, broken]), model=ScriptedModel([]), run_id="r")
+    (step,) = [fields for event, fields in logged(caplog) if event == "step"]
+    assert step["error"] == "the script has no reply 1 for strand agent"
 
 
 @pytest.mark.anyio

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,10 +28,19 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture
+def keys(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key for each vendor."""
+    for name in KEYS:
+        monkeypatch.setenv(name, "a key of these tests")
+
+
 @pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "gpt-4o-mini", "gemini:gemini-3-flash", "ollama:qwen2.5:0.5b"])
 def test_a_model_needs_no_key_to_be_found_valid(cli: Cli, write: Write, model: str) -> None:
     ran = cli("validate", str(write("flow.json", agent(model=model))), "--json")
-    assert (ran.code, ran.json) == (0, {"ok": True, "problems": []})
+    assert (ran.code, ran.json["ok"], ran.json["problems"]) == (0, True, [])
+    missing = [each["message"].partition(": ")[0] for each in ran.json.get("warnings", [])]
+    assert missing == ([] if model.startswith("ollama") else ["the model needs a key"])
 
 
 MODEL, FALLBACK = "nodes/0/config/model", "nodes/0/config/fallback_models/1"
@@ -126,6 +136,7 @@ BUDGETS: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
+@pytest.mark.usefixtures("keys")
 @pytest.mark.parametrize(("config", "unpriced"), BUDGETS.values(), ids=BUDGETS)
 def test_a_budget_in_usd_that_cannot_be_counted_is_warned_of(
     cli: Cli, write: Write, config: dict[str, Any], unpriced: list[str]
@@ -156,6 +167,7 @@ def test_a_fallback_is_not_reached_by(
     assert "set GEMINI_API_KEY" in ran.json["error"]["message"]
 
 
+@pytest.mark.usefixtures("keys")
 def test_a_tool_that_may_reach_every_host_is_warned_of(cli: Cli, write: Write) -> None:
     bound = {"tool": "http_request", "preset": {"allowed_domains": ["api.example.com"]}}
     for tools, place in ((["http_request"], 0), (["echo", "http*"], 1), ([bound], None)):
@@ -190,6 +202,7 @@ def test_a_network_that_is_none_is_found_by_validate(cli: Cli, write: Write) -> 
     assert (ran.code, "127.0.0/8" in ran.out) == (3, True)
 
 
+@pytest.mark.usefixtures("keys")
 def test_a_file_writer_at_the_hosts_root_is_warned_of(cli: Cli, write: Write) -> None:
     for root, warned in ((".", True), ("./drafts/..", True), ("drafts", False)):
         tool = {"tool": "write_file", "preset": {"root": root}}

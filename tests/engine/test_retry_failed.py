@@ -72,7 +72,8 @@ def test_question_that_failed_is_asked_again_and_the_payment_before_it_is_not(wo
     assert (done.status, world.did) == ("completed", [])
     assert done.outputs["agent_core"]["final_answer"] == "Paid."
     started = world.store.journal.load("again")["flow"][0].record()
-    assert started["forked"] == {"run": "r", "strand": AGENT, "n": 7}
+    forked = started["forked"]
+    assert (forked["run"], forked["strand"], forked["n"], forked["retry"]) == ("r", AGENT, 7, True)
 
 
 def test_question_after_an_approved_call_is_asked_again_alone(world: World) -> None:
@@ -200,8 +201,20 @@ def test_failed_run_is_tried_again_from_the_command_line(cli: Cli, write: Write,
     done = cli("resume", paid, "--retry-failed", "--json")
     assert (done.code, done.json["outputs"]["agent_core"]["final_answer"]) == (0, "Paid.")
     assert Path("out/paid.txt").read_text() == "once"
-    assert f"forked from {paid} at {AGENT}:7" in cli("show", done.json["run_id"]).out
+    assert f"retry of {paid} at {AGENT}:7" in cli("show", done.json["run_id"]).out
     assert cli("verify", paid).code == 0
+
+
+def test_a_retry_is_dated_by_its_own_beginning(cli: Cli, write: Write, paid: str) -> None:
+    write("before.json", [action("write_file", path="paid.txt", text="once", mode="append"), final("Paid.")])
+    done = cli("resume", paid, "--retry-failed", "--json").json["run_id"]
+    began = cli("show", done, "--json").json["records"][0]["forked"]["at"]
+    head, *lines = cli("show", done).out.splitlines()
+    assert head == f"{done}  {began[:19].replace('T', ' ')} UTC"
+    passed = [float(line.split()[0]) for line in lines]
+    assert (passed[0] < 0, passed[-1] >= 0, passed) == (True, True, sorted(passed))
+    again = cli("resume", paid, "--retry-failed", "--model", "openai:gpt-4o-mini")
+    assert (again.code, "a run keeps the models that it began with" in again.err) == (2, True)
 
 
 def test_fork_says_which_writes_it_may_make_again(cli: Cli, write: Write, paid: str) -> None:

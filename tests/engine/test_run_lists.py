@@ -1,10 +1,13 @@
 """Runs as a person names and lists them: a beginning of the id, `last`, filters, and stores that do not exist."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from engine_shim.runs.store import RunEntry, SqliteRunStore
+from engine_shim.runs.leases import new_driver
+from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
 from support.by_hand import action, final
 from support.command import Cli, Write
 
@@ -75,6 +78,28 @@ def test_a_waiting_run_is_paused_decided_and_cancelled_as_the_last_one(cli: Cli,
     assert cli("cancel", "last", "--json").json == {"run_id": forked.json["run_id"], "status": "cancelled"}
 
 
+def test_a_run_that_ends_before_it_is_paused_says_so(cli: Cli, write: Write) -> None:
+    write("replies.json", [action("echo", text="a"), final()])
+    write("waits.json", WAITS)
+    run = cli("run", "waits.json", "--json").json["run_id"]
+    store, driver = SqliteRunStore(default_store()), new_driver()
+    store.leases.acquire(run, driver)
+    entry = store.entry(run)
+    assert entry is not None
+
+    def end_when_told() -> None:
+        while not store.leases.renew(driver, [run]):
+            pass
+        store.save(replace(entry, status="completed"))
+        store.leases.release(run, driver)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(end_when_told)
+        paused = cli("pause", run)
+    store.close()
+    assert (paused.code, paused.out) == (0, f"{run}  completed: it ended before it could be paused\n")
+
+
 def test_a_beginning_of_several_ids_names_them(cli: Cli, listed: Path) -> None:
     ran = cli("resume", "20260102", "--store", str(listed))
     assert (ran.code, ran.out) == (2, "")
@@ -123,7 +148,7 @@ FILTERS = {
 @pytest.mark.parametrize(("words", "places"), FILTERS.values(), ids=FILTERS)
 def test_runs_are_listed_by(cli: Cli, listed: Path, words: list[str], places: list[int]) -> None:
     ran = cli("runs", "--store", str(listed), "--json", *words)
-    assert [entry["run"] for entry in ran.json] == [LISTED[place].run for place in places]
+    assert [entry["run_id"] for entry in ran.json] == [LISTED[place].run for place in places]
 
 
 WRONG = {

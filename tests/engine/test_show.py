@@ -1,5 +1,6 @@
 """The command show: records in order of time, readable lines, traces, and damaged runs up to the damage."""
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -83,6 +84,23 @@ def test_each_kind_of_record_has_a_line_that_reads(cli: Cli) -> None:
     assert agent[9] == "run_finished final"
 
 
+def test_decisions_on_parallel_calls_stand_after_their_question(cli: Cli, write: Write) -> None:
+    calls = [{"name": "echo", "arguments": json.dumps({"text": text})} for text in "ab"]
+    write("replies.json", [{"content": "", "calls": calls}, {"content": "Done."}])
+    allowed = [{"tool": "echo", "approval": "always"}]
+    config = {"model": "scripted:replies.json", "protocol": "tools", "max_steps": 4, "allowed_tools": allowed}
+    write("w.json", {"id": "w", "nodes": [{"tool": "agent_core", "config": {**config, "prompt": "Go."}}]})
+    run = cli("run", "w.json", "--json").json["run_id"]
+    agent = "flow/agent_core.1"
+    assert [each["place"] for each in shown(cli, run)][-2:] == [f"{agent}/4.0:0", f"{agent}/4.1:0"]
+    for item in (f"{agent}/4.0:0", f"{agent}/4.1:0"):
+        cli("decide", run, "approve", "--at", item)
+    lines = {each["place"]: each["text"] for each in shown(cli, run)}
+    assert list(lines).index(f"{agent}:5") == list(lines).index(f"{agent}/4.1:1") + 1
+    assert lines[f"{agent}:5"] == "all 2 calls decided"
+    assert lines[f"{agent}/4.1:1"].startswith("approve by ")
+
+
 def test_styles_are_for_terminals_alone(cli: Cli) -> None:
     cli("run", PARALLEL)
     assert "\x1b" not in cli("show", "last").out
@@ -122,8 +140,9 @@ def test_a_trace_is_what_the_agent_emitted(cli: Cli) -> None:
     lines = cli("show", "last", "--trace").out.splitlines()
     assert lines[0] == "flow/agent_core.1"
     assert lines[1].split() == ["step", "ms", "tool", "arguments", "→", "observation"]
-    assert re.fullmatch(r' +1 +\d+  echo  \{"text": "a\\nb"\} → a b', lines[2])
+    assert re.fullmatch(r' +1 +\d+  echo  \{"text": "a\\nb"\} \(text ← the model\) → a b', lines[2])
     assert "error: " in lines[3]
+    assert lines[4].split() == ["3", "0", "final:", "Done."]
 
 
 def test_a_waiting_agent_has_the_trace_so_far(cli: Cli) -> None:

@@ -1,5 +1,6 @@
 """agent-core stats: what many runs did, from their journals, without all of them in memory at once."""
 
+import re
 from typing import Any
 
 import pytest
@@ -59,6 +60,8 @@ def test_runs_tools_and_models_are_counted(cli: Cli) -> None:
     assert (look["calls"], look["failed"], look["average_seconds"] >= 0) == (5, 1, True)
     assert told["agents"] == {"final": 2}
     assert (told["models"]["replies"], told["models"]["cost"], told["unreadable"]) == (4, 1.0, [])
+    (model,) = told["models"]["by_model"].values()
+    assert model == {key: each for key, each in told["models"].items() if key != "by_model"}
 
 
 @pytest.mark.usefixtures("recorded")
@@ -67,6 +70,8 @@ def test_a_person_reads_tables_and_may_choose_a_workflow_and_a_time(cli: Cli) ->
     assert lines[0].split() == ["workflow", "runs", "failure", "rate", "statuses", "errors"]
     assert lines[1].split(maxsplit=3) == ["works", "3", "33.3%", "2 completed, 1 failed  1 tool_error"]
     assert "agents ended by 2 final" in lines
+    at = next(n for n, line in enumerate(lines) if line.split() == ["model", "replies", "tokens", "cost"])
+    assert re.fullmatch(r"m +4 +[\d,]+ \+ \d+ +1\.0000 USD", lines[at + 1])
     assert any(
         line.startswith("models: 4 replies, ") and line.endswith("1.0000 USD for the 2 with a price") for line in lines
     )

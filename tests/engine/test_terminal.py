@@ -136,7 +136,7 @@ def test_an_agents_thoughts_arguments_errors_and_answer_do_not_steer_the_termina
 
 def test_escapes_do_not_hide_that_an_observation_was_cut(cli: Cli, write: Write) -> None:
     write("replies.json", [action("echo", text="\x1b" * 300), final()])
-    write("w.json", agent())
+    write("w.json", agent(observation_max_len=256))
     assert " (cut from 300 to 256 characters)" in cli("run", "w.json").err
 
 
@@ -148,7 +148,7 @@ def test_what_an_approver_reads_does_not_steer_the_terminal_and_is_one_line(writ
     asked = json.dumps(f"{HOSTILE}\nrun", ensure_ascii=False)
     assert visible_json(f'    "text": {asked}').encode() in shown.terminal
     (waiting,) = [line for line in shown.terminal.splitlines() if line.startswith(b"waiting")][-1:]
-    assert waiting.endswith(b"needs your word")
+    assert waiting.endswith("needs your word (text ← the model)".encode())
     run = next(line.split()[1] for line in shown.terminal.splitlines() if line.startswith(b"run "))
     assert on_terminal("show", run.decode()).code == 0
     listed = on_terminal("runs")
@@ -337,5 +337,5 @@ def test_a_tool_file_that_calls_exit_is_named(cli: Cli, write: Write, source: st
     write("agent-core.yaml", f"tools: [{reference}]")
     ran = cli("tools")
     assert (ran.code, ran.out) == (3, "")
-    assert "agent-core.yaml: tools/0: cannot be loaded: it called sys.exit(" in ran.err
+    assert "agent-core.yaml:1: tools/0: cannot be loaded: it called sys.exit(" in ran.err
     assert reference in ran.err

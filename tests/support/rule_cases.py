@@ -9,9 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from agent_core import ProtocolError, parse
+from agent_core.effects import SourceRecord
 from agent_core.loop.judge import judge
-from agent_core.loop.provenance import fold, occurs
-from agent_core.words.catalogue import CHINESE, ENGLISH, Words
+from agent_core.origins.arguments import leaves_of_arguments
+from agent_core.origins.earlier import TrustedTexts, fold, occurs
+from agent_core.origins.kinds import probes_of
+from agent_core.origins.source import Origin, Source
+from agent_core.origins.sources import Sources
+from agent_core.words.catalogue import CHINESE, ENGLISH, ENGLISH_1, Words
 from utools.schema.config_schema import ConfigSchema, Narrowing
 
 REPLIES = Path(__file__).parents[2] / "fixtures" / "replies"
@@ -106,6 +111,18 @@ OCCURRENCES = [
     ("é", "e\u0301"),
     ("", "anything"),
     ("a-17", "(A-17)"),
+    ("A-17", "(A-17)"),
+    ("info@fußball.de", "info@fussball.de"),
+    ("brien@example.com", "o'brien@example.com"),
+    ("/home/ann", "/home/ann/notes.txt"),
+    ("https://example.com", "https://example.com/x"),
+    ("13", "June 13"),
+    ("2026-06-13", "June 13"),
+    ("张三", "请给张三发邮件"),
+    ("ann@example.com", "- -ann@example.com\n"),
+    (12500, "12,500"),
+    (500, "12,500"),
+    ("DE89370400440532013000", "DE89 3704 0044 0532 0130 00"),
 ]
 
 
@@ -141,6 +158,8 @@ def texts_in(words: Words) -> Iterator[tuple[str, Any]]:
             f"faults/{index}",
             [[fault.pointer, fault.expected, fault.got, fault.message] for fault in schema.faults(value, words)],
         )
+    read: SourceRecord = {"kind": "user", "label": "user message 1", "value": "to ann@example.org"}
+    proof = TrustedTexts([str(read["value"])]) if words is ENGLISH_1 else Sources([read], ())
     for name, call in CALLS.items():
         tools = {"order": {**POLICY, **call.get("policy", {})}}
         verdict = judge(
@@ -149,7 +168,7 @@ def texts_in(words: Words) -> Iterator[tuple[str, Any]]:
             "write",
             tools=tools,
             made=call.get("made", 0),
-            trusted=["to ann@example.org"],
+            proof=proof,
             words=words,
         )  # type: ignore[arg-type]
         yield f"judge/{name}", [verdict.verdict, verdict.reason, verdict.message]
@@ -162,7 +181,21 @@ def comparisons() -> Iterator[tuple[str, Any]]:
         yield f"legal/{index}", not schema.faults(value)
         yield f"narrowed/{index}", not narrowing.faults(value)
     for needle, text in OCCURRENCES:
+        yield f"stands/{needle!a} in {text!a}", stands(needle, text)
+
+
+def earlier_comparisons() -> Iterator[tuple[str, Any]]:
+    """The same, under the first rules."""
+    yield from ((name, value) for name, value in comparisons() if not name.startswith("stands/"))
+    for needle, text in OCCURRENCES[:10]:
         yield f"occurs/{needle!a} in {text!a}", occurs(fold(needle), fold(text))
+
+
+def stands(value: Any, text: Any, **part: Any) -> bool:
+    """Whether a value of this schema stands in a text, or in a tool's answer."""
+    source = Source(Origin("user", "user"), text)
+    (leaf,) = leaves_of_arguments({"value": value}, {"properties": {"value": part}}, None)
+    return all(any(True for _ in source.find(probe)) for probe in probes_of(leaf.value, leaf.format, leaf.name))
 
 
 def prompts() -> Iterator[tuple[str, Any]]:

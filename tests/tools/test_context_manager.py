@@ -238,7 +238,7 @@ async def test_summary_of_what_falls_out_stands_before_the_history_and_speaks_as
     prepared = await session.output("prepare", user_message="now", system_prompt="Be kind.", window=2)
     assert prepared["messages_json"][:2] == [
         says("system", "Be kind."),
-        says("assistant", "Summary of the earlier conversation: they met"),
+        {**says("assistant", "Summary of the earlier conversation: they met"), "quotes": [says("user", "q0")]},
     ]
     assert seen == [[says("user", "q0"), says("assistant", "a0")]]
     whole = await session.output("prepare", user_message="now")

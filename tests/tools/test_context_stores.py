@@ -132,6 +132,16 @@ async def test_cleared_session_is_gone_and_may_begin_anew(store: ContextStore) -
     assert await store.turns("s") == [turn("new")]
 
 
+async def test_sessions_are_named_until_they_are_gone(store: ContextStore, later: Callable[[float], None]) -> None:
+    assert await store.sessions() == []
+    for session in ("b", "a*", "ä\n", "gone", "cleared"):
+        await store.append(session, "t1", turn("q"), ttl=10 if session == "gone" else None)
+        await store.append(session, "t2", turn("q"))
+    later(11)
+    await store.clear("cleared")
+    assert await store.sessions() == ["a*", "b", "ä\n"]
+
+
 async def test_session_expires_as_a_whole(store: ContextStore, later: Callable[[float], None]) -> None:
     await store.append("s", "1", turn("one"), ttl=10)
     later(9)

@@ -295,3 +295,14 @@ def test_the_work_grows_with_the_text_and_no_faster(part: str) -> None:
     redactor = Redactor({f"S{n}": f"tok{n}-{'x' * 30}/" for n in range(20)})
     texts = (part * (size // len(part)) for size in (50_000, 200_000))
     assert growth(redactor.json_text, *texts) < 10
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("文件 /home/ann/work/notes.txt。请检查", "文件 …/notes.txt。请检查"),
+        ("读不了/home/ann/work/x.txt，没有权限", "读不了…/x.txt，没有权限"),
+    ],
+)
+def test_a_path_in_a_chinese_sentence_ends_with_its_punctuation(said: str, told: str) -> None:
+    assert scrub(said, {}) == told

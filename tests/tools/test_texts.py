@@ -17,6 +17,7 @@ from support.templates import fixed_in, texts_in
 from utools import Tool, ToolContext, ToolError, ToolRegistry, ToolResult
 from utools.builtin import builtin_tools
 from utools.context.store_memory import MemoryContextStore
+from utools.context.turns import last_turn
 from utools.errors import DefinitionError, ResultError
 from utools.host_policy import HostPolicy
 from utools.sources.manifest import manifest_tools
@@ -252,3 +253,11 @@ async def test_a_command_of_a_manifest_fails_in_chinese(tmp_path: Path) -> None:
     assert (await call(tools, "say", {"word": "x"}, "zh")).error == "命令结束，退出码为 1"
     assert (await call(tools, "say", {"word": "x"}, "en")).error == "the command ended with exit code 1"
     assert "'-x' 会被当作命令的选项" in str((await call(tools, "say", {"word": "-x"}, "zh")).error)
+
+
+def test_an_error_that_explains_itself_is_told_in_the_models_language() -> None:
+    with pytest.raises(ToolError) as raised:
+        last_turn([{"role": "user", "content": "\ud800"}])
+    told = translate(raised.value, "zh")
+    assert told.startswith("这一轮对话无法存储：")
+    assert english_sentences(told) == []

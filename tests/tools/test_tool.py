@@ -1,6 +1,7 @@
 """Tool, ToolContext and @tool."""
 
 import enum
+import inspect
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from typing import Annotated, Any
@@ -48,7 +49,7 @@ def test_code_may_hold_128_of_the_allowed_characters() -> None:
 
 def test_tool_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
-        made().code = "other"  # type: ignore[misc]
+        made().code = "other"
 
 
 def failing(args: dict[str, Any]) -> Any:
@@ -168,7 +169,7 @@ def test_options_of_the_decorator_are_those_of_the_tool() -> None:
     assert (cached.code, cached.description, cached.idempotent, cached.cache) == ("a.b", "d", True, {"ttl": 5})
 
 
-def untyped(a) -> None:  # type: ignore[no-untyped-def]
+def untyped(a) -> None:
     """Has a parameter without a type."""
 
 
@@ -217,3 +218,23 @@ def test_signature_that_cannot_be_described_names_its_parameter(function: Callab
         tool(function)
     assert refused.value.where == f"tools.{function.__name__}.a"
     assert refused.value.message.startswith(told)
+
+
+def test_decorator_shows_its_options() -> None:
+    options = {*inspect.signature(tool).parameters} - {"function", "unknown"}
+    documented = {line.split(":")[0].strip() for line in inspect.getdoc(tool).rsplit("Args:", 1)[1].splitlines()}
+    assert options == {"code", "description", "effect", "idempotent", "output_schema", "cache", "check"} <= documented
+
+
+MISUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "misspelt": (lambda: tool(efect="read"), "@tool has no option 'efect'; did you mean effect?"),
+    "unknown": (lambda: tool(x=1), "there are code, description, effect, idempotent, output_schema, cache, check"),
+    "no function": (lambda: tool("stock"), "tools: @tool stands above a function, and its options are named"),
+}
+
+
+@pytest.mark.parametrize(("misuse", "told"), MISUSED.values(), ids=MISUSED)
+def test_decorator_that_is_misused_says_how(misuse: Callable[[], Any], told: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        misuse()
+    assert told in str(refused.value)

@@ -56,7 +56,7 @@ BEAT_S, SILENCE_S, SHORT_S = 0.3, 2.0, 3.0
 FINAL = (Lost.__name__, "Damaged", "DecisionError", "DefinitionError")
 RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=100), non_retryable_error_types=FINAL)
 
-OUTER = ("utools", "orjson", "jsonschema", "referencing", "rpds", "openai")
+OUTER = ("utools", "orjson", "jsonschema", "referencing", "rpds", "openai", "regex", "idna")
 """What loops reach beside this package: some of it is compiled, some is imported late, when arguments are checked."""
 STRICT = SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*OUTER))
 """Loads agent_core anew for each run, and refuses it the clock, the environment, files and chance."""

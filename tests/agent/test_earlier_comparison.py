@@ -1,4 +1,4 @@
-"""Provenance: an argument's text must stand, whole, in trusted text."""
+"""The first rules of comparison: an argument's text must stand, whole, in trusted text."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.loop.provenance import find_untrusted, fold, occurs, texts_in
+from agent_core.origins.earlier import find_untrusted, fold, occurs, texts_in
 
 HELD: list[tuple[str, str, bool]] = [
     ("bob@example.com", "Mail bob@example.com now", True),

@@ -1,0 +1,59 @@
+"""agent-core verify of runs that have no end yet, and of files that are no journals."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from engine_shim.runs.store import SqliteRunStore
+from support.command import Cli, Write
+
+APPROVAL = str(Path(__file__).parents[2] / "fixtures/workflows/approval.yaml")
+STORE = "data/agent-core/runs.db"
+
+
+def test_a_waiting_run_is_intact_and_not_complete(cli: Cli) -> None:
+    run = cli("run", APPROVAL, "--json").json["run_id"]
+    ran = cli("verify", run)
+    assert (ran.code, ran.out.startswith("intact: ")) == (6, True)
+    assert ran.out.endswith("; it waits for a person: not complete yet\n")
+    found = cli("verify", run, "--json")
+    assert (found.code, found.json["ok"], found.json["status"]) == (6, False, "waiting")
+    cli("pause", run)
+    assert cli("verify", run).out.endswith("; it is paused: not complete yet\n")
+
+
+def test_a_run_that_died_or_is_driven_is_intact_and_not_ok(cli: Cli) -> None:
+    cli("run", APPROVAL)
+    with closing(sqlite3.connect(STORE)) as db, db:
+        db.execute("DELETE FROM rows WHERE strand = 'flow/agent_core.1' AND n > 2")
+        db.execute("UPDATE run_hosts SET records = 0")
+    ran = cli("verify", "last")
+    assert (ran.code, "; nobody drives it; `agent-core resume` goes on: " in ran.out) == (5, True)
+    store = SqliteRunStore(STORE)
+    (entry,) = store.entries()
+    store.leases.acquire(entry.run, "another:1:a")
+    store.close()
+    assert "; it is running: not complete yet" in cli("verify", "last").out
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_cut_end_is_not_taken_for_a_run_that_goes_on(cli: Cli, count: int) -> None:
+    run = cli("run", APPROVAL, "--json").json["run_id"]
+    if count == 2:
+        cli("decide", run, "approve")
+    with closing(sqlite3.connect(STORE)) as db, db:
+        db.execute("DELETE FROM rows WHERE seq = (SELECT max(seq) FROM rows)")
+    ran = cli("verify", run)
+    assert (ran.code, ran.out.startswith("NOT ok: ")) == (5, True)
+
+
+def test_a_file_that_is_no_journal_is_named_with_what_is_expected(cli: Cli, write: Write) -> None:
+    write("notes.txt", "hello\n")
+    told = 'notes.txt is no journal: it holds neither the lines of one, {"run", '
+    ran = cli("verify", "notes.txt")
+    assert (ran.code, ran.out.startswith(f"NOT ok, line 1: {told}")) == (5, True)
+    assert told in cli("show", "notes.txt").err
+    missing = cli("verify", "missing.jsonl")
+    assert (missing.code, "there is no journal file missing.jsonl" in missing.err) == (2, True)

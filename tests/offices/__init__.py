@@ -1,0 +1,1 @@
+"""Offices that an agent works in: honest tasks, and attacks by a model that was talked over."""
