@@ -50,8 +50,8 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _ISO_T = re.compile(r"(?<=\d)T(\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)([+−-]\d\d:?\d\d)?")
-_PHONE = re.compile(r"(?<![\w.])\+?\d{1,4}(?:[ -]\d{2,}){2,}(?!\w)")
-_GROUPS = re.compile(r"(?<![\w.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\w)")
+_PHONE = re.compile(rf"{_START}(?<!\.)\+?\d{{1,4}}(?:[ -]\d{{2,}}){{2,}}{_END}")
+_GROUPS = re.compile(rf"{_START}(?<![.,])\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+{_END}")
 NEAR = 24
 _FIGURES = re.compile(rf"\d+(?:\D{{1,{NEAR}}}\d+)*")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)")

@@ -4,7 +4,7 @@
 user. `person` is what a person wrote who edited a call; it will do everywhere. `trusted` is any of these, and the
 answers of tools that are marked so. `any` is anything, the model's own words too. `nodes.ID` is what a prompt took from
 this node of the workflow. TOOL is an answer of this tool, or of each that a glob fits. TOOL:/PATH and nodes.ID:/PATH
-are only what stands there or below it.
+are only what stands there or below it; a glob in a path does not reach into a text that is JSON itself.
 """
 
 import re
@@ -16,7 +16,7 @@ from typing import Any
 
 from agent_core.effects import Json
 from agent_core.origins.kinds import UpTo
-from agent_core.origins.source import Origin
+from agent_core.origins.source import OPENED, Origin
 from utools.schema.pointer import unescape
 
 WORDS = ("author", "user", "person", "trusted", "any")
@@ -97,8 +97,14 @@ def split_name(name: str) -> tuple[str, str]:
 @lru_cache(256)
 def _path(pattern: str) -> re.Pattern[str]:
     """A path with `*` for one key or index, or a part of one, and `**` for any number of them."""
-    parts = [re.escape(part).replace(r"\*\*", ".*").replace(r"\*", "[^/]*") for part in pattern.split("/")]
-    return re.compile("/".join(parts).replace("/.*", "(?:/.*)?") + r"(?:/|\Z)")
+    path = ""
+    for index, part in enumerate(pattern.split("/")):
+        if part == "**":
+            path += f"(?:/[^{OPENED}]*)?"
+        else:
+            key = re.escape(part).replace(r"\*", f"[^/{OPENED}]*")
+            path += ("/" if index else "") + (key if "*" in part else f"{key}{OPENED}?")
+    return re.compile(rf"{path}(?:{OPENED}?/|{OPENED}?\Z)")
 
 
 # ── rules that can never be met ──────────────────────────────────────────────────────────────────

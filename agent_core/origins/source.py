@@ -20,6 +20,8 @@ from utools.schema.pointer import escape
 
 BETWEEN = "\n\0\n"
 """What parts the texts of a value from each other: no value reaches across it."""
+OPENED = "\0"
+"""What follows, in a pointer, a text that is JSON and was looked into: whoever wrote the text chose the names below."""
 _NO_FIGURES = re.compile(r"\D+")
 
 
@@ -67,14 +69,15 @@ class Source:
             return
         is_words = probe.kind == "text"
         searched, folded = (lower(needle), self.folded) if is_words else (needle, None)
-        start = find_whole(searched, self._text, folded)
-        while start >= 0:
+        after = -1
+        for start in find_whole(searched, self._text, folded):
             end = start + len(needle)
+            if start < after:
+                continue
             after = self._cut_until(start, end)
             if after == start and self._is_value(probe, start, end):
                 yield start
                 after = self._end_of_text(start)
-            start = find_whole(searched, self._text, folded, max(after, start + 1))
 
     def _is_value(self, probe: Probe, start: int, end: int) -> bool:
         """Whether what stands whole here is the text that is looked for."""
@@ -165,7 +168,10 @@ def _is_number(value: Any, wanted: object) -> bool:
 
 
 def leaves_of(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
-    """Every text, number, flag and key of a JSON value, with its pointer; a text that is JSON is looked into first."""
+    """Every text, number, flag and key of a JSON value, with its pointer; a text that is JSON is looked into first.
+
+    The pointer has OPENED after such a text.
+    """
     waiting: list[tuple[str, Any, _Is]] = [(pointer, value, _Is.VALUE)]
     while waiting:
         at, value, kind = waiting.pop()
@@ -177,7 +183,7 @@ def leaves_of(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
             case list():
                 waiting += [(f"{at}/{index}", item, kind) for index, item in reversed([*enumerate(value)])]
             case str() if kind is _Is.VALUE and (inner := _as_json(value)) is not None:
-                waiting += ((at, value, _Is.LEAF), (at, inner, _Is.INNER))
+                waiting += ((at, value, _Is.LEAF), (f"{at}{OPENED}", inner, _Is.INNER))
             case None:
                 pass
             case _:

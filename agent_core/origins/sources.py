@@ -10,7 +10,7 @@ from agent_core.origins.arguments import Leaf, leaves_of_arguments
 from agent_core.origins.kinds import Probe, UpTo, probes_of
 from agent_core.origins.rules import Rule, find_rule
 from agent_core.origins.shelf import Shelves
-from agent_core.origins.source import Origin, Source
+from agent_core.origins.source import OPENED, Origin, Source
 from agent_core.policy import ToolPolicy
 
 MODEL = "model"
@@ -136,6 +136,7 @@ NO_SOURCES = Sources((), ())
 
 def _label(origin: Origin, place: str) -> str:
     """How a person reads where a value stands; the keys on the way are an outsider's, so they are cut."""
+    place = place.replace(OPENED, "")
     if not origin.tool or not place:
         return origin.label
     return f"{origin.label} {place if len(place) <= MAX_PLACE else place[: MAX_PLACE - 1] + '…'}"

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -22,8 +23,12 @@ _PATH = re.compile(r"[\w./\\~+-]*")
 """What a path goes on with, where no quotes stand around it."""
 NEAR = 256
 """Characters of a path that are looked at on either side."""
+_NO_LETTERS = re.compile(r":|(?<!\w)['’]")
+"""What UAX 29 may take for a part of a word, and is none: a colon, and an apostrophe with no letter before it."""
 _POSSESSIVES = ("'s", "’s")
 _KEY = re.compile(r"(?:^|(?<![^\s,;({\[|\"'`]))-{0,2}[A-Za-z_][A-Za-z0-9_-]*=\Z")
+MOST_TRIED = 10_000
+"""Places in one text where a value is looked at; a text that was made to hold more takes no longer."""
 LONGEST_KEY = 40
 """Characters of the name in `name=value`, with which the value stands alone."""
 
@@ -57,19 +62,22 @@ def lower(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_LOWER)
 
 
-def find_whole(needle: str, text: str, folded: str | None = None, start: int = 0) -> int:
-    """Where `needle` stands in `text` whole, first from `start` on; -1 where it does not. Both are composed.
+def find_whole(needle: str, text: str, folded: str | None = None) -> Iterator[int]:
+    """Where `needle` stands in `text` whole, of the first MOST_TRIED places. Both are composed.
 
     `folded` is the text in small letters, in which the needle is looked for instead.
     """
     if not any(map(str.isalnum, needle)):
-        return -1
+        return
     searched = text if folded is None else folded
     may_be_whole = _sides(_is_plain(needle[0]), _is_plain(needle[-1]), len(needle)).match
-    start = searched.find(needle, start)
-    while start >= 0 and not (may_be_whole(text, start) and is_whole(text, start, start + len(needle))):
+    start = -1
+    for _ in range(MOST_TRIED):
         start = searched.find(needle, start + 1)
-    return start
+        if start < 0:
+            return
+        if may_be_whole(text, start) and is_whole(text, start, start + len(needle)):
+            yield start
 
 
 @lru_cache(256)
@@ -118,7 +126,7 @@ def is_edge(text: str, at: int) -> bool:
     """Whether a word may begin or end here, by UAX 29. A colon ends a word."""
     if at in (0, len(text)):
         return True
-    near = text[max(0, at - 40) : at + 40].replace(":", " ")
+    near = _NO_LETTERS.sub(" ", text[max(0, at - 40) : at + 40])
     return _word_edge().match(near, min(at, 40)) is not None
 
 
@@ -135,10 +143,11 @@ def is_cjk(char: str) -> bool:
 
 
 def _is_joined_before(text: str, start: int) -> bool:
-    begin = start
+    begin, first = start, start
     while begin and text[begin - 1] in CONNECTORS:
         begin -= 1
-    first = start + 1 if text[start] in CONNECTORS else start
+    while text[first : first + 1] in CONNECTORS:
+        first += 1
     outside, before, after = text[begin:start], text[begin - 1 : begin], text[first : first + 1]
     if outside == "=" and _KEY.search(text, max(0, start - LONGEST_KEY), start):
         return False
@@ -155,12 +164,13 @@ def _leads(run: str, first: str) -> bool:
 
 
 def _is_joined_after(text: str, end: int) -> bool:
-    stop = end
-    while stop < len(text) and text[stop] in CONNECTORS:
+    stop, last = end, end
+    while text[stop : stop + 1] in CONNECTORS:
         stop += 1
-    last = end - 1 if text[end - 1] in CONNECTORS else end
+    while last and text[last - 1] in CONNECTORS:
+        last -= 1
     outside, after = text[end:stop], text[stop : stop + 1]
-    if outside and (outside[0] in "+#" or outside == "~" or set(outside) == {"="}):
+    if outside and (outside[0] in "+#" or outside.rstrip(".") == "~" or set(outside.rstrip(".")) == {"="}):
         return True
     if after and after in "*?[{$<%" and ("/" in text[last:stop] or "\\" in text[last:stop]):
         return after != "<" or not text.startswith("</", stop)

@@ -61,6 +61,11 @@ ANOTHER: list[tuple[Any, Any]] = [
     ("ann", "ann\u200dx"),
     ("ann", "ann-marie"),
     ("नमस्त", "नमस्ते"),
+    ("objectif", "l'objectif"),
+    ("//host/a", "https://host/a"),
+    ("a//", "a//b"),
+    ("token", "token==."),
+    ("notes", "notes~."),
     # numbers
     (12, "12,500"),
     (500, "12,500"),
@@ -92,6 +97,7 @@ THE_SAME: list[tuple[Any, Any]] = [
     ("ann@x.org, bob@y.org", "Write to ann@x.org and bob@y.org."),
     ("ann", "Ask @ann"),
     ("Ann", "in Ann's calendar"),
+    ("ann", "the folder 'ann' is full"),
     ("ann", "To:ann"),
     ("site.com", "Look at site.com. Then rest."),
     ("https://site.com", "Look at site.com. Then rest."),
@@ -151,11 +157,12 @@ def test_the_schema_says_how_a_value_compares(value: Any, text: Any, part: dict[
     assert stands(value, text, **part) is found
 
 
-WORDS = st.from_regex(r"[a-zA-Zéü张三]{1,8}( [a-zA-Zéü张三]{1,8}){0,3}", fullmatch=True)
-AROUND = st.text(alphabet="abc .,;!?张")
+LETTERS = "a-zA-Z0-9éü张三"
+LINES = st.from_regex(rf"[{LETTERS}]([{LETTERS} .,;:!?'/_-]{{0,20}}[{LETTERS}])?", fullmatch=True)
+AROUND = st.text(alphabet="abc .,;!?张1'\"-/@")
 
 
-@given(WORDS, AROUND, AROUND)
+@given(LINES, AROUND, AROUND)
 def test_a_text_between_line_ends_is_found(value: str, before: str, after: str) -> None:
     assert stands(value, f"{before}\n{value}\n{after}")
 
@@ -247,14 +254,27 @@ def test_a_policy_says_which_origins_will_do(rules: Any, args: dict[str, Any], r
     assert runs or last_call(run)["reason"] == "policy_denied"
 
 
-def test_a_text_that_is_json_is_looked_into() -> None:
-    run = run_send(
-        {"to": ["bill@acme.example"]},
-        {"to": "read:/text/invoice/to"},
-        answer={"text": '{"invoice": {"to": "bill@acme.example"}}'},
-    )
-    assert last_call(run)["origins"] == {"/to": "read step 1 /text/invoice/to"}
-    assert run.reason == "final"
+REACHES = [
+    ("read:/text/invoice/to", True),
+    ("read:/text", True),
+    ("read:/**", True),
+    ("read:/text/*/to", True),
+    ("read:/**/to", False),
+    ("read:/*/invoice/to", False),
+]
+
+
+@pytest.mark.parametrize(("rule", "reaches"), REACHES, ids=str)
+def test_a_glob_does_not_reach_into_a_text_that_is_json(rule: str, reaches: bool) -> None:
+    answer = {"text": '{"invoice": {"to": "bill@acme.example"}}'}
+    run = run_send({"to": ["bill@acme.example"]}, {"to": rule}, answer=answer)
+    assert last_call(run)["verdict"] == ("run" if reaches else "refuse")
+    assert last_call(run)["origins"] == {"/to": "read step 1 /text/invoice/to"} or not reaches
+
+
+def test_an_answer_that_is_one_text_of_json_has_paths() -> None:
+    answer = '{"invoice": {"to": "bill@acme.example"}}'
+    assert last_call(run_send({"to": ["bill@acme.example"]}, {"to": "read:/*/to"}, answer=answer))["verdict"] == "run"
 
 
 def test_the_model_is_told_what_was_expected_and_where_its_value_came_from() -> None:
@@ -443,8 +463,9 @@ FOUND = {"hotels": [{"id": "h-17", "name": "Plaza"}], "advert": "h-99"}
 RUNS: list[tuple[int, str, str, Any, dict[str, Any], str]] = [
     (0, "Pay bill.json.", "read_invoice", INVOICE, {"iban": ACCOUNT, "amount": 120.5, "text": "Thanks."}, "run"),
     (0, "Pay bill.json.", "read_invoice", INVOICE, {"iban": "GB33BUKB20201555555555", "amount": 120.5}, "wait"),
-    (1, "Answer mail 3.", "read_mail", MAIL_READ, {"to": "ann@acme.example", "body": "Yes."}, "run"),
-    (1, "Answer mail 3.", "read_mail", MAIL_READ, {"to": "eve@evil.example", "body": "Yes."}, "refuse"),
+    (1, "Answer mail 3.", "read_mail", MAIL_READ, {"to": "ann@acme.example", "body": "Yes."}, "wait"),
+    (1, "Answer mail 3.", "read_mail", MAIL_READ, {"to": "eve@evil.example", "body": "Yes."}, "wait"),
+    (1, "Answer mail 3, copy ann@acme.example.", "read_mail", MAIL_READ, {"to": "ann@acme.example"}, "run"),
     (2, "Book for June 13.", "search_hotels", FOUND, {"hotel": "h-17", "date": "2026-06-13"}, "wait"),
     (2, "Book for June 13.", "search_hotels", FOUND, {"hotel": "h-99", "date": "2026-06-13"}, "refuse"),
 ]
