@@ -64,10 +64,12 @@ def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(name:
     assert [text for text in PRINTED if text not in printed] == []
 
 
+@pytest.mark.exhaustive
 def test_the_examples_of_workflows_run_in_order_in_one_store(tmp_path: Path) -> None:
     assert "exit code 5" in _follow(ROOT / "engine_shim" / "README.md", tmp_path)
 
 
+@pytest.mark.exhaustive
 def test_the_examples_of_evals_run_in_order(tmp_path: Path) -> None:
     printed = _follow(ROOT / "engine_shim" / "evals" / "README.md", tmp_path)
     assert [line.split()[:3] for line in printed if line.startswith("total")] == [["total", "3/3", "100%"]] * 2

@@ -233,6 +233,7 @@ def test_a_name_inside_another_option_is_no_option(told: str) -> None:
 LONG = ["temperature top_p ", "model ", 'Unknown name "a" at \'', "enable_thinking ", "stream ", "stream_options. "]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("words", LONG)
 def test_a_refusal_of_a_hundred_thousand_words_is_read_before_anyone_waits(words: str) -> None:
     """It would take minutes or months if each word were compared with all that follow."""

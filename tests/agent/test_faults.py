@@ -218,6 +218,7 @@ STREAMS: dict[str, Fault] = {
 CASES = [(name, asked) for name in FAULTS for asked in ("whole", "stream")] + [(name, "stream") for name in STREAMS]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "asked"), CASES, ids=[f"{name}, {asked}" for name, asked in CASES])
 async def test_a_fault_has_its_ending_and_acts_on_nothing(
     name: str, asked: str, caplog: pytest.LogCaptureFixture

@@ -280,6 +280,7 @@ async def test_a_wait_that_is_longer_than_the_caller_has_time_is_an_error_in_the
     assert len(server.requests) == 1
 
 
+@pytest.mark.sampled
 async def test_requests_for_a_reply_that_never_comes_are_counted() -> None:
     async with endpoint(http(503), http(503), silence) as (model, server):
         config = {"model": "m1", "max_steps": 1, "allowed_tools": [], "prompt": "Hi.", "single_call_timeout": 2}
@@ -410,6 +411,7 @@ async def test_what_was_under_way_when_a_client_was_closed_leaves_nothing_open()
     gc.collect()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped"])
 def test_a_client_that_nobody_closes_is_closed_with_its_event_loop(kept: bool, each_transport: str) -> None:
     code = (

@@ -143,6 +143,7 @@ LONG = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("piece", LONG)
 def test_no_text_takes_long_to_read(piece: str) -> None:
     """Quadratic reading of such a text would take minutes."""

@@ -169,6 +169,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["strict", "tolerant"])
 @pytest.mark.parametrize("case", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_a_value_like_any_other(case: tuple[str, str], mode: str) -> None:

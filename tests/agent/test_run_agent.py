@@ -871,6 +871,7 @@ async def test_time_that_went_by_in_doubt_counts() -> None:
     assert done.total_ms >= 50
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("error", "reason"),
     [

@@ -283,6 +283,7 @@ FLOODS: dict[str, Callable[[], list[Any]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("flood", FLOODS)
 def test_pieces_without_number_are_put_together_before_anyone_waits(flood: str) -> None:
     """Each of these would take minutes if a piece were compared with all before it."""

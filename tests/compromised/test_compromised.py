@@ -20,7 +20,7 @@ from engine_shim.runs.store import MemoryRunStore
 
 RUN = "attacked"
 CUTS, FORKS = 6, 3
-EXAMPLES = list(examples())
+EXAMPLES = [pytest.param(each, marks=pytest.mark.xdist_group(f"attacked {each.name}")) for each in examples()]
 
 
 class Batches(MemoryJournal):
@@ -80,18 +80,28 @@ def begin(example: Example, batches: Sequence[Sequence[Row]] = ()) -> Attacked:
 
 
 @pytest.fixture(params=EXAMPLES, ids=lambda example: example.name)
-def attacked(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Attacked:
+def attacked(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Attacked:
+    """The run in its directory, driven once for all tests of this process."""
     example: Example = request.param
     for name in [name for name in os.environ if name.startswith("AGENT_CORE_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
-    example.write(tmp_path)
-    run = begin(example)
-    engine = engine_for(example, run.store, run.model)
-    result = engine.run_sync(example.flow, external=example.external, run_id=RUN)
-    assert result.status == "completed", result.error
+    if example.name not in _ATTACKED:
+        directory = tmp_path_factory.mktemp("attacked")
+        example.write(directory)
+        _ATTACKED[example.name] = directory, begin(example)
+    directory, run = _ATTACKED[example.name]
+    monkeypatch.setenv("XDG_DATA_HOME", str(directory / "data"))
+    monkeypatch.chdir(directory)
+    if not run.tape:
+        engine = engine_for(example, run.store, run.model)
+        result = engine.run_sync(example.flow, external=example.external, run_id=RUN)
+        assert result.status == "completed", result.error
     return run
+
+
+_ATTACKED: dict[str, tuple[Path, Attacked]] = {}
 
 
 def decisions(tape: Tape) -> dict[tuple[str, int], Any]:
@@ -184,11 +194,13 @@ async def test_a_run_that_died_anywhere_goes_on_to_the_same_origins(
 async def test_a_fork_has_the_same_origins(attacked: Attacked) -> None:
     questions = [(row.path, row.n) for row in attacked.rows if row.record().get("ask") == "model"]
     for number, at in enumerate(questions[:: max(1, len(questions) // FORKS)]):
-        attacked.model.run = f"fork-{number}"
-        engine = engine_for(attacked.example, attacked.store, attacked.model)
-        result = await engine.fork(RUN, at, new_id=attacked.model.run, repeat_writes=True)
+        model = CompromisedModel(attacked.store, attacked.example.calls)
+        model.run = f"fork-{number}"
+        result = await engine_for(attacked.example, attacked.store, model).fork(
+            RUN, at, new_id=model.run, repeat_writes=True
+        )
         assert result.status == "completed", result
-        assert decisions(attacked.journal.load(attacked.model.run)) == decisions(attacked.tape)
+        assert decisions(attacked.journal.load(model.run)) == decisions(attacked.tape)
 
 
 @pytest.mark.exhaustive

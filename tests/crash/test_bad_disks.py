@@ -49,6 +49,7 @@ OFTEN = [(".jsonl", "full"), (".db", "full"), (".db", "locked"), (".jsonl", "rea
 """The troubles that the fast tests try; the others are in the exhaustive ones."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("suffix", "fault"),
     [each if each in OFTEN else pytest.param(*each, marks=pytest.mark.exhaustive) for each in TROUBLES],

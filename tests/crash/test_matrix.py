@@ -56,6 +56,7 @@ def test_fork_whose_process_is_killed_at_any_point_is_there_to_go_on_with_or_to_
     check_forks(forks)
 
 
+@pytest.mark.exhaustive
 def test_fork_whose_process_is_killed_is_there_to_go_on_with_or_to_make_again() -> None:
     _, *forks = json_lines("crash.forks", "chain", "flow/b.1", "0", "6")
     assert len(forks) >= 3

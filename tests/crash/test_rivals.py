@@ -41,6 +41,7 @@ def test_two_drivers_without_claims_do_no_write_twice_and_leave_one_journal(work
     assert step or max(each["drivers"] for each in found) >= 3, "the two never acted in the same round"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("workflow", "step"), [("agent", 15), *often("agent")])
 def test_claim_of_a_driver_that_was_killed_goes_over_at_once(workflow: str, step: int) -> None:
     for each in rounds("orphaned", workflow, step):

@@ -87,6 +87,7 @@ def test_edited_arguments_are_asked_until_they_are_right(start: Start, paid: Pat
     assert paid.read_text() == "b 2\n"
 
 
+@pytest.mark.exhaustive
 def test_an_editor_of_the_environment_gets_the_arguments(start: Start, paid: Path, write: Write) -> None:
     script = (
         "import json, sys; f = sys.argv[1]; args = json.load(open(f)); json.dump({**args, 'to': 'c'}, open(f, 'w'))"
@@ -97,12 +98,14 @@ def test_an_editor_of_the_environment_gets_the_arguments(start: Start, paid: Pat
     assert paid.read_text() == "c 1\n"
 
 
+@pytest.mark.exhaustive
 def test_an_editor_that_does_not_work_is_told(start: Start, paid: Path) -> None:
     terminal = start("run", "w.json", VISUAL="no-such-editor").expect("[y/n/edit] ").type("edit\n")
     terminal.expect("the editor 'no-such-editor' did not work: ").expect("[y/n/edit] ").type("y\n")
     assert terminal.end() == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("leaving", ["\x04", "\x03"], ids=["Ctrl-D", "Ctrl-C"])
 def test_who_leaves_decides_later(start: Start, paid: Path, cli: Cli, leaving: str) -> None:
     terminal = start("run", "w.json").expect("[y/n/edit] ").type(leaving)
@@ -122,6 +125,7 @@ def test_several_calls_are_asked_one_after_the_other(start: Start, paid: Path, w
     assert paid.read_text() == "a 1\nb 1\n"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("words", [["resume", "last"], ["decide", "last", "approve"]])
 def test_resume_and_decide_ask_as_well(start: Start, paid: Path, write: Write, cli: Cli, words: list[str]) -> None:
     write("replies.json", [action("pay", to="a"), action("pay", to="b"), final("Done.")])

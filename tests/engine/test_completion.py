@@ -40,6 +40,7 @@ def store(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return runs.path
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["show", "resume", "decide", "verify", "replay", "diff", "cancel", "fork"])
 @pytest.mark.usefixtures("store")
 def test_runs_are_offered_newest_first(command: str) -> None:
@@ -88,6 +89,7 @@ def test_tools_are_offered_without_being_loaded(write: Write) -> None:
     assert offered("tools", "show", "cal") == ["calculator", "calls"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("content", ["Dear diary, " * 99, ""], ids=["no database", "an empty file"])
 def test_nothing_is_offered_where_something_is_wrong(write: Write, store: Path, content: str) -> None:
     store.write_text(content)

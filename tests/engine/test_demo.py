@@ -35,6 +35,7 @@ def test_replies_of_ones_own_are_found_from_the_working_directory(cli: Cli, writ
     assert (ran.code, "Forty-two." in ran.out) == (0, True)
 
 
+@pytest.mark.exhaustive
 def test_a_model_of_ones_own_machine_gets_more_time_and_is_told_how_it_starts(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def test_h_is_help_of_the_program_and_of_every_command(cli: Cli) -> None:
         assert cli(command, "-h").out.startswith(f"Usage: agent-core {command} ")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", sorted(WORDS.keys() - NEEDS_MORE))
 @pytest.mark.usefixtures("flow")
 def test_first_example_of_a_command_works_as_it_is_typed(cli: Cli, write: Write, command: str) -> None:

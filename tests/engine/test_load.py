@@ -90,6 +90,7 @@ def test_no_more_runs_are_driven_than_there_are_places(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+@pytest.mark.exhaustive
 def test_a_run_in_flight_takes_tens_of_kilobytes(tmp_path: Path) -> None:
     async def play() -> None:
         warm = Crowd(tmp_path / "warm", 1, max_running=1)

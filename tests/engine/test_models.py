@@ -215,6 +215,7 @@ def test_a_file_writer_at_the_hosts_root_is_warned_of(cli: Cli, write: Write) ->
     assert "the author must set root" in ran.json["problems"][0]["message"]
 
 
+@pytest.mark.exhaustive
 def test_a_model_tells_what_falls_out_of_a_conversations_window(cli: Cli, write: Write) -> None:
     write("agent-core.yaml", {"summary_model": "scripted:summary.json"})
     write("summary.json", json.dumps(["Ann asked for order 17."]))

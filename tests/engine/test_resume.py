@@ -76,6 +76,7 @@ DECIDED: dict[str, tuple[Any, str, list[str]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("decision", "status", "did"), DECIDED.values(), ids=DECIDED)
 def test_write_whose_answer_was_lost_waits_for_a_person(host: Any, decision: Any, status: str, did: list[str]) -> None:
     run = killed(host(action("pay"), final("Paid.")))
@@ -95,6 +96,7 @@ def test_plain_node_that_writes_waits_as_well(host: Any, write: Write) -> None:
     assert (result.status, result.outputs["pay"]) == ("completed", "pay done")
 
 
+@pytest.mark.exhaustive
 def test_killed_run_goes_on_from_the_command_line(host: Any, cli: Cli) -> None:
     run = killed(host(action("pay"), final("Paid.")))
     assert "interrupted" in cli("runs", "--store", "runs.db").out
@@ -143,6 +145,7 @@ def test_interrupted_run_says_how_to_go_on_and_does(host: Any, cli: Cli) -> None
     assert resumed.out.startswith("agent_core: Seen.\n")
 
 
+@pytest.mark.exhaustive
 def test_interrupted_run_tells_a_program_in_one_document(host: Any) -> None:
     code, out, _ = interrupted("run", host(action("look"), final("Seen.")), "--json")
     error = json.loads(out)["error"]
@@ -158,6 +161,7 @@ def only_run() -> str:
     return entry.run
 
 
+@pytest.mark.exhaustive
 def test_run_of_another_process_is_cancelled(host: Any, cli: Cli) -> None:
     process = hanging("run", host(action("look"), final("Seen.")), "--json")
     run = only_run()

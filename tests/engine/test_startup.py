@@ -61,6 +61,7 @@ def test_help_loads_neither_engine_nor_pydantic() -> None:
     assert within(modules, OUTSIDE | ENGINE | {"pydantic", "sqlite3", "agent_core", "engine_shim.runs"}) == set()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", [each.__name__.replace("evaluate", "eval") for each in COMMANDS])
 def test_help_of_a_command_does_not_load_what_it_needs_to_run(command: str) -> None:
     modules = loaded(command, "--help")

@@ -123,6 +123,7 @@ def test_json_on_a_terminal_has_its_own_escapes() -> None:
     assert json.loads(document)["outputs"]["echo"] == HOSTILE
 
 
+@pytest.mark.exhaustive
 def test_an_agents_thoughts_arguments_errors_and_answer_do_not_steer_the_terminal(write: Write) -> None:
     thinking = json.dumps({"type": "action", "thought": HOSTILE, "tool": "echo", "args": {"text": HOSTILE}})
     write("replies.json", [action("echo", **{HOSTILE: 1}), thinking, final(HOSTILE)])
@@ -140,6 +141,7 @@ def test_escapes_do_not_hide_that_an_observation_was_cut(cli: Cli, write: Write)
     assert " (cut from 300 to 256 characters)" in cli("run", "w.json").err
 
 
+@pytest.mark.exhaustive
 def test_what_an_approver_reads_does_not_steer_the_terminal_and_is_one_line(write: Write) -> None:
     write("replies.json", [action("echo", text=f"{HOSTILE}\nrun"), final()])
     write("w.json", {**agent(allowed_tools=[{"tool": "echo", "approval": "always"}]), "version": f"1\n{HOSTILE}"})
@@ -167,6 +169,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("echo")
 @pytest.mark.parametrize(("words", "code"), WRONG.values(), ids=WRONG)
 def test_the_users_own_words_do_not_steer_the_terminal(words: list[str], code: int) -> None:
@@ -221,6 +224,7 @@ def test_stdout_is_one_document_whatever_tools_print() -> None:
     assert [text for text in WRITTEN if text not in done.stderr] == []
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("noisy")
 @pytest.mark.parametrize("words", [["tools", "--json"], ["tools", "show", "noisy"], ["validate", "w.json", "--json"]])
 def test_stdout_is_one_document_whatever_is_printed_at_import(words: list[str]) -> None:
@@ -279,6 +283,7 @@ def logs() -> str:
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
 def test_a_run_does_not_end_over_what_cannot_be_written(write: Write) -> None:
     write("logs.py", LOGGING)

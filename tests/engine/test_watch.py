@@ -95,6 +95,7 @@ def test_a_change_of_any_file_of_the_run_runs_it_again(watching: Callable[..., W
     assert watch.interrupt() == 0
 
 
+@pytest.mark.exhaustive
 def test_a_definition_that_is_wrong_at_first_is_watched(watching: Callable[..., Watching], write: Write) -> None:
     write("w.yaml", "{id: w")
     watch = watching("w.yaml")

@@ -213,6 +213,7 @@ def test_writers_in_many_threads_lose_nothing_and_keep_their_order(store: Contex
         assert [text for text in stored if text.startswith(f"{writer}.")] == [f"{writer}.{n}" for n in range(10)]
 
 
+@pytest.mark.exhaustive
 def test_many_that_make_a_new_file_at_once_lose_nothing(tmp_path: Path) -> None:
     for each in range(40):
         store, ready = SqliteContextStore(tmp_path / f"{each}.db"), threading.Barrier(8)

@@ -118,6 +118,7 @@ SLOW = ("{{ 10 ** (10 ** 10) }}", "{{ lipsum(n=100000) }}")
 """Those that end like another one, by the limit of processor time."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "template", [pytest.param(each, marks=pytest.mark.exhaustive) if each in SLOW else each for each in HOSTILE]
 )

@@ -62,6 +62,7 @@ DOUBLING = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("expression", DOUBLING)
 def test_expression_that_doubles_its_result_is_stopped(expression: str) -> None:
     with pytest.raises(QueryError, match="yields too much"):

@@ -112,6 +112,7 @@ async def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     assert result.error == "'app.log' has 33554433 bytes, and at most 33554432 are read; give a smaller file"
 
 
+@pytest.mark.exhaustive
 async def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
     line = "2026-01-12T08:03:12Z WARN payment slow order=1002\n"
     (tmp_path / "app.log").write_text(line * 40_000)

@@ -264,6 +264,7 @@ async def test_a_status_of_failure_is_a_failed_result(
     assert result.metadata == marks
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("reply", [silence, hang_up], ids=["silence", "hung_up"])
 async def test_a_call_without_an_answer_was_cut_off(load: Load, reply: Any) -> None:
     async with serving(reply) as server:
@@ -385,6 +386,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.exhaustive
 async def test_a_timeout_ends_the_command_and_what_it_started(load: Load, tmp_path: Path) -> None:
     child = "import subprocess,sys,time; p=subprocess.Popen(['sleep','60']); "
     code = f"{child} open('pids','w').write(f'{{p.pid}}'); time.sleep(60)"

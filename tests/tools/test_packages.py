@@ -65,6 +65,7 @@ def test_an_agent_calls_them(packages: Path, tmp_path: Path) -> None:
     assert [step["observation"] for step in outputs["trace"][:2]] == ["Ciao Ada!", "Farewell Ada!"]
 
 
+@pytest.mark.exhaustive
 def test_a_package_that_cannot_be_loaded_is_named(packages: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(packages, broken)

@@ -147,6 +147,7 @@ ANSWERS: dict[str, tuple[Any, str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("reply", "expected", "metadata"), ANSWERS.values(), ids=ANSWERS)
 async def test_what_another_host_may_answer(tmp_path: Path, reply: Any, expected: str, metadata: Any) -> None:
     offers = http(200, [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}])

@@ -164,6 +164,7 @@ KEYS = {f"k{number}": 1 for number in range(70_000)}
 NAMED = {"properties": {f"property_{number}": {} for number in range(20)}}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("schema", "value", "count"),
     [
