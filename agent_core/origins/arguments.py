@@ -39,7 +39,7 @@ def _leaves(value: Any, place: _Place, roots: tuple[Json, Json], pointer: str, n
         case dict():
             for key, item in value.items():
                 below = f"{pointer}/{escape(key)}"
-                if pointer and not any(key in part.get("properties", {}) for part in place.own):
+                if not any(key in part.get("properties", {}) for part in place.own):
                     yield Leaf(below, key, key, None, False)
                 yield from _leaves(item, _below(place, roots, key), roots, below, key)
         case list():

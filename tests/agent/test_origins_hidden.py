@@ -98,3 +98,17 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
     schema = {"properties": {"to": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, TEXT]}}}
     (leaf,) = leaves_of_arguments({"to": EVIL}, schema, None)
     assert (leaf.pointer, leaf.value, leaf.is_authors) == ("/to", EVIL, False)
+
+
+@pytest.mark.parametrize(("key", "verdict"), [(EVIL, "refuse"), ("ann@x.example", "run")])
+def test_a_key_of_the_arguments_that_no_schema_names_is_a_value(key: str, verdict: str) -> None:
+    tool = look("send", schema={"type": "object", "additionalProperties": TEXT})
+    run = Hand(
+        [action("send", **{key: "ann@x.example"}), final()],
+        tools=[tool],
+        act=[did("sent")],
+        allowed_tools=[{"tool": "send", "provenance": "trusted"}],
+        prompt="Write to ann@x.example.",
+        max_repairs=2,
+    )
+    assert run.decided[0]["calls"][0]["verdict"] == verdict
