@@ -19,14 +19,15 @@ from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import RunFilter, SqliteRunStore, default_store
 
-_FINE: Final = {"identical", "unfinished"}
+_FINE: Final = {"identical", "unfinished", "inapplicable"}
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """The replay of one run: `outcome` is identical, diverged, unfinished, damaged or unreadable.
 
-    Under another policy it may also be changed, or outlived: the run would have gone on where its tape ends.
+    Under another policy it may also be changed, outlived (the run would have gone on where its tape ends), or
+    inapplicable: the policy allows a tool that the run did not have.
     `at` is "strand:n" of the first difference or damage; `changed` counts the decisions that come out differently,
     counterfactual ones included.
     """
@@ -85,8 +86,10 @@ def _replay(journal: Journal, run: str, workflow: str, policy: Mapping[str, Any]
     except Damaged as error:
         return Replayed(run, workflow, "damaged", f"{error.path}:{error.n}", why=str(error))
     except Exception as error:  # a sound chain over nonsense may break a loop in any way: the other runs go on
-        if isinstance(error, DefinitionError) and error.where.startswith("policy") and not _lacks_tool(error):
-            raise
+        if isinstance(error, DefinitionError) and error.where.startswith("policy"):
+            if not _lacks_tool(error):
+                raise
+            return Replayed(run, workflow, "inapplicable", why=str(error))
         return Replayed(run, workflow, "unreadable", why=str(error) or type(error).__name__)
     changed = sum(decision["recorded"] != decision["now"] for decision in found.decisions)
     return Replayed(run, workflow, outcome, at, found.steps, changed, found.why)

@@ -1,16 +1,18 @@
 """The command retention: deletes old runs for good."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from agent_core.journal.record import Row, Tape
+from agent_core.journal.store import Journal
 from engine_shim.cli import output
 from engine_shim.cli.runs import entry_as_data, entry_as_line, read_statuses
 from engine_shim.cli.timespec import read_age
-from engine_shim.runs.store import RunEntry, RunStore, SqliteRunStore, default_store, parse_time
+from engine_shim.runs.run_list import list_runs
+from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store, parse_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ def delete_runs(older_than: str, status: str, path: Path | None, *, dry_run: boo
     """Delete the runs of these statuses that ended longer ago than that, and list them with their sizes."""
     age, statuses = read_age("--older-than", older_than), read_statuses(status)
     store = SqliteRunStore(path or default_store())
-    old = find_expired(store, age, statuses, datetime.now(UTC))
+    old = find_expired(list_runs(store), store.journal, age, statuses, datetime.now(UTC))
     driven = [each for each in old if store.leases.holder(each.entry.run)]
     gone = [each for each in old if each not in driven and (dry_run or store.forget(each.entry.run))]
     store.close()
@@ -33,17 +35,19 @@ def delete_runs(older_than: str, status: str, path: Path | None, *, dry_run: boo
     return output.OK
 
 
-def find_expired(store: RunStore, older_than: timedelta, statuses: Collection[str], now: datetime) -> list[Expired]:
+def find_expired(
+    entries: Iterable[RunEntry], journal: Journal, older_than: timedelta, statuses: Collection[str], now: datetime
+) -> list[Expired]:
     """The runs of these statuses that ended, or last went on, longer ago than that.
 
     A run whose journal says no time counts from its beginning, and stays if nobody knows that.
     """
     expired = []
-    for entry in store.entries():
+    for entry in entries:
         began = parse_time(entry.started_at)
         if entry.status not in statuses or (began is not None and now - began <= older_than):
             continue
-        tape = store.journal.load(entry.run)
+        tape = journal.load(entry.run)
         last = max(filter(None, map(_last_time, tape.values())), default=began)
         if last is not None and now - last > older_than:
             expired.append(Expired(entry, _size(tape)))

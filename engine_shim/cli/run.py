@@ -133,7 +133,10 @@ def _read_input(name: str, text: str, schema: Any) -> Any:
 
 
 def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None = None) -> Workflow:
-    """The same workflow with one other model in every agent node, reached where its own name says."""
+    """The same workflow with one other model in every agent node, reached where its own name says.
+
+    BadParameter for a workflow that asks no model.
+    """
     data, given = workflow.as_json(), {"model": "--model"}
     for index, node in enumerate(data["nodes"]):
         if node["tool"] == AGENT:
@@ -142,6 +145,8 @@ def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None 
             node["config"] = {**config, "model": model, **(limits or {})}
     if "model" in data:
         data["model"] = model
+    elif len(given) == 1:
+        raise typer.BadParameter(f"--model {model!r}: no node of {data['id']!r} is an agent, so no model is asked")
     return replace(load_workflow(data, base=workflow.base), document=workflow.document, given=given)
 
 

@@ -240,14 +240,24 @@ def test_a_policy_tells_which_runs_it_would_have_changed(cli: Cli, asked: Any, s
     assert cli("replay", "--all", "--set", "model=x").code == 2
 
 
-def test_runs_that_only_the_journal_holds_are_replayed_too(cli: Cli, asked: Any, store: Path) -> None:
-    listed, lost = asked(final()), asked(final())
-    edit(store, "DELETE FROM workflow_runs WHERE run = ?", lost)
+def test_a_policy_that_allows_a_tool_which_a_run_does_not_have_leaves_it_aside(cli: Cli, asked: Any) -> None:
+    run = asked(ECHO, final())
+    assert outcomes(cli, "--set", 'allowed_tools=["calculator"]') == (0, {run: ("inapplicable", None)})
+
+
+def run_bare(store: Path) -> None:
+    """A run of an agent without a workflow, in the journal alone."""
     with closing(SqliteJournal(store)) as journal:
         config = {"model": "m", "max_steps": 1, "allowed_tools": [], "prompt": "Go."}
         run_agent_sync(
             config, registry=ToolRegistry([]), model=ScriptedModel([final()]), journal=journal, run_id="bare"
         )
+
+
+def test_runs_that_only_the_journal_holds_are_replayed_too(cli: Cli, asked: Any, store: Path) -> None:
+    listed, lost = asked(final()), asked(final())
+    edit(store, "DELETE FROM workflow_runs WHERE run = ?", lost)
+    run_bare(store)
     told = cli("replay", "--all", "--json").json["runs"]
     assert [(each["run_id"], each["workflow"], each["outcome"]) for each in told] == [
         ("bare", "agent", "identical"),
@@ -375,6 +385,15 @@ def test_runs_that_are_not_finished_go_only_by_name(cli: Cli, store_of_runs: dic
     assert store_of_runs["completed"] in held(cli)
 
 
+def test_a_run_that_only_the_journal_holds_goes_too(cli: Cli, asked: Any, store: Path) -> None:
+    listed = asked(final())
+    run_bare(store)
+    told = cli("retention", "--older-than", "0m", "--json").json
+    assert {entry["run_id"] for entry in told["deleted"]} == {listed, "bare"}
+    with closing(SqliteJournal(store)) as journal:
+        assert journal.load("bare") == {}
+
+
 def test_a_run_that_somebody_drives_is_kept(cli: Cli, store_of_runs: dict[str, str], store: Path) -> None:
     run = store_of_runs["running"]
     runs = SqliteRunStore(store)
@@ -438,7 +457,7 @@ def store_of(began: str, *records: Record) -> MemoryRunStore:
 
 
 def expires(store: MemoryRunStore, status: str = "completed") -> bool:
-    return len(find_expired(store, timedelta(days=30), [status], NOW)) == 1
+    return len(find_expired(store.entries(), store.journal, timedelta(days=30), [status], NOW)) == 1
 
 
 @pytest.mark.parametrize(("end", "goes"), ENDS.values(), ids=ENDS)

@@ -178,6 +178,13 @@ def test_relative_script_is_found_from_another_directory(
     assert cli("resume", run_id(ran)).code == 0
 
 
+def test_a_model_for_a_workflow_that_asks_none_is_told(cli: Cli, write: Write) -> None:
+    write("w.json", {"id": "w", "nodes": [{"tool": "echo", "config": {"text": "x"}}]})
+    ran = cli("run", "w.json", "--model", "openai:gpt-4o-mini")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--model 'openai:gpt-4o-mini': no node of 'w' is an agent, so no model is asked" in ran.err
+
+
 def test_other_model_can_be_asked_in_every_agent_node(cli: Cli, write: Write) -> None:
     write("other.json", [final("The other one.")])
     write("w.json", agent(model="scripted:nix.json"))
