@@ -5,7 +5,7 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import BaseModel
@@ -57,19 +57,7 @@ def prepare_agent(
 ) -> AgentStartedBody:
     """Everything that the loop needs, so that a replay needs nothing else. DefinitionErrors for a bad config."""
     read, clean = read_config(to_journal(config)), redactor or Redactor({})
-    problems: list[Problem] = []
-    tools: Policies = {}
-    with gathering(problems):
-        if read.answer_schema is not None:
-            ConfigSchema(read.answer_schema, foreign=True, where="answer_schema")
-    with gathering(problems):
-        tools = tool_policies(read, registry, inherited.get("fills", ()))
-    problems += _secret_presets(tools, clean)
-    with gathering(problems):
-        conversation = _read_conversation(read)
-    with gathering(problems):
-        texts = templates(read.language, read.templates, base, protocol=read.protocol)
-    refuse(problems)
+    tools, conversation, texts = _read_parts(read, registry, inherited, clean, base)
     limits, words = limits_of(read, inherited), words_in(read.language)
     known = info(read.model, {"base_url": read.base_url}) if info else None
     needs_turns = _needs_turns(read, known)
@@ -102,6 +90,36 @@ def prepare_agent(
     if tools and read.observation_max_len and may_read_on(read, tools):
         body["reading"] = reading_policy(words)
     return body
+
+
+class _Parts(NamedTuple):
+    """What a config brings together: its tools, its conversation, and the templates."""
+
+    tools: Policies
+    conversation: list[Json]
+    texts: dict[str, str]
+
+
+def _read_parts(
+    config: AgentConfig, registry: ToolRegistry, inherited: Inherited, clean: Redactor, base: Path | None
+) -> _Parts:
+    """The parts of a config; DefinitionErrors with all that is wrong with them."""
+    problems: list[Problem] = []
+    tools: Policies = {}
+    conversation: list[Json] = []
+    texts: dict[str, str] = {}
+    with gathering(problems):
+        if config.answer_schema is not None:
+            ConfigSchema(config.answer_schema, foreign=True, where="answer_schema")
+    with gathering(problems):
+        tools = tool_policies(config, registry, inherited.get("fills", ()))
+    problems += _secret_presets(tools, clean)
+    with gathering(problems):
+        conversation = _read_conversation(config)
+    with gathering(problems):
+        texts = templates(config.language, config.templates, base, protocol=config.protocol)
+    refuse(problems)
+    return _Parts(tools, conversation, texts)
 
 
 def _question_tokens(config: AgentConfig, known: ModelInfo | None) -> int | None:
