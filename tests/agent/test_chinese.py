@@ -328,6 +328,7 @@ async def drive(case: Case) -> tuple[list[str], MemoryJournal]:
     return seen, journal
 
 
+@pytest.mark.sampled
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", CASES)
 async def test_the_model_reads_it_in_chinese_alone(name: str) -> None:

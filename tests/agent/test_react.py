@@ -481,6 +481,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "replies"
 REPLIES = [entry for path in sorted(FIXTURES.glob("*.json")) for entry in json.loads(path.read_text("utf-8"))]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("parsing", ["strict", "tolerant"])
 @pytest.mark.parametrize("entry", REPLIES, ids=[entry["id"] for entry in REPLIES])
 def test_the_loop_never_takes_for_success_what_it_could_not_read(entry: dict[str, Any], parsing: str) -> None:

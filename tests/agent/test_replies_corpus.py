@@ -41,6 +41,7 @@ def test_reply_is_read_as_the_corpus_says(entry: dict[str, Any], mode: Any) -> N
     assert described(step) == entry[mode], entry["why"]
 
 
+@pytest.mark.sampled
 @each_entry
 def test_message_is_never_a_reply_that_a_model_could_echo(entry: dict[str, Any]) -> None:
     step = parse(entry["raw"], finish_reason=entry["finish_reason"])

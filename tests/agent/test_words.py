@@ -75,17 +75,20 @@ def test_every_language_has_the_same_texts() -> None:
     assert {name for name in english - own if not name.startswith("_")} == set()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", IN_ENGLISH)
 def test_a_text_has_the_same_placeholders_in_every_language(name: str) -> None:
     assert placeholders(IN_CHINESE[name]) == placeholders(IN_ENGLISH[name])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", IN_ENGLISH)
 def test_a_text_is_written_in_its_language(name: str) -> None:
     assert not re.search(r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]", IN_ENGLISH[name])
     assert english_sentences(IN_CHINESE[name]) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [*IN_ENGLISH, *(name for name in IN_CHINESE if name.startswith(PYDANTIC))])
 def test_a_placeholder_is_a_plain_name(name: str) -> None:
     """Attributes and items of a value would be read otherwise."""

@@ -107,6 +107,7 @@ def test_every_format_has_its_key() -> None:
     assert set(KEYS) == set(NAMES)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("name", KEYS)
 def test_a_key_is_masked_wherever_it_stands(name: str, around: str) -> None:

@@ -49,6 +49,7 @@ def fields(template: str) -> list[tuple[str, str | None, str | None]]:
 # ── the tables ───────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_template_has_its_values_and_its_chinese(path: Path) -> None:
     for made in texts_in(path):
@@ -60,6 +61,7 @@ def test_every_template_has_its_values_and_its_chinese(path: Path) -> None:
             assert {name for name, *_ in fields(made.template)} == made.values, made
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_error_for_a_model_is_made_without_a_template(path: Path) -> None:
     assert list(fixed_in(path)) == []
@@ -78,6 +80,7 @@ def test_every_text_of_the_tables_is_said_somewhere() -> None:
     assert len(CHINESE) == sum(map(len, TABLES))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("english", CHINESE)
 def test_the_chinese_has_the_same_placeholders_and_no_english_sentence(english: str) -> None:
     values_or_none = "{role, content" not in english  # braces that are meant so
@@ -228,6 +231,7 @@ def tools_of(root: Path) -> list[Tool]:
     return builtin_tools(root, context_store=MemoryContextStore())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("code", "args", "reads"), CALLS, ids=[f"{code} {reads}" for code, _, reads in CALLS])
 async def test_a_built_in_tool_fails_in_chinese_alone(code: str, args: dict[str, Any], reads: str, root: Path) -> None:
     async with serving(http(404, "没有")) as server:
