@@ -166,7 +166,7 @@ def read_config(config: Any, *, where: str = "config") -> AgentConfig:
     try:
         read = config if isinstance(config, AgentConfig) else AgentConfig.model_validate(config)
     except ValidationError as error:
-        raise DefinitionErrors(_problems_of(error, where)) from None
+        raise DefinitionErrors(problems_of(error, AgentConfig, where)) from None
     refuse(_problems_within(read, where))
     return read
 
@@ -193,12 +193,12 @@ def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
         yield Problem(where, "give messages_json or prompt: the agent has nothing to answer")
 
 
-def _problems_of(error: ValidationError, where: str) -> list[Problem]:
+def problems_of(error: ValidationError, model: type[BaseModel], where: str) -> list[Problem]:
     """What pydantic finds, one problem for each place: it tries each form that a value may have."""
     problems: dict[str, Problem] = {}
-    for fault in find_model_faults(error, keys_of(AgentConfig)):
+    for fault in find_model_faults(error, keys_of(model)):
         if fault.position[-1:] == ("str",) and isinstance(fault.value, dict):
             continue  # about the text that could be given instead of an object
-        place = "/".join([where, *(str(part) for part in fault.position if part not in _FORMS)])
+        place = "/".join([*([where] if where else []), *(str(part) for part in fault.position if part not in _FORMS)])
         problems.setdefault(place, Problem(place, fault.text))
     return list(problems.values())

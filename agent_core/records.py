@@ -95,6 +95,14 @@ class RunStartedBody(TypedDict):
     rules: NotRequired[RuleVersions]
 
 
+class AgentNote(TypedDict):
+    """An agent of the catalogue: the tools that its policy kept, and why it dropped each other one of the host."""
+
+    name: str
+    kept: list[str]
+    dropped: dict[str, str]
+
+
 class AgentStartedBody(RunStartedBody):
     """How an agent's run begins: config, policy, rendered prompt and every template, so that a replay needs no host."""
 
@@ -110,6 +118,7 @@ class AgentStartedBody(RunStartedBody):
     window: NotRequired[int]
     reading: NotRequired[ToolPolicy]
     examples: NotRequired[list[Json]]
+    agent: NotRequired[AgentNote]
 
 
 class AgentStarted(AgentStartedBody):

@@ -40,7 +40,9 @@ def _follow(readme: Path, home: Path) -> list[str]:
     blocks = [*BLOCK.findall(readme.read_text("utf-8")), ("", "", "")]
     for (language, mark, text), (shown, _, told) in pairwise(blocks):
         if mark.startswith("file="):
-            (directory / mark.removeprefix("file=")).write_text(text)
+            file = directory / mark.removeprefix("file=")
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
         elif mark == "run":
             lines = _run(language, text, directory, home).splitlines()
             missing = [line for line in told.splitlines() if line not in lines] if shown == "text" else []
@@ -73,6 +75,12 @@ def test_the_examples_of_workflows_run_in_order_in_one_store(tmp_path: Path) -> 
 def test_the_examples_of_evals_run_in_order(tmp_path: Path) -> None:
     printed = _follow(ROOT / "engine_shim" / "evals" / "README.md", tmp_path)
     assert [line.split()[:3] for line in printed if line.startswith("total")] == [["total", "3/3", "100%"]] * 2
+
+
+def test_the_examples_of_agents_run(tmp_path: Path) -> None:
+    assert "It is 5. [{'tool_name': 'calculator', 'count': 1}] 2" in _follow(
+        ROOT / "agent_core" / "agents" / "README.md", tmp_path
+    )
 
 
 @pytest.mark.exhaustive

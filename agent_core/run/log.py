@@ -150,4 +150,5 @@ def _in_line(text: str) -> str:
 def _logged_run(path: str, record: Json) -> LoggedRun:
     if "definition" in record:
         return LoggedRun({"workflow": record["definition"]["id"]}, record["at"])
-    return LoggedRun({"agent": name_of(path)}, record["at"], record["limits"]["steps"], model=record["config"]["model"])
+    name = record["agent"]["name"] if "agent" in record else name_of(path)
+    return LoggedRun({"agent": name}, record["at"], record["limits"]["steps"], model=record["config"]["model"])

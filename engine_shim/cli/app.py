@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from engine_shim.cli.eval_command import evaluate
-from engine_shim.cli.host_commands import context, graph, init, schema, tools, validate
+from engine_shim.cli.host_commands import agents, context, graph, init, schema, tools, validate
 from engine_shim.cli.run_commands import cancel, decide, demo, fork, pause, resume, run
 from engine_shim.cli.store_commands import diff, replay, retention, runs, show, stats, verify
 from engine_shim.cli.terminal import with_own_streams
@@ -14,7 +14,7 @@ from engine_shim.cli.terminal import with_own_streams
 COMMANDS: tuple[Callable[..., int], ...] = (
     *(init, run, resume, decide, pause, cancel, fork, demo),
     *(runs, show, verify, replay, diff, stats),
-    *(evaluate, retention, context, tools, schema, validate, graph),
+    *(evaluate, retention, context, agents, tools, schema, validate, graph),
 )
 NAMES = {evaluate: "eval"}
 """Commands whose name is one of Python's own."""

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 from pydantic import ValidationError
 
+from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, Divergence, JournalError
 from engine_shim.cli import output, terminal
 from engine_shim.definition.errors import DefinitionErrors, message_of
@@ -38,7 +39,7 @@ def _describe(error: Exception) -> tuple[int, str, str, str]:
             return output.USAGE, "usage", "", _describe_usage(error)
         case DefinitionError():
             return output.DEFINITION, "definition", error.where, message_of(error)
-        case DecisionError() | UnknownTool():
+        case DecisionError() | UnknownTool() | AgentNotFound():
             return output.USAGE, "usage", "", str(error)
         case RunNotFound():
             return output.USAGE, "run_not_found", "", f"{error}; `agent-core runs` lists what it holds"

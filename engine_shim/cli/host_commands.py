@@ -55,6 +55,29 @@ def tools(
     return list_tools(config, as_json=as_json)
 
 
+def agents(
+    action: Annotated[str | None, typer.Argument(metavar="[show]", autocompletion=complete_words("show"))] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """List the agents of this host. `show NAME` prints one, with the tools that its policy keeps and drops.
+
+    \b
+    Examples:
+      agent-core agents
+      agent-core agents show support
+    """
+    from engine_shim.cli.agents import list_agents, show_agent
+
+    if action == "show" and name:
+        return show_agent(name, config)
+    if action is not None:
+        raise typer.BadParameter("write `agents`, or `agents show NAME`")
+    return list_agents(config, as_json=as_json)
+
+
 def context(
     action: Annotated[
         str, typer.Argument(metavar="list|show|clear", autocompletion=complete_words("list", "show", "clear"))

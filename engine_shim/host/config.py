@@ -22,7 +22,8 @@ class HostConfig(BaseModel):
     """The file's keys. `tools` are `module:name` or `file.py:name`, each a Tool, a list of them, or a factory.
 
     `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may
-    only narrow; `allow_tools` and `deny_tools` are globs. Paths start from the directory of the configuration.
+    only narrow; `allow_tools` and `deny_tools` are globs; `agents` is the directory of the agents. Paths start from the
+    directory of the configuration.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -41,6 +42,7 @@ class HostConfig(BaseModel):
     base_urls: dict[str, str] = {}
     default_provider: str = "openai"
     summary_model: str | None = None
+    agents: str = "agents"
     _document: Document | None = PrivateAttr(None)
     _hidden: frozenset[str] = PrivateAttr(frozenset())
 

@@ -1,0 +1,31 @@
+"""Agents by name: a catalogue of YAML files, and conversations with them."""
+
+from typing import TYPE_CHECKING
+
+from utools.lazy_menu import lazy_menu
+
+if TYPE_CHECKING:
+    from agent_core.agents.catalog import AgentCatalog as AgentCatalog
+    from agent_core.agents.conversation import AgentExecutor as AgentExecutor
+    from agent_core.agents.conversation import ConversationOptions as ConversationOptions
+    from agent_core.agents.definition import AgentDefinition as AgentDefinition
+    from agent_core.agents.errors import AgentError as AgentError
+    from agent_core.agents.errors import AgentNotFound as AgentNotFound
+    from agent_core.agents.errors import MaxStepsExceeded as MaxStepsExceeded
+    from agent_core.agents.errors import ModelCallFailed as ModelCallFailed
+    from agent_core.agents.result import ConversationResult as ConversationResult
+
+HOMES = {
+    "AgentCatalog": "agent_core.agents.catalog",
+    "AgentDefinition": "agent_core.agents.definition",
+    "AgentError": "agent_core.agents.errors",
+    "AgentExecutor": "agent_core.agents.conversation",
+    "AgentNotFound": "agent_core.agents.errors",
+    "ConversationOptions": "agent_core.agents.conversation",
+    "ConversationResult": "agent_core.agents.result",
+    "MaxStepsExceeded": "agent_core.agents.errors",
+    "ModelCallFailed": "agent_core.agents.errors",
+}
+"""The names of this room, each imported from its module when it is first used."""
+__all__ = list(HOMES)
+__getattr__, __dir__ = lazy_menu(__name__, HOMES)

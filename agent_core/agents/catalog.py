@@ -1,0 +1,70 @@
+"""AgentCatalog: the agents of a host by name, as its YAML files define them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agent_core.agents.definition import AgentDefinition, config_of, read_agent
+from agent_core.agents.errors import AgentNotFound
+from agent_core.errors import DefinitionError
+from utools.document import Document, read_document
+from utools.problems import Problem, problems_in, refuse
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class AgentCatalog:
+    """Agents whose policies fit the tools of one host, `codes`."""
+
+    def __init__(self, codes: Sequence[str]) -> None:
+        self.codes = tuple(codes)
+        self._agents: dict[str, AgentDefinition] = {}
+
+    @classmethod
+    def from_directory(cls, directory: Path, codes: Sequence[str]) -> "AgentCatalog":
+        """The agents of all files there, in the order of their names.
+
+        DefinitionErrors with file and line of each fault.
+        """
+        catalog, problems = cls(codes), list[Problem]()
+        for path in sorted(path for path in directory.iterdir() if path.suffix in SUFFIXES):
+            problems += catalog._register_file(path)
+        refuse(problems)
+        return catalog
+
+    def register(self, agent: AgentDefinition | Mapping[str, Any]) -> AgentDefinition:
+        """Add an agent. DefinitionErrors for a name that is taken, and for all that no run of it could have."""
+        agent = agent if isinstance(agent, AgentDefinition) else read_agent(agent)
+        if agent.name in self._agents:
+            raise DefinitionError("another agent already has this name", where="name", value=agent.name)
+        config_of(agent, self.codes)
+        self._agents[agent.name] = agent
+        return agent
+
+    def get(self, name: str) -> AgentDefinition:
+        """The agent of this name; AgentNotFound when there is none."""
+        try:
+            return self._agents[name]
+        except KeyError:
+            raise AgentNotFound(name, list(self._agents)) from None
+
+    def list(self) -> list[AgentDefinition]:
+        """All agents, in the order in which they were added."""
+        return [*self._agents.values()]
+
+    def _register_file(self, path: Path) -> Iterator[Problem]:
+        try:
+            document = read_document(path, "the agent")
+        except DefinitionError as error:
+            yield from problems_in(error)
+            return
+        try:
+            self.register(document.data)
+        except DefinitionError as error:
+            yield from (_in_file(each, document) for each in problems_in(error))
+
+
+def _in_file(problem: Problem, document: Document) -> Problem:
+    line = document.line(document.position(problem.where))
+    return replace(problem, file=str(document.path), line=line)

@@ -1,0 +1,124 @@
+"""AgentExecutor: one turn of a conversation with an agent of the catalogue, as one run of the agent loop."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from agent_core.agents.catalog import AgentCatalog
+from agent_core.agents.definition import config_of
+from agent_core.agents.errors import AgentError, MaxStepsExceeded, ModelCallFailed
+from agent_core.agents.result import ConversationResult, read_result
+from agent_core.effects import Json
+from agent_core.errors import DefinitionError
+from agent_core.journal.store import Journal
+from agent_core.models.client import ModelClient
+from agent_core.records import AgentNote
+from agent_core.run.events import Event
+from agent_core.run.node import run_agent
+from agent_core.run.secrets import Secrets
+from utools.defaults import default_registry
+from utools.registry import ToolRegistry
+
+log = logging.getLogger("agent_core")
+RAISED: Mapping[str, type[AgentError]] = {"max_steps": MaxStepsExceeded, "model_error": ModelCallFailed}
+"""Finish reasons that are an error here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationOptions:
+    """What one turn differs in from the agent's own policy.
+
+    `conversation_history` are the messages before this turn. `max_steps` 0 and `temperature` None are the agent's own;
+    a temperature of 0 is 0. `base_path` is the directory that file tools see, inside that of the host.
+    """
+
+    conversation_history: Sequence[Json] = ()
+    max_steps: int = 0
+    temperature: float | None = None
+    base_path: str | os.PathLike[str] | None = None
+
+
+class AgentExecutor:
+    """Talks with the agents of a catalogue.
+
+    `tools_at` makes the registry of a directory, `root` is the host's. `model` answers for every agent; without it
+    their own do. All turns are recorded in `journal`, where there is one.
+    """
+
+    def __init__(
+        self,
+        catalog: AgentCatalog,
+        *,
+        root: str | os.PathLike[str] = ".",
+        tools_at: Callable[[Path], ToolRegistry] = default_registry,
+        model: ModelClient | str | None = None,
+        journal: Journal | None = None,
+        secrets: Secrets | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self._root = Path(root).resolve()
+        self._tools_at = lru_cache(tools_at)
+        self._config_of = lru_cache(lambda name: config_of(catalog.get(name), catalog.codes))
+        self._model, self._journal, self._secrets = model, journal, secrets
+
+    async def execute_conversation(
+        self,
+        agent_name: str,
+        user_message: str,
+        options: ConversationOptions | None = None,
+        *,
+        run_id: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> ConversationResult:
+        """Let an agent answer a message.
+
+        AgentNotFound, and MaxStepsExceeded and ModelCallFailed with the result as far as it got; DefinitionError for a
+        base_path outside the host's root and for messages that are none. A cancelled caller cancels the run.
+        """
+        options = options or ConversationOptions()
+        config, note = self._config_of(agent_name)
+        _log_tools(note)
+        output = await run_agent(
+            {**config, **_overrides(options), "prompt": user_message},
+            registry=self._tools_at(self._directory(options.base_path)),
+            model=self._model,
+            journal=self._journal,
+            run_id=run_id,
+            on_event=on_event,
+            secrets=self._secrets,
+            agent=note,
+        )
+        result = read_result(agent_name, output)
+        if error := RAISED.get(output.finish_reason):
+            message = (output.error or {}).get("message", output.finish_reason)
+            raise error(f"agent {agent_name!r}: {message}", result)
+        return result
+
+    def _directory(self, base_path: str | os.PathLike[str] | None) -> Path:
+        directory = (self._root / (base_path or "")).resolve()
+        if not directory.is_relative_to(self._root):
+            raise DefinitionError(f"must lie inside {self._root}", where="base_path", value=str(base_path))
+        if not directory.is_dir():
+            raise DefinitionError("there is no such directory", where="base_path", value=str(base_path))
+        return directory
+
+
+def _overrides(options: ConversationOptions) -> Json:
+    given: Json = {"messages_json": [dict(message) for message in options.conversation_history]}
+    if options.max_steps:
+        given["max_steps"] = options.max_steps
+    if options.temperature is not None:
+        given["temperature"] = options.temperature
+    return given
+
+
+def _log_tools(note: AgentNote) -> None:
+    log.info("agent %s: tools %s; without %s", note["name"], ", ".join(note["kept"]), _reasons(note["dropped"]))
+
+
+def _reasons(dropped: Mapping[str, Any]) -> str:
+    return ", ".join(f"{code} ({why})" for code, why in dropped.items()) or "none"

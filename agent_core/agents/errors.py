@@ -1,0 +1,43 @@
+"""What a conversation with an agent may raise.
+
+AgentError (an AgentCoreError)
+├── AgentNotFound       the catalogue has no such agent
+├── MaxStepsExceeded    the agent had no answer when its steps were used up
+└── ModelCallFailed     no model gave a reply
+"""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from agent_core.errors import AgentCoreError
+
+if TYPE_CHECKING:  # what raises these without a result loads no more
+    from agent_core.agents.result import ConversationResult
+
+
+class AgentError(AgentCoreError):
+    """The root of these. `result` is what there is of the conversation, None where nothing ran."""
+
+    def __init__(self, message: str, result: "ConversationResult | None" = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class AgentNotFound(AgentError):
+    """A name that no agent has."""
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        close = get_close_matches(name, names, 1)
+        known = (
+            f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}" if names else "there are none"
+        )
+        super().__init__(f"there is no agent {name!r}; {known}")
+
+
+class MaxStepsExceeded(AgentError):
+    """The steps were used up before there was an answer."""
+
+
+class ModelCallFailed(AgentError):
+    """No model gave a reply."""

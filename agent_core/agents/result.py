@@ -1,0 +1,47 @@
+"""ConversationResult: what came of one turn with an agent."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agent_core.effects import Json
+from agent_core.protocol.clip import as_text
+from agent_core.run.node import AgentOutput
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationResult:
+    """What came of one turn. `content` is the answer, empty without one; `messages` go into the next turn's history.
+
+    `steps` counts model replies; `tool_calls` are {tool_name, count}, `usage` {prompt_tokens, completion_tokens,
+    total_tokens}. `output` is the node's, with the trace, the finish reason and what waits for a person.
+    """
+
+    content: str
+    messages: list[Json]
+    steps: int
+    tool_calls: list[Json]
+    usage: dict[str, int]
+    agent_name: str
+    start_time: datetime
+    end_time: datetime
+    output: AgentOutput = field(repr=False)
+
+
+def read_result(agent_name: str, output: AgentOutput) -> ConversationResult:
+    """The result in a run's output."""
+    usage = output.usage
+    return ConversationResult(
+        content="" if output.final_answer is None else as_text(output.final_answer),
+        messages=output.messages_json,
+        steps=max((step["step"] for step in output.trace), default=0),
+        tool_calls=[{"tool_name": code, "count": used["count"]} for code, used in output.used_tools.items()],
+        usage={
+            "prompt_tokens": usage["input_tokens"],
+            "completion_tokens": usage["output_tokens"],
+            "total_tokens": usage["total_tokens"],
+        },
+        agent_name=agent_name,
+        start_time=datetime.fromisoformat(output.started_at),
+        end_time=datetime.fromisoformat(output.ended_at),
+        output=output,
+    )

@@ -1,0 +1,20 @@
+"""build_catalog(): the agents of a host, from the files in its directory of agents."""
+
+from agent_core.agents.catalog import AgentCatalog
+from engine_shim.errors import DefinitionError
+from engine_shim.host.config import HostConfig
+from engine_shim.host.registry import build_registry
+
+
+def build_catalog(config: HostConfig) -> AgentCatalog:
+    """The agents of this host; none where it has no such directory, unless its configuration names one.
+
+    DefinitionErrors with file and line of each fault of an agent.
+    """
+    codes = [tool.code for tool in build_registry(config).all()]
+    directory = config.base / config.agents
+    if directory.is_dir():
+        return AgentCatalog.from_directory(directory, codes)
+    if "agents" in config.model_fields_set:
+        raise DefinitionError("there is no such directory", where=config.at("agents"), value=config.agents)
+    return AgentCatalog(codes)

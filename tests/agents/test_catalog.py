@@ -1,0 +1,115 @@
+"""The catalogue: which tools an agent gets of a host, and what is told of a bad definition."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.agents.catalog import AgentCatalog
+from agent_core.agents.definition import choose_skills, config_of, read_agent
+from agent_core.agents.errors import AgentError, AgentNotFound
+from agent_core.errors import DefinitionError
+
+CODES = ["read_file", "send_mail", "shell_command", "agent_core", "mcp.files.read", "mcp.web.get"]
+BY_DEFAULT = ["read_file", "send_mail", "mcp.files.read", "mcp.web.get"]
+
+
+def agent(**more: Any) -> dict[str, Any]:
+    return {"name": "support", "model": "scripted:x", "system_prompt": "You help.", **more}
+
+
+POLICIES: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, BY_DEFAULT),
+    ({"skill_policy": {"allow": [], "deny": []}}, BY_DEFAULT),
+    ({"skill_policy": {"allow": ["read_file", "shell_command"]}}, ["read_file", "shell_command"]),
+    ({"skill_policy": {"allow": ["*"]}}, CODES),
+    ({"skill_policy": {"deny": ["send_mail"]}}, ["read_file", "mcp.files.read", "mcp.web.get"]),
+    ({"skill_policy": {"allow": ["read_file", "send_mail"], "deny": ["send_*"]}}, ["read_file"]),
+    ({"skill_policy": {"allow": [{"tool": "send_mail", "max_calls": 1}]}}, ["send_mail"]),
+    ({"mcp_policy": {"servers": ["files"]}}, ["read_file", "send_mail", "mcp.files.read"]),
+    ({"mcp_policy": {"servers": []}, "skill_policy": {"allow": ["mcp.*", "read_file"]}}, ["read_file"]),
+]
+
+
+@pytest.mark.parametrize(("policy", "kept"), POLICIES, ids=str)
+def test_a_policy_chooses_the_tools(policy: dict[str, Any], kept: list[str]) -> None:
+    skills = choose_skills(read_agent(agent(**policy)), CODES)
+    assert skills.kept == kept
+    assert sorted([*skills.kept, *skills.dropped]) == sorted(CODES)
+
+
+def test_what_was_dropped_has_its_reason() -> None:
+    policy = {"skill_policy": {"deny": ["send_mail"]}, "mcp_policy": {"servers": ["web"]}}
+    _, note = config_of(read_agent(agent(**policy)), CODES)
+    assert note == {
+        "name": "support",
+        "kept": ["read_file", "mcp.web.get"],
+        "dropped": {
+            "send_mail": "denied",
+            "shell_command": "never by default",
+            "agent_core": "never by default",
+            "mcp.files.read": "of another MCP server",
+        },
+    }
+    _, note = config_of(read_agent(agent(skill_policy={"allow": ["read_file"]})), ["read_file", "send_mail"])
+    assert note["dropped"] == {"send_mail": "not allowed"}
+
+
+def test_a_runtime_policy_limits_the_run() -> None:
+    config, _ = config_of(read_agent(agent(runtime_policy={"max_steps": 3, "temperature": 0})), CODES)
+    assert (config["max_steps"], config["temperature"], config["repair_scope"]) == (3, 0, "unreadable")
+    assert config_of(read_agent(agent()), CODES)[0]["max_steps"] == 10
+
+
+FAULTS: list[tuple[dict[str, Any], str, str]] = [
+    ({"skill_policy": {"allow": ["read_fil"]}}, "skill_policy/allow/0", "did you mean"),
+    ({"skill_policy": {"allow": ["read_file", "sql_*"]}}, "skill_policy/allow/1", "no tool fits this pattern"),
+    ({"skill_policy": {"deny": ["sql"]}}, "skill_policy/deny/0", "there is no such tool; there are read_file"),
+    ({"skill_policy": {"deny": ["sql*"]}}, "skill_policy/deny/0", "no tool fits this pattern (got 'sql*')"),
+    ({"skill_policy": {"alow": []}}, "skill_policy/alow", "unknown key"),
+    ({"runtime_policy": {"max_stepz": 3}}, "runtime_policy", "'max_stepz' is none of its keys"),
+    ({"runtime_policy": {"prompt": "x"}}, "runtime_policy", "'prompt' is none of its keys"),
+    ({"runtime_policy": {"max_steps": -1}}, "runtime_policy/max_steps", "must be 0 or more (got -1)"),
+    ({"name": "a b"}, "name", "a b"),
+    ({"name": "../x"}, "name", "../x"),
+    ({"model": ""}, "model", ""),
+    ({"descripton": "x"}, "descripton", "did you mean description?"),
+]
+
+
+@pytest.mark.parametrize(("more", "where", "told"), FAULTS, ids=str)
+def test_a_fault_is_told_with_its_file_and_line(more: dict[str, Any], where: str, told: str, tmp_path: Path) -> None:
+    lines = [f"{key}: {value!r}" for key, value in {**agent(), **more}.items()]
+    (tmp_path / "support.yaml").write_text("\n".join(lines).replace("'", '"'))
+    with pytest.raises(DefinitionError) as raised:
+        AgentCatalog.from_directory(tmp_path, CODES)
+    (problem,) = raised.value.problems  # type: ignore[attr-defined]
+    assert (problem.where, told in problem.message) == (where, True), problem
+    line = next(n for n, text in enumerate(lines, 1) if text.startswith(next(iter(more))))
+    assert str(raised.value).startswith(f"{tmp_path / 'support.yaml'}:{line}: ")
+
+
+def test_all_files_are_read_and_all_their_faults_told(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("name: a\nmodel: scripted:x\n")
+    (tmp_path / "b.json").write_text('{"name": "b", "model": "scripted:x", "description": "The second."}')
+    (tmp_path / "notes.txt").write_text("no agent")
+    assert [each.name for each in AgentCatalog.from_directory(tmp_path, CODES).list()] == ["a", "b"]
+    (tmp_path / "c.yaml").write_text("name: [\n")
+    (tmp_path / "d.yaml").write_text("name: a\nmodel: scripted:x\n")
+    with pytest.raises(DefinitionError) as raised:
+        AgentCatalog.from_directory(tmp_path, CODES)
+    told = str(raised.value)
+    assert "c.yaml" in told
+    assert "another agent already has this name (got 'a')" in told
+
+
+def test_an_agent_that_is_not_there_is_told_with_one_that_is() -> None:
+    catalog = AgentCatalog(CODES)
+    with pytest.raises(AgentNotFound, match="there is no agent 'x'; there are none"):
+        catalog.get("x")
+    catalog.register(agent())
+    with pytest.raises(AgentNotFound, match="there is no agent 'suport'; did you mean 'support'") as raised:
+        catalog.get("suport")
+    assert isinstance(raised.value, AgentError)
+    assert raised.value.result is None
+    assert catalog.get("support").system_prompt == "You help."
