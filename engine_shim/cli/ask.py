@@ -2,7 +2,9 @@
 
 import json
 import os
+import select
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -116,10 +118,24 @@ def _as_text(args: dict[str, Any]) -> str:
 
 def _read_line(prompt: str) -> str:
     _write(prompt)
+    _wait_for_line()
     line = sys.stdin.readline()
     if not line:
         raise Left
     return line.strip()
+
+
+def _wait_for_line() -> None:
+    """Wait until the terminal has a line, or a signal came: a read would not see one that came just before it."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    before = signal.set_wakeup_fd(wake)
+    try:
+        select.select([sys.stdin, woken], [], [])
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(woken)
+        os.close(wake)
 
 
 def _write(text: str) -> None:
