@@ -21,42 +21,54 @@ class Leaf(NamedTuple):
     is_authors: bool
 
 
-class _Place(NamedTuple):
-    """The parts of the tool's schema, and of the author's narrowing, that may be those of one value."""
+class Place:
+    """What the tool's schema, and the author's narrowing, may say of one value; each place below is read once."""
 
-    own: Sequence[Json]
-    narrowing: Sequence[Json]
+    __slots__ = ("_below", "_roots", "narrowing", "own")
+
+    def __init__(self, own: Sequence[Json], narrowing: Sequence[Json], roots: tuple[Json, Json]) -> None:
+        self.own, self.narrowing, self._roots = own, narrowing, roots
+        self._below: dict[str | int, Place] = {}
+
+    @classmethod
+    def of_arguments(cls, schema: Json, narrowing: Json | None) -> "Place":
+        """That of all arguments of a tool."""
+        return cls(_parts(schema, schema), _parts(narrowing, narrowing or {}), (schema, narrowing or {}))
+
+    def below(self, key: str | int) -> "Place":
+        """That of a property, or of an item of a list: behind the first ones all items are alike."""
+        if isinstance(key, int):
+            key = min(key, max(len(part.get("prefixItems", ())) for part in (*self.own, *self.narrowing, {})))
+        found = self._below.get(key)
+        if found is None:
+            own, narrowing = (
+                [below for part in parts for below in _parts(_part_at(part, key), root)]
+                for parts, root in zip((self.own, self.narrowing), self._roots, strict=True)
+            )
+            found = self._below[key] = Place(own, narrowing, self._roots)
+        return found
 
 
-def leaves_of_arguments(args: Json, schema: Json, narrowing: Json | None) -> Iterator[Leaf]:
+def leaves_of_arguments(args: Json, place: Place) -> Iterator[Leaf]:
     """Every text, number, flag and null, and each key that no schema names."""
-    place = _Place(_parts(schema, schema), _parts(narrowing, narrowing or {}))
-    return _leaves(args, place, (schema, narrowing or {}), "", "")
+    return _leaves(args, place, "", "")
 
 
-def _leaves(value: Any, place: _Place, roots: tuple[Json, Json], pointer: str, name: str) -> Iterator[Leaf]:
+def _leaves(value: Any, place: Place, pointer: str, name: str) -> Iterator[Leaf]:
     match value:
         case dict():
             for key, item in value.items():
                 below = f"{pointer}/{escape(key)}"
                 if not any(key in part.get("properties", {}) for part in place.own):
                     yield Leaf(below, key, key, None, False)
-                yield from _leaves(item, _below(place, roots, key), roots, below, key)
+                yield from _leaves(item, place.below(key), below, key)
         case list():
             for index, item in enumerate(value):
-                yield from _leaves(item, _below(place, roots, index), roots, f"{pointer}/{index}", name)
+                yield from _leaves(item, place.below(index), f"{pointer}/{index}", name)
         case _:
             formats = [part["format"] for part in place.own if isinstance(part.get("format"), str)]
             authored = any(_enumerates(value, part) for part in (*place.own, *place.narrowing))
             yield Leaf(pointer, name, value, formats[0] if formats else None, authored)
-
-
-def _below(place: _Place, roots: tuple[Json, Json], key: str | int) -> _Place:
-    own, narrowing = (
-        [below for part in parts for below in _parts(_part_at(part, key), root)]
-        for parts, root in zip(place, roots, strict=True)
-    )
-    return _Place(own, narrowing)
 
 
 def _part_at(part: Json, key: str | int) -> Any:

@@ -39,19 +39,20 @@ class _Shelf:
 
     def __init__(self) -> None:
         self.sources: list[Source] = []
-        self._folded: str | None = None
-        self._figures: str | None = None
+        self._folded, self._folded_count = "", 0
+        self._figures, self._figures_count = "", 0
 
     def add(self, source: Source) -> None:
         self.sources.append(source)
-        self._folded = self._figures = None
 
     def folded(self) -> str:
-        if self._folded is None:
-            self._folded = BETWEEN.join([source.folded for source in self.sources])
+        if self._folded_count < len(self.sources):
+            new = [source.folded for source in self.sources[self._folded_count :]]
+            self._folded, self._folded_count = BETWEEN.join([self._folded, *new]), len(self.sources)
         return self._folded
 
     def figures(self) -> str:
-        if self._figures is None:
-            self._figures = " ".join([source.figures for source in self.sources])
+        if self._figures_count < len(self.sources):
+            new = [source.figures for source in self.sources[self._figures_count :]]
+            self._figures, self._figures_count = " ".join([self._figures, *new]), len(self.sources)
         return self._figures

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from agent_core.effects import Inherited, Json, SourceRecord
-from agent_core.origins.arguments import Leaf, leaves_of_arguments
+from agent_core.origins.arguments import Leaf, Place, leaves_of_arguments
 from agent_core.origins.kinds import Probe, UpTo, probes_of
 from agent_core.origins.rules import Rule, find_rule
 from agent_core.origins.shelf import Shelves
@@ -60,6 +60,7 @@ class Sources:
 
     def __init__(self, records: Sequence[SourceRecord], messages: Sequence[Json]) -> None:
         self._written, self._read = Shelves(), Shelves()
+        self._places: dict[int, tuple[ToolPolicy, Place]] = {}
         self.has_untrusted = False
         for record in records:
             value = record["value"] if "value" in record else messages[record["message"]]["content"]
@@ -89,7 +90,7 @@ class Sources:
         rules = policy["provenance"]
         found: dict[str, list[tuple[str, str]]] = {}
         unproven: Unproven | None = None
-        for count, leaf in enumerate(leaves_of_arguments(args, policy["schema"], policy["args"])):
+        for count, leaf in enumerate(leaves_of_arguments(args, self._place_of(policy))):
             pointer = leaf.pointer
             rule = find_rule(rules, pointer) if rules else None
             if leaf.is_authors:
@@ -103,6 +104,14 @@ class Sources:
             if label:
                 found.setdefault(f"/{pointer[1:].split('/')[0]}", []).append((pointer, label))
         return Tracing(dict(_summarise(found)), unproven)
+
+    def _place_of(self, policy: ToolPolicy) -> Place:
+        """What the schemas of a tool say of its arguments; the policy is kept, so that its id stays its own."""
+        found = self._places.get(id(policy))
+        if found is None:
+            place = Place.of_arguments(policy["schema"], policy["args"])
+            found = self._places[id(policy)] = (policy, place)
+        return found[1]
 
     def _trace_leaf(self, leaf: Leaf, rule: Rule | None) -> tuple[str, bool]:
         """The label of a value's origin, and whether it will do."""
@@ -128,10 +137,6 @@ class Sources:
                 if not source.origin.tool:
                     break
         return first or MODEL, bool(rule and rule.is_open)
-
-
-NO_SOURCES = Sources((), ())
-"""For a verdict that asks nobody where values come from."""
 
 
 def _label(origin: Origin, place: str) -> str:

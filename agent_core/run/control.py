@@ -12,7 +12,7 @@ from agent_core.journal.control import Control, Decisions, cancel_rows, control_
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.store import Journal
 from agent_core.loop.judge import edit_faults, judge, refuse_arguments
-from agent_core.origins.sources import NO_SOURCES
+from agent_core.origins.sources import Sources
 from agent_core.run.clock import now
 from utools.secrets.redaction import Redactor
 
@@ -68,7 +68,7 @@ def _refuse_edit(started: Record, waiting: Record, args: Json) -> str | None:
     """Why edited arguments are refused: by the whitelist of an agent's run, by the schema of a workflow's tool."""
     tool, tools = waiting["tool"], started["tools"]
     if started["loop"] == "agent":
-        verdict = judge(tool, args, "write", tools=tools, made=0, proof=NO_SOURCES, edited=True)
+        verdict = judge(tool, args, "write", tools=tools, made=0, proof=Sources((), ()), edited=True)
         return verdict.message if verdict.verdict == "refuse" else None
     faults = edit_faults(tools[tool]["schema"], waiting["args"], args)
     return refuse_arguments(tool, faults) if faults else None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.origins.arguments import leaves_of_arguments
+from agent_core.origins.arguments import Place, leaves_of_arguments
 from support.by_hand import Hand, action, did, final, look
 
 EVIL = "eve@evil.example"
@@ -96,7 +96,7 @@ def test_a_narrowing_excuses_only_what_it_enumerates(narrowing: dict[str, Any], 
 
 def test_a_schema_that_refers_to_itself_ends() -> None:
     schema = {"properties": {"to": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, TEXT]}}}
-    (leaf,) = leaves_of_arguments({"to": EVIL}, schema, None)
+    (leaf,) = leaves_of_arguments({"to": EVIL}, Place.of_arguments(schema, None))
     assert (leaf.pointer, leaf.value, leaf.is_authors) == ("/to", EVIL, False)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from agent_core import ProtocolError, parse
 from agent_core.effects import SourceRecord
 from agent_core.loop.judge import judge
-from agent_core.origins.arguments import leaves_of_arguments
+from agent_core.origins.arguments import Place, leaves_of_arguments
 from agent_core.origins.earlier import TrustedTexts, fold, occurs
 from agent_core.origins.kinds import probes_of
 from agent_core.origins.source import Origin, Source
@@ -194,7 +194,7 @@ def earlier_comparisons() -> Iterator[tuple[str, Any]]:
 def stands(value: Any, text: Any, **part: Any) -> bool:
     """Whether a value of this schema stands in a text, or in a tool's answer."""
     source = Source(Origin("user", "user"), text)
-    (leaf,) = leaves_of_arguments({"value": value}, {"properties": {"value": part}}, None)
+    (leaf,) = leaves_of_arguments({"value": value}, Place.of_arguments({"properties": {"value": part}}, None))
     return all(any(True for _ in source.find(probe)) for probe in probes_of(leaf.value, leaf.format, leaf.name))
 
 
