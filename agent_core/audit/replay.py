@@ -52,17 +52,19 @@ def replay(
     *,
     run_id: str | None = None,
     policy: Mapping[str, Any] | None = None,
+    strand: str | None = None,
     loops: Loops = AGENT_LOOPS,
 ) -> Replay:
     """Replay a recorded run: a path, a journal, or rows. Needs no registry: the schemas are in the journal.
 
-    With a `policy` the run is judged as if it had been in force, up to the first decision that changes. `loops` says
+    With a `policy` the run is judged as if it had been in force, up to the first decision that changes; with a `strand`
+    too, in the agent of that strand alone. `loops` says
     which kinds of run can be replayed; of a workflow, the agents in it. Raises JournalError for a source that cannot
     be read, or that is damaged, and DefinitionError for a policy that no run can have.
     """
     run, tape = load_run(source, run_id)
     check_chains(run, tape)
-    whatif = None if policy is None else WhatIf(policy)
+    whatif = None if policy is None else WhatIf(policy, strand)
     outputs: dict[str, Any] = {}
 
     def result(identical: bool, divergence: Divergence | None = None, tape_ended: str | None = None) -> Replay:

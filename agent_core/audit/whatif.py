@@ -39,11 +39,13 @@ VARIABLE_KEYS = frozenset(
 class WhatIf:
     """The `decisions` of one replay under `policy`: {strand, n, tool, recorded, now, counterfactual, why} of each call.
 
-    `why` names the rule that made the difference, with its key and value; None where there is none. The recorder uses
-    it in place of its exact comparison. Raises DefinitionError for a policy that no run can have.
+    It is the policy of all agents, or of that in one `strand` alone. `why` names the rule that made the difference,
+    with its key and value; None where there is none. The recorder uses it in place of its exact comparison.
+    Raises DefinitionError for a policy that no run can have.
     """
 
     policy: Mapping[str, Any]
+    strand: str | None = None
     decisions: list[Json] = field(default_factory=list)
     _starts: dict[str, tuple[Json, Json]] = field(default_factory=dict)
     """By strand, how its run began, and how it would begin under the policy."""
@@ -55,7 +57,7 @@ class WhatIf:
 
     def vary(self, path: str, started: Record, inherited: Inherited) -> Record:
         """A `run_started` record as it would be under the policy; its tools and its prompt are the recorded ones."""
-        varied = self._vary(started, inherited)
+        varied = self._vary(started, inherited) if self.strand in (None, path) else started
         self._starts[path] = started, varied
         return varied
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from agent_core.agents.definition import AgentDefinition, config_of
 from engine_shim.cli import output
-from engine_shim.host.agents import build_catalog
 from engine_shim.host.find import load_host_config
+from engine_shim.runs.agents import build_catalog
 
 
 def list_agents(config: Path | None, *, as_json: bool) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from engine_shim.cli.completion import complete_flow, complete_tool, complete_words
-from engine_shim.cli.parameters import AsJson, Config, Flow, Flows, Model, Verbose
+from engine_shim.cli.parameters import AsJson, Config, ExistingStore, Flow, Flows, Model, Verbose
 
 
 def init(
@@ -56,25 +56,36 @@ def tools(
 
 
 def agents(
-    action: Annotated[str | None, typer.Argument(metavar="[show]", autocompletion=complete_words("show"))] = None,
+    action: Annotated[
+        str | None, typer.Argument(metavar="[show|check]", autocompletion=complete_words("show", "check"))
+    ] = None,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None,
+    since: Annotated[str | None, typer.Option(help="With check: begun since a date, or in the last 7d.")] = None,
     config: Config = None,
+    store: ExistingStore = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
     """List the agents of this host. `show NAME` prints one, with the tools that its policy keeps and drops.
+    `check NAME` tries it on its recorded runs: which past decisions would change, and by which rule.
 
     \b
     Examples:
       agent-core agents
       agent-core agents show support
+      agent-core agents check support --since 30d
     """
+    from engine_shim.cli.agent_check import check_agent
     from engine_shim.cli.agents import list_agents, show_agent
+    from engine_shim.cli.timespec import read_time
 
     if action == "show" and name:
         return show_agent(name, config)
+    if action == "check" and name:
+        after = None if since is None else read_time("--since", since)
+        return check_agent(name, config, store, after, as_json=as_json)
     if action is not None:
-        raise typer.BadParameter("write `agents`, or `agents show NAME`")
+        raise typer.BadParameter("write `agents`, `agents show NAME`, or `agents check NAME`")
     return list_agents(config, as_json=as_json)
 
 

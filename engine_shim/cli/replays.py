@@ -1,7 +1,7 @@
 """The command replay --all: every run of a store replayed, and a table of the outcomes."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,6 @@ from agent_core.audit.signature import split_own_strands
 from agent_core.errors import Damaged, DefinitionError
 from agent_core.journal.chain import is_finished
 from agent_core.journal.record import Tape
-from agent_core.journal.store import Journal
 from engine_shim.cli import output
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.run_list import list_runs
@@ -46,8 +45,13 @@ def replay_all(
 ) -> int:
     """Replay every run that began at `since` or later, newest first, and write a table; returns the exit code."""
     store = SqliteRunStore(store_path or default_store())
-    found = [_replay(store.journal, *run, policy) for run in _runs_since(store, since)]
+    found = [try_run(run, workflow, store.journal.load, policy) for run, workflow in runs_since(store, since)]
     store.close()
+    return write_table(found, as_json=as_json)
+
+
+def write_table(found: Sequence[Replayed], *, as_json: bool) -> int:
+    """Write the outcomes, and how many there are of each; returns the exit code."""
     if as_json:
         output.document({"runs": [asdict(each) for each in found], "outcomes": Counter(e.outcome for e in found)})
     else:
@@ -56,7 +60,7 @@ def replay_all(
     return output.OK if all(each.outcome in _FINE for each in found) else output.AUDIT
 
 
-def _table(found: list[Replayed]) -> list[str]:
+def _table(found: Sequence[Replayed]) -> list[str]:
     """A line for each run, and how many have each outcome."""
     cells = [("run", "workflow", "outcome", "steps", "changed decisions"), *map(_cells, found)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -72,16 +76,23 @@ def _cells(each: Replayed) -> tuple[str, ...]:
     return each.run_id, each.workflow, outcome, str(each.steps), str(each.changed)
 
 
-def _runs_since(store: SqliteRunStore, since: datetime | None) -> list[tuple[str, str]]:
+def runs_since(store: SqliteRunStore, since: datetime | None) -> list[tuple[str, str]]:
     """Run and workflow of those that began then or later, newest first."""
     return [(entry.run, entry.workflow) for entry in list_runs(store, RunFilter(since=since))]
 
 
-def _replay(journal: Journal, run: str, workflow: str, policy: Mapping[str, Any] | None) -> Replayed:
+def try_run(
+    run: str,
+    workflow: str,
+    load: Callable[[str], Tape],
+    policy: Mapping[str, Any] | None,
+    strand: str | None = None,
+) -> Replayed:
+    """Replay one run, whatever is wrong with it; with a `strand`, under the policy in that agent alone."""
     try:
-        tape = journal.load(run)
+        tape = load(run)
         rows = [row for strand in tape.values() for row in strand]
-        found = replay_run(rows, run_id=run, policy=policy, loops=LOOPS)
+        found = replay_run(rows, run_id=run, policy=policy, strand=strand, loops=LOOPS)
         outcome, at = _outcome(found, split_own_strands(tape)[0], policy is not None)
     except Damaged as error:
         return Replayed(run, workflow, "damaged", f"{error.path}:{error.n}", why=str(error))

@@ -1,6 +1,16 @@
 """agent-core agents: what is listed, what is shown of one, and what is told of a bad one."""
 
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from agent_core import SqliteJournal, agent_tool
+from agent_core.agents import AgentCatalog, AgentExecutor
+from agent_core.models import ScriptedModel
+from support.by_hand import action, final
 from support.command import Cli, Write
+from utools import ToolRegistry, default_registry
 
 SUPPORT = {
     "name": "support",
@@ -55,5 +65,72 @@ def test_the_directory_may_have_another_name(cli: Cli, write: Write) -> None:
 
 
 def test_other_words_are_told(cli: Cli) -> None:
-    assert "write `agents`, or `agents show NAME`" in cli("agents", "list").err
+    assert "write `agents`, `agents show NAME`, or `agents check NAME`" in cli("agents", "list").err
     assert cli("agents", "show").code == 2
+
+
+STORE = "data/agent-core/runs.db"
+CHECKED: dict[str, Any] = {"name": "support", "model": "scripted:x", "skill_policy": {"allow": ["calculator", "echo"]}}
+
+
+SCRIPT: Any = [action("calculator", operation="sum", numbers=[2, 3]), action("echo", text="5"), final("It is 5.")]
+
+
+async def talk(
+    definition: dict[str, Any],
+    run_id: str,
+    script: Any = SCRIPT,
+    tools_at: Callable[[Path], ToolRegistry] = default_registry,
+) -> None:
+    """A recorded turn in which the agent calculates, echoes and answers."""
+    catalog = AgentCatalog([tool.code for tool in tools_at(Path()).all()])
+    catalog.register(definition)
+    Path(STORE).parent.mkdir(parents=True, exist_ok=True)
+    with closing(SqliteJournal(STORE)) as journal:
+        agent = AgentExecutor(catalog, model=ScriptedModel(script), journal=journal, tools_at=tools_at)
+        await agent.execute_conversation(definition["name"], "What is 2 + 3?", run_id=run_id)
+
+
+async def test_a_changed_policy_is_tried_on_the_recorded_runs_of_the_agent(cli: Cli, write: Write) -> None:
+    await talk(CHECKED, "first")
+    await talk({**CHECKED, "name": "another"}, "other")
+    write("agents/support.json", CHECKED)
+    ran = cli("agents", "check", "support")
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "1 run: 1 identical")
+    write("agents/support.json", {**CHECKED, "skill_policy": {"allow": ["calculator", "echo"], "deny": ["echo"]}})
+    ran = cli("agents", "check", "support")
+    assert (ran.code, ran.out.splitlines()[-2]) == (5, "1 run: 1 changed")
+    assert ran.out.splitlines()[-1].startswith("first at agent:8: echo: ")
+    write("agents/support.json", {**CHECKED, "runtime_policy": {"max_steps": 2}})
+    found = cli("agents", "check", "support", "--json").json
+    assert [(each["run_id"], each["outcome"]) for each in found["runs"]] == [("first", "changed")]
+    assert cli("agents", "check", "support", "--since", "9999-01-01").out == "0 runs\n"
+
+
+async def test_a_tool_that_the_agent_has_since_then_changes_nothing(cli: Cli, write: Write) -> None:
+    await talk(CHECKED, "first")
+    write("agents/support.json", {**CHECKED, "skill_policy": {"allow": ["calculator", "echo", "read_file", "json_*"]}})
+    assert cli("agents", "check", "support").code == 0
+
+
+def with_agents(root: Path) -> ToolRegistry:
+    registry = default_registry(root)
+    registry.register(agent_tool(registry, model=ScriptedModel([])))
+    return registry
+
+
+async def test_a_sub_agent_keeps_its_own_policy(cli: Cli, write: Write) -> None:
+    preset = {"model": "scripted:x", "max_steps": 3, "allowed_tools": ["echo"]}
+    asks = {**CHECKED, "skill_policy": {"allow": [{"tool": "agent_core", "preset": preset}]}}
+    script = {
+        "agent": [action("agent_core", prompt="Echo."), final("Done.")],
+        "agent/agent_core.4": [action("echo", text="5"), final("Echoed.")],
+    }
+    await talk(asks, "first", script, with_agents)
+    write("agents/support.json", {**asks, "runtime_policy": {"max_repairs": 2}})
+    ran = cli("agents", "check", "support")
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "1 run: 1 identical")
+
+
+def test_the_agent_that_is_checked_has_to_be_there(cli: Cli) -> None:
+    assert "there is no agent 'x'; there are none" in cli("agents", "check", "x").err

@@ -57,7 +57,8 @@ def test_run_says_the_same(cli: Cli, write: Write) -> None:
 
 
 def test_run_with_another_model_says_the_same(cli: Cli, write: Write) -> None:
-    write("flow.yaml", FLOW)
+    write("x.json", [])
+    write("flow.yaml", FLOW + "model: scripted:y.json\n")
     told = cli("run", "flow.yaml", "--model", "scripted:x.json").err
     assert told.startswith("agent-core: flow.yaml:9: nodes/1 (fetch)/config/url: ")
 

@@ -4,6 +4,7 @@ from agent_core.agents.catalog import AgentCatalog
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import build_registry
+from engine_shim.runs.prepare import with_runs
 
 
 def build_catalog(config: HostConfig) -> AgentCatalog:
@@ -11,7 +12,7 @@ def build_catalog(config: HostConfig) -> AgentCatalog:
 
     DefinitionErrors with file and line of each fault of an agent.
     """
-    codes = [tool.code for tool in build_registry(config).all()]
+    codes = [tool.code for tool in with_runs(build_registry(config), None).all()]
     directory = config.base / config.agents
     if directory.is_dir():
         return AgentCatalog.from_directory(directory, codes)

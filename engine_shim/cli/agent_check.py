@@ -1,0 +1,65 @@
+"""The command agents check: the recorded runs of an agent, judged under its definition of today."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from agent_core.agents.definition import config_of
+from agent_core.audit.whatif import VARIABLE_KEYS
+from agent_core.errors import JournalError
+from agent_core.journal.record import Row
+from engine_shim.cli import output
+from engine_shim.cli.replays import Replayed, runs_since, try_run, write_table
+from engine_shim.host.find import load_host_config
+from engine_shim.runs.agents import build_catalog
+from engine_shim.runs.store import SqliteRunStore, default_store
+
+
+def check_agent(
+    name: str, config: Path | None, store_path: Path | None, since: datetime | None, *, as_json: bool
+) -> int:
+    """Judge every recorded run of the agent anew, and write which past decisions would change; the exit code."""
+    catalog = build_catalog(load_host_config(config))
+    policy, _ = config_of(catalog.get(name), catalog.codes)
+    store = SqliteRunStore(store_path or default_store())
+    runs = runs_since(store, since)
+    tried = [found for run, workflow in runs for found in _try_agent(store, run, workflow, name, policy)]
+    store.close()
+    code = write_table(tried, as_json=as_json)
+    for each in tried if not as_json else ():
+        if each.changed:
+            output.line(output.in_line(f"{each.run_id} at {each.at}: {each.why}"))
+    return code
+
+
+def _try_agent(
+    store: SqliteRunStore, run: str, workflow: str, name: str, config: Mapping[str, Any]
+) -> Iterator[Replayed]:
+    """The replay of each strand of a run that is this agent."""
+    try:
+        tape = store.journal.load(run)
+    except JournalError as error:
+        yield Replayed(run, workflow, "damaged", why=str(error))
+        return
+    for strand, rows in tape.items():
+        if (codes := _tools_of(rows[0], name)) is not None:
+            yield try_run(run, workflow, lambda _: tape, _policy(config, codes), strand)
+
+
+def _tools_of(first: Row, name: str) -> list[str] | None:
+    """The tools of the agent that a strand begins with; None when it is another one, or none of the catalogue."""
+    try:
+        started = first.record()
+    except ValueError:  # damaged
+        return None
+    return list(started["tools"]) if started.get("agent", {}).get("name") == name else None
+
+
+def _policy(config: Mapping[str, Any], codes: Sequence[str]) -> dict[str, Any]:
+    """What of the agent's config a policy may vary, for a run that had these tools."""
+    policy = {key: value for key, value in config.items() if key in VARIABLE_KEYS}
+    allowed = [(each if isinstance(each, str) else each["tool"], each) for each in config["allowed_tools"]]
+    fitting = [each for tool, each in allowed if any(fnmatchcase(code, tool) for code in codes)]
+    return {**policy, "allowed_tools": fitting}
