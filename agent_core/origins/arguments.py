@@ -22,13 +22,22 @@ class Leaf(NamedTuple):
 
 
 class Place:
-    """What the tool's schema, and the author's narrowing, may say of one value; each place below is read once."""
+    """What the tool's schema, and the author's narrowing, may say of one value; each place below is read once.
 
-    __slots__ = ("_below", "_roots", "narrowing", "own")
+    `names` are the properties that the schema names, `format` is the first that it gives.
+    """
+
+    __slots__ = ("_below", "_firsts", "_narrowing", "_own", "_roots", "_takes_null", "_written", "format", "names")
 
     def __init__(self, own: Sequence[Json], narrowing: Sequence[Json], roots: tuple[Json, Json]) -> None:
-        self.own, self.narrowing, self._roots = own, narrowing, roots
+        self._own, self._narrowing, self._roots = own, narrowing, roots
         self._below: dict[str | int, Place] = {}
+        both = (*own, *narrowing)
+        self.names = frozenset(name for part in own for name in part.get("properties", {}))
+        self.format = next((part["format"] for part in own if isinstance(part.get("format"), str)), None)
+        self._written = [value for part in both for value in _written(part)]
+        self._takes_null = any(part.get("type") == "null" or "null" in part.get("type", ()) for part in both)
+        self._firsts = max((len(part.get("prefixItems", ())) for part in both), default=0)
 
     @classmethod
     def of_arguments(cls, schema: Json, narrowing: Json | None) -> "Place":
@@ -38,15 +47,21 @@ class Place:
     def below(self, key: str | int) -> "Place":
         """That of a property, or of an item of a list: behind the first ones all items are alike."""
         if isinstance(key, int):
-            key = min(key, max(len(part.get("prefixItems", ())) for part in (*self.own, *self.narrowing, {})))
+            key = min(key, self._firsts)
         found = self._below.get(key)
         if found is None:
             own, narrowing = (
                 [below for part in parts for below in _parts(_part_at(part, key), root)]
-                for parts, root in zip((self.own, self.narrowing), self._roots, strict=True)
+                for parts, root in zip((self._own, self._narrowing), self._roots, strict=True)
             )
             found = self._below[key] = Place(own, narrowing, self._roots)
         return found
+
+    def is_authors(self, value: Any) -> bool:
+        """Whether the author wrote the value himself: as one of a few, as the default, or as null."""
+        if value is None and self._takes_null:
+            return True
+        return any(type(each) is type(value) and each == value for each in self._written)
 
 
 def leaves_of_arguments(args: Json, place: Place) -> Iterator[Leaf]:
@@ -55,20 +70,17 @@ def leaves_of_arguments(args: Json, place: Place) -> Iterator[Leaf]:
 
 
 def _leaves(value: Any, place: Place, pointer: str, name: str) -> Iterator[Leaf]:
-    match value:
-        case dict():
-            for key, item in value.items():
-                below = f"{pointer}/{escape(key)}"
-                if not any(key in part.get("properties", {}) for part in place.own):
-                    yield Leaf(below, key, key, None, False)
-                yield from _leaves(item, place.below(key), below, key)
-        case list():
-            for index, item in enumerate(value):
-                yield from _leaves(item, place.below(index), f"{pointer}/{index}", name)
-        case _:
-            formats = [part["format"] for part in place.own if isinstance(part.get("format"), str)]
-            authored = any(_enumerates(value, part) for part in (*place.own, *place.narrowing))
-            yield Leaf(pointer, name, value, formats[0] if formats else None, authored)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            below = f"{pointer}/{escape(key)}"
+            if key not in place.names:
+                yield Leaf(below, key, key, None, False)
+            yield from _leaves(item, place.below(key), below, key)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _leaves(item, place.below(index), f"{pointer}/{index}", name)
+    else:
+        yield Leaf(pointer, name, value, place.format, place.is_authors(value))
 
 
 def _part_at(part: Json, key: str | int) -> Any:
@@ -97,9 +109,7 @@ def _target(pointer: str, root: Json) -> Any:
         return None
 
 
-def _enumerates(value: Any, part: Json) -> bool:
-    """Whether the author wrote the value himself: as one of a few, as the default, or as null."""
-    if value is None and (part.get("type") == "null" or "null" in part.get("type", ())):
-        return True
-    written = [*part.get("enum", ()), *(part[key] for key in ("const", "default") if key in part)]
-    return any(type(each) is type(value) and each == value for each in written)
+def _written(part: Json) -> Iterator[Any]:
+    """The values that the author wrote into a part of a schema."""
+    yield from part.get("enum", ())
+    yield from (part[key] for key in ("const", "default") if key in part)
