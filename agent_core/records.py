@@ -96,11 +96,15 @@ class RunStartedBody(TypedDict):
 
 
 class AgentNote(TypedDict):
-    """An agent of the catalogue: the tools that its policy kept, and why it dropped each other one of the host."""
+    """An agent of the catalogue: the tools that its policy kept, and why it dropped each other one of the host.
+
+    `overrides` are the keys of its config that this turn set otherwise.
+    """
 
     name: str
     kept: list[str]
     dropped: dict[str, str]
+    overrides: list[str]
 
 
 class AgentStartedBody(RunStartedBody):

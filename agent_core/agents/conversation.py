@@ -14,6 +14,7 @@ from agent_core.agents.errors import AgentError, MaxStepsExceeded, ModelCallFail
 from agent_core.agents.result import ConversationResult, read_result
 from agent_core.effects import Json
 from agent_core.errors import DefinitionError
+from agent_core.journal.control import Decisions
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.records import AgentNote
@@ -56,7 +57,7 @@ class AgentExecutor:
         root: str | os.PathLike[str] = ".",
         tools_at: Callable[[Path], ToolRegistry] = default_registry,
         model: ModelClient | str | None = None,
-        journal: Journal | None = None,
+        journal: Journal | str | os.PathLike[str] | None = None,
         secrets: Secrets | None = None,
     ) -> None:
         self.catalog = catalog
@@ -72,25 +73,29 @@ class AgentExecutor:
         options: ConversationOptions | None = None,
         *,
         run_id: str | None = None,
+        decisions: Decisions | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> ConversationResult:
-        """Let an agent answer a message.
+        """Let an agent answer a message; a turn that waits for a person goes on under its `run_id`, with `decisions`.
 
         AgentNotFound, and MaxStepsExceeded and ModelCallFailed with the result as far as it got; DefinitionError for a
         base_path outside the host's root and for messages that are none. A cancelled caller cancels the run.
         """
         options = options or ConversationOptions()
         config, note = self._config_of(agent_name)
+        overrides = _overrides(options)
         _log_tools(note)
+        history = [dict(message) for message in options.conversation_history]
         output = await run_agent(
-            {**config, **_overrides(options), "prompt": user_message},
+            {**config, **overrides, "messages_json": history, "prompt": user_message},
             registry=self._tools_at(self._directory(options.base_path)),
             model=self._model,
             journal=self._journal,
             run_id=run_id,
+            decisions=decisions,
             on_event=on_event,
             secrets=self._secrets,
-            agent=note,
+            agent={**note, "overrides": sorted(overrides)},
         )
         result = read_result(agent_name, output)
         if error := RAISED.get(output.finish_reason):
@@ -108,7 +113,8 @@ class AgentExecutor:
 
 
 def _overrides(options: ConversationOptions) -> Json:
-    given: Json = {"messages_json": [dict(message) for message in options.conversation_history]}
+    """The keys of the agent's config that the turn sets otherwise."""
+    given: Json = {}
     if options.max_steps:
         given["max_steps"] = options.max_steps
     if options.temperature is not None:

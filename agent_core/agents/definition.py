@@ -136,7 +136,7 @@ def config_of(agent: AgentDefinition, codes: Sequence[str]) -> tuple[Json, Agent
     with gathering(problems):
         read_config({**config, "prompt": "any"}, where="")
     refuse(replace(each, where=_place(each.where)) for each in problems)
-    return config, {"name": agent.name, "kept": list(skills.kept), "dropped": dict(skills.dropped)}
+    return config, {"name": agent.name, "kept": list(skills.kept), "dropped": dict(skills.dropped), "overrides": []}
 
 
 def _place(where: str) -> str:

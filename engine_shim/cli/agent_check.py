@@ -44,22 +44,24 @@ def _try_agent(
         yield Replayed(run, workflow, "damaged", why=str(error))
         return
     for strand, rows in tape.items():
-        if (codes := _tools_of(rows[0], name)) is not None:
-            yield try_run(run, workflow, lambda _: tape, _policy(config, codes), strand)
+        started = _read_start(rows[0])
+        note = started.get("agent", {})
+        if note.get("name") == name:
+            policy = _policy(config, list(started["tools"]), note["overrides"])
+            yield try_run(run, workflow, lambda _: tape, policy, strand)
 
 
-def _tools_of(first: Row, name: str) -> list[str] | None:
-    """The tools of the agent that a strand begins with; None when it is another one, or none of the catalogue."""
+def _read_start(first: Row) -> Mapping[str, Any]:
+    """How a strand begins; nothing for a damaged one, of which nobody can tell whose it is."""
     try:
-        started = first.record()
-    except ValueError:  # damaged
-        return None
-    return list(started["tools"]) if started.get("agent", {}).get("name") == name else None
+        return first.record()
+    except ValueError:
+        return {}
 
 
-def _policy(config: Mapping[str, Any], codes: Sequence[str]) -> dict[str, Any]:
-    """What of the agent's config a policy may vary, for a run that had these tools."""
-    policy = {key: value for key, value in config.items() if key in VARIABLE_KEYS}
+def _policy(config: Mapping[str, Any], codes: Sequence[str], overridden: Sequence[str]) -> dict[str, Any]:
+    """What of the agent's config a policy may vary, for a run that had these tools, and set some keys otherwise."""
+    policy = {key: value for key, value in config.items() if key in VARIABLE_KEYS and key not in overridden}
     allowed = [(each if isinstance(each, str) else each["tool"], each) for each in config["allowed_tools"]]
     fitting = [each for tool, each in allowed if any(fnmatchcase(code, tool) for code in codes)]
     return {**policy, "allowed_tools": fitting}

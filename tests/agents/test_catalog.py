@@ -50,6 +50,7 @@ def test_what_was_dropped_has_its_reason() -> None:
             "agent_core": "never by default",
             "mcp.files.read": "of another MCP server",
         },
+        "overrides": [],
     }
     _, note = config_of(read_agent(agent(skill_policy={"allow": ["read_file"]})), ["read_file", "send_mail"])
     assert note["dropped"] == {"send_mail": "not allowed"}

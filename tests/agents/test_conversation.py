@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_core import MemoryJournal, replay, verify
+from agent_core import Approve, MemoryJournal, replay, verify
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.conversation import AgentExecutor, ConversationOptions
 from agent_core.agents.errors import AgentNotFound, MaxStepsExceeded, ModelCallFailed
@@ -176,6 +176,17 @@ async def test_a_turn_that_died_goes_on_without_asking_again(tmp_path: Path) -> 
     again = Asked([READ, final("Done.")])
     result = await executor(tmp_path, again, journal=cut).execute_conversation("support", "Read.", run_id="turn")
     assert (result.content, len(again.questions)) == ("Done.", 1)
+
+
+async def test_a_turn_that_waits_for_a_person_goes_on_with_the_decision(tmp_path: Path) -> None:
+    policy = {"allow": [{"tool": "read_file", "approval": "always"}]}
+    agent = executor(tmp_path, Asked([READ, final("Read.")]), journal=tmp_path / "j.db", agent={"skill_policy": policy})
+    waits = await agent.execute_conversation("support", "Read.", run_id="turn")
+    assert (waits.content, waits.output.finish_reason) == ("", "awaiting_approval")
+    (call,) = waits.output.waiting
+    decisions = {(call["strand"], call["n"]): Approve()}
+    done = await agent.execute_conversation("support", "Read.", run_id="turn", decisions=decisions)
+    assert (done.content, done.tool_calls) == ("Read.", [{"tool_name": "read_file", "count": 1}])
 
 
 async def test_a_cancelled_caller_cancels_the_run(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core import SqliteJournal, agent_tool
-from agent_core.agents import AgentCatalog, AgentExecutor
+from agent_core.agents import AgentCatalog, AgentExecutor, ConversationOptions
 from agent_core.models import ScriptedModel
 from support.by_hand import action, final
 from support.command import Cli, Write
@@ -81,6 +81,7 @@ async def talk(
     run_id: str,
     script: Any = SCRIPT,
     tools_at: Callable[[Path], ToolRegistry] = default_registry,
+    options: ConversationOptions | None = None,
 ) -> None:
     """A recorded turn in which the agent calculates, echoes and answers."""
     catalog = AgentCatalog([tool.code for tool in tools_at(Path()).all()])
@@ -88,7 +89,7 @@ async def talk(
     Path(STORE).parent.mkdir(parents=True, exist_ok=True)
     with closing(SqliteJournal(STORE)) as journal:
         agent = AgentExecutor(catalog, model=ScriptedModel(script), journal=journal, tools_at=tools_at)
-        await agent.execute_conversation(definition["name"], "What is 2 + 3?", run_id=run_id)
+        await agent.execute_conversation(definition["name"], "What is 2 + 3?", options, run_id=run_id)
 
 
 async def test_a_changed_policy_is_tried_on_the_recorded_runs_of_the_agent(cli: Cli, write: Write) -> None:
@@ -105,6 +106,12 @@ async def test_a_changed_policy_is_tried_on_the_recorded_runs_of_the_agent(cli: 
     found = cli("agents", "check", "support", "--json").json
     assert [(each["run_id"], each["outcome"]) for each in found["runs"]] == [("first", "changed")]
     assert cli("agents", "check", "support", "--since", "9999-01-01").out == "0 runs\n"
+
+
+async def test_what_a_turn_itself_set_is_not_the_definitions(cli: Cli, write: Write) -> None:
+    await talk(CHECKED, "first", options=ConversationOptions(max_steps=4))
+    write("agents/support.json", {**CHECKED, "runtime_policy": {"max_steps": 1}})
+    assert cli("agents", "check", "support").out.splitlines()[-1] == "1 run: 1 identical"
 
 
 async def test_a_tool_that_the_agent_has_since_then_changes_nothing(cli: Cli, write: Write) -> None:
