@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, auto
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -43,6 +43,8 @@ class Source:
         self.value = value
         self.at = at
         self._found: dict[tuple[Kind, UpTo | None], dict[object, list[int]]] = {}
+        self._texts: _Texts | None = None
+        self._figures: str | None = None
 
     def find(self, probe: Probe, up_to: UpTo | None = None) -> Iterator[str]:
         """The pointers of the places where a value stands whole; the empty text in a text."""
@@ -114,40 +116,39 @@ class Source:
             (ends[span] for span, at in zip(spans, (end, start), strict=True) if span >= 0 and at < ends[span]), start
         )
 
-    @cached_property
+    @property
     def _leaves(self) -> list[tuple[str, Any]]:
-        return list(leaves_of(self.value, self.at))
+        return self._read().leaves
 
-    @cached_property
-    def _texts(self) -> list[tuple[str, str]]:
-        return [(at, compose(str(value))) for at, value in self._leaves if not isinstance(value, bool)]
-
-    @cached_property
+    @property
     def _places(self) -> list[str]:
-        return [at for at, _ in self._texts]
+        return self._read().places
 
-    @cached_property
-    def _text(self) -> str:
-        return BETWEEN.join([text for _, text in self._texts])
-
-    @cached_property
+    @property
     def _offsets(self) -> list[int]:
-        offsets, start = [], 0
-        for _, text in self._texts:
-            offsets.append(start)
-            start += len(text) + len(BETWEEN)
-        return offsets
+        return self._read().offsets
 
-    @cached_property
+    @property
+    def _text(self) -> str:
+        return self._read().text
+
+    @property
     def folded(self) -> str:
         """All texts in small letters."""
-        return lower(self._text)
+        return self._read().folded
 
-    @cached_property
+    @property
     def figures(self) -> str:
         """All figures of the texts, one after the other."""
-        figures = _NO_FIGURES.sub("", self._text)
-        return figures if figures.isascii() else "".join(str(int(figure)) for figure in figures)
+        if self._figures is None:
+            figures = _NO_FIGURES.sub("", self._text)
+            self._figures = figures if figures.isascii() else "".join(str(int(figure)) for figure in figures)
+        return self._figures
+
+    def _read(self) -> "_Texts":
+        if self._texts is None:
+            self._texts = _read_texts(self.value, self.at)
+        return self._texts
 
     @cached_property
     def _spans(self) -> tuple[list[int], list[int]]:
@@ -161,6 +162,31 @@ class Source:
                 begins.append(begin)
                 ends.append(end)
         return begins, ends
+
+
+class _Texts(NamedTuple):
+    """What a value holds: its leaves, the pointer and the beginning of each text, all texts as one, and that in small
+    letters."""
+
+    leaves: list[tuple[str, Any]]
+    places: list[str]
+    offsets: list[int]
+    text: str
+    folded: str
+
+
+def _read_texts(value: Any, at: str) -> _Texts:
+    leaves = list(leaves_of(value, at))
+    places, texts, offsets, start = list[str](), list[str](), list[int](), 0
+    for pointer, leaf in leaves:
+        if not isinstance(leaf, bool):
+            text = compose(str(leaf))
+            places.append(pointer)
+            texts.append(text)
+            offsets.append(start)
+            start += len(text) + len(BETWEEN)
+    whole = BETWEEN.join(texts)
+    return _Texts(leaves, places, offsets, whole, lower(whole))
 
 
 def _is_number(value: Any, wanted: object) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from agent_core.origins import dates
 from support.rule_cases import stands
 
 MAILBOX = st.from_regex(r"[a-z][a-z0-9]{1,6}([._+'-][a-z0-9]{1,5})?", fullmatch=True)
@@ -117,6 +118,21 @@ def test_a_date_is_found_in_words_and_in_figures(date: object, text: str) -> Non
     for spelling in ("%Y-%m-%d", "%B %d, %Y", "%d %B %Y", "%d.%m.%Y", "%Y年%m月%d日"):
         written = day.strftime(spelling) if day.year >= 1000 else ""  # type: ignore[attr-defined]
         assert not written or stands(str(day), text.format(written)), written
+
+
+WORDS = ["2026", "\u202f", "\u00a0", "st", "of ", "June", "may", "SEPT", "am", "p.m.", "PM", "下午"]
+PIECES = st.sampled_from([*"12-/.:T+Zx张,٣月日年点點时時 ", *WORDS])
+
+
+@given(st.lists(PIECES, max_size=9).map("".join))
+def test_what_is_skipped_at_once_holds_no_date_and_no_time(text: str) -> None:
+    found = {pattern: [*dates._search(pattern, text)] for pattern in dates._HINTS}
+    for pattern, matches in found.items():
+        assert [each.span() for each in matches] == [
+            each.span()
+            for near in dates._FIGURES.finditer(text)
+            for each in pattern.finditer(text, max(0, near.start() - dates.NEAR), near.end() + dates.NEAR)
+        ]
 
 
 LONG = [
