@@ -84,6 +84,7 @@ async def driving(url: str, store: Path) -> AsyncIterator[asyncio.subprocess.Pro
             await driver.wait()
 
 
+@pytest.mark.exhaustive
 async def test_cancel_from_another_process_closes_the_connection_to_a_model_that_never_answers(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     async with serving(silence) as server, driving(server.url, store) as driver:

@@ -100,6 +100,7 @@ def test_output_of_a_run_and_its_live_view_do_not_steer_the_terminal() -> None:
     assert shown.terminal.count(SEEN.encode()) == 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("echo")
 def test_a_pipe_gets_what_is_there() -> None:
     shown = on_terminal("run", "w.json", "--inputs", "in.json", piped="stdout")

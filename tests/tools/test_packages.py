@@ -48,6 +48,7 @@ def codes(done: "subprocess.CompletedProcess[str]") -> set[str]:
     return {each["code"] for each in json.loads(done.stdout)}
 
 
+@pytest.mark.exhaustive
 def test_tools_of_an_installed_package_are_there(packages: Path, tmp_path: Path) -> None:
     assert {"greetings.hello", "greetings.bye"} <= codes(command(packages, tmp_path, "tools", "--json"))
     assert "greetings.hello" not in codes(command(tmp_path, tmp_path, "tools", "--json"))
