@@ -15,9 +15,6 @@ AfterUntrusted = Literal["run", "ask", "refuse"]
 Limit = Annotated[int, Field(ge=0)] | None
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 
-_NOT_BUILT_YET = {
-    "mode": ("react", "plan mode is not built yet; use 'react'"),
-}
 _FORMS = ("str", "AllowedTool", "list[dict[str,any]]")
 """What pydantic calls the forms of a value that may have several."""
 
@@ -85,7 +82,9 @@ class AgentConfig(_Strict):
         """The author's own templates."""
         return {} if self.prompts == "small" else self.prompts
 
-    mode: Literal["react", "plan"] = Field(default="react", description="react; plan is not built yet")
+    mode: Literal["react", "plan"] = Field(
+        default="react", description="react: think and act step by step; plan: plan first, then act"
+    )
     protocol: Literal["json", "tools"] = Field(
         default="json", description="json: one JSON object a reply; tools: native function calling, parallel calls too"
     )
@@ -155,7 +154,7 @@ class AgentConfig(_Strict):
     api_key_env: str | None = Field(
         default=None, description="The variable of its key, as the operator allows it there"
     )
-    plan: PlanConfig = Field(default=PlanConfig(), description="Of mode: plan, which is not built yet")
+    plan: PlanConfig = Field(default=PlanConfig(), description="Of mode: plan")
     trusted_text: list[str] | None = Field(
         default=None, description="What provenance trusts of the prompts, where they take nodes' outputs"
     )
@@ -173,9 +172,11 @@ def read_config(config: Any, *, where: str = "config") -> AgentConfig:
 
 def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
     """What is wrong with values that fit the schema."""
-    for key, (built, reason) in _NOT_BUILT_YET.items():
-        if (given := getattr(config, key)) != built:
-            yield Problem(f"{where}/{key}", str(DefinitionError(reason, value=given)))
+    if config.mode == "plan" and config.protocol != "json":
+        message = "a plan is written as text; use protocol: json, or mode: react"
+        yield Problem(f"{where}/protocol", str(DefinitionError(message, value=config.protocol)))
+    if config.mode != "plan" and config.plan != PlanConfig():
+        yield Problem(f"{where}/plan", "belongs to plan mode; leave it out, or set mode: plan")
     for index, allowed in enumerate(config.allowed_tools):
         if isinstance(allowed, AllowedTool) and allowed.rate_limit is not None:
             problems: list[Problem] = []

@@ -281,8 +281,19 @@ class UnreadableReply(TypedDict):
     message: str
 
 
+class PlanStatus(TypedDict):
+    """How far a step of a plan has come; `message` says why it failed, or was skipped."""
+
+    step: int
+    status: Literal["running", "done", "failed", "skipped"]
+    message: NotRequired[str]
+
+
 class DecidedBody(TypedDict):
-    """What became of a reply: `unreadable`, `final`, or `calls` that were judged, perhaps stopped by a `limit`."""
+    """What became of a reply: `unreadable`, `final`, or `calls` that were judged, perhaps stopped by a `limit`.
+
+    In plan mode: a `plan`, perhaps `refused`, and for each of its steps how far it has come, with its call.
+    """
 
     step: int
     unreadable: NotRequired[UnreadableReply]
@@ -292,6 +303,9 @@ class DecidedBody(TypedDict):
     edited: NotRequired[Literal[True]]
     calls: NotRequired[list[JudgedCall]]
     limit: NotRequired[str]
+    plan: NotRequired[list[Json]]
+    refused: NotRequired[UnreadableReply]
+    plan_step: NotRequired[PlanStatus]
 
 
 class Decided(DecidedBody):

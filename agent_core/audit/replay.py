@@ -15,9 +15,9 @@ from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.source import Source, load_run
 from agent_core.journal.strand import Loops, Run
-from agent_core.loop.react import react
+from agent_core.loop.agent import agent
 
-AGENT_LOOPS: Loops = {"agent": react}
+AGENT_LOOPS: Loops = {"agent": agent}
 _MODEL_ANSWERED = b'{"kind":"answered","reply":"said"'
 
 

@@ -136,7 +136,8 @@ def _decision_in(record: Mapping[str, Any]) -> Any:
     match record:
         case {"kind": "decided"}:
             calls = [(call["tool"], call["args"], call["verdict"]) for call in record.get("calls", ())]
-            return calls, record.get("limit"), record.get("unreadable"), record.get("final")
+            planned = record.get("plan"), record.get("refused") is None, record.get("plan_step")
+            return calls, record.get("limit"), record.get("unreadable"), record.get("final"), planned
         case {"kind": "asked", "ask": "model"}:
             return record["step"]
         case {"kind": "asked", "ask": "tool"}:

@@ -30,13 +30,13 @@ from agent_core.records import DecidedBody, JudgedCall
 Judged = list[tuple[ToolCall, Verdict]]
 
 
-def judge_calls(state: RunState, actions: Sequence[Action]) -> Generator[Effect, Any, Judged]:
-    """The verdict on each action; a tool whose effect only its host knows is asked for it."""
+def judge_calls(state: RunState, actions: Sequence[Action], *, first: int = 0) -> Generator[Effect, Any, Judged]:
+    """The verdict on each action; a tool whose effect only its host knows is asked for it. `first` is their number."""
     judged: Judged = []
     in_this_reply: Counter[str] = Counter()
     for index, action in enumerate(actions):
         effect = effect_of(state.tools.get(action.tool), action.args)
-        call = state.make_call(index, len(actions), action, effect or "write")
+        call = state.make_call(first + index, first + len(actions), action, effect or "write")
         verdict = _judge(state, call, earlier=in_this_reply[call.tool])
         if effect is None and verdict.verdict != "refuse":  # a refused call is not shown to the tool
             call = replace(call, effect=(yield Classify(index, call.tool, call.config)))

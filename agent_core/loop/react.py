@@ -35,13 +35,24 @@ def react(started: Json) -> Loop:
     """One agent run, from its `run_started` record to its outcome."""
     state = RunState(cast(AgentStarted, started))
     while True:
+        reply = yield from ask(state)
+        if isinstance(reply, AgentOutcome):
+            return reply
+        outcome = yield from _follow(state, reply)
+        if outcome is not None:
+            return outcome
+
+
+def ask(state: RunState) -> Generator[Effect, Any, ModelReply | AgentOutcome]:
+    """The next reply that has something to read, or the outcome when the run has ended."""
+    while True:
         if limit := state.budget.exceeded():
             return state.end(limit)
         reply = yield state.next_question()
         if isinstance(reply, ModelReply) and reply.finish_reason != "content_filter":
-            outcome = yield from _follow(state, reply)
-        else:
-            outcome = _handle_no_reply(state, reply)
+            state.record_reply(reply)
+            return reply
+        outcome = _handle_no_reply(state, reply)
         if outcome is not None:
             return outcome
 
@@ -49,7 +60,7 @@ def react(started: Json) -> Loop:
 def _handle_no_reply(state: RunState, reply: ModelReply | Failed | Stop) -> AgentOutcome | None:
     match reply:
         case Suspended() | Cancelled():
-            return _stop(state, reply)
+            return stop_run(state, reply)
         case Failed():
             state.record_reply(reply)
             return _handle_failed_question(state, reply)
@@ -61,7 +72,6 @@ def _handle_no_reply(state: RunState, reply: ModelReply | Failed | Stop) -> Agen
 
 def _follow(state: RunState, reply: ModelReply) -> Step:
     """Do what the reply asks for."""
-    state.record_reply(reply)
     step = _read(state, reply)
     match step:
         case Final():
@@ -70,17 +80,21 @@ def _follow(state: RunState, reply: ModelReply) -> Step:
         case ProtocolError(kind, message):
             unreadable: DecidedBody = {"step": state.budget.steps, "unreadable": {"kind": kind, "message": message}}
             yield Decided(unreadable)
-            return _handle_unreadable(state, reply, step)
+            return handle_unreadable(state, reply, step)
         case _:
             return (yield from _act(state, reply, step))
 
 
 def _read(state: RunState, reply: ModelReply) -> Reading:
     """The legal step that the reply is, or why it is none."""
+    any_answer = state.config["answer_schema"] is not None
+    step = state.dialect.read_reply(reply, mode=state.config["parsing"], any_answer=any_answer)
+    return check_answer(state, step) if isinstance(step, Final) else step
+
+
+def check_answer(state: RunState, step: Final) -> Final | ProtocolError:
+    """The answer, or what is wrong with it: it quotes the error sent last, or does not fit the `answer_schema`."""
     schema, words = state.config["answer_schema"], state.words
-    step = state.dialect.read_reply(reply, mode=state.config["parsing"], any_answer=schema is not None)
-    if not isinstance(step, Final):
-        return step
     if state.feedback.is_quoted(state.repair, step.answer):
         return ProtocolError("wrong_type", words.quoted_error)
     if schema is not None and (faults := compile_schema(schema).faults(step.answer, words)):
@@ -96,17 +110,17 @@ def _act(state: RunState, reply: ModelReply, actions: Sequence[Action]) -> Step:
     limit = find_limit(state, len(runnable))
     yield Decided(_record_step(state, actions[0], judged, limit))
     if limit:
-        return _end_at_limit(state, reply, thought, [call for call, _ in judged], limit)
+        return end_at_limit(state, reply, thought, [call for call, _ in judged], limit)
     settled = yield from ask_person(state, judged)
     if isinstance(settled, Stop):
-        return _stop(state, settled, reply, thought, runnable)
+        return stop_run(state, settled, reply, thought, runnable)
     made = yield from run_calls(state, settled)
     outcome = _feed_back(state, reply, thought, made.results) if made.results else None
     if not made.open:
         return outcome
     if made.stop:
-        return _stop(state, made.stop, reply, thought, made.open)
-    return _end_at_limit(state, reply, thought, made.open, find_limit(state, len(made.open)) or "max_tool_calls")
+        return stop_run(state, made.stop, reply, thought, made.open)
+    return end_at_limit(state, reply, thought, made.open, find_limit(state, len(made.open)) or "max_tool_calls")
 
 
 def _feed_back(
@@ -115,7 +129,7 @@ def _feed_back(
     """Send the observations to the model, errors too, or end the run over a failure."""
     step = state.observe(reply, thought, results)
     failures = [result for _, result in results if not has_succeeded(result)]
-    outcome = _weigh_failures(state, failures)
+    outcome = weigh_failures(state, failures)
     if outcome is None:
         state.feed_results(reply, thought, step, failures)
     return outcome
@@ -135,7 +149,7 @@ def _handle_failed_question(state: RunState, reply: Failed) -> AgentOutcome | No
     return state.end("content_filter" if reply.reason == "content_filter" else "model_error", reply.message)
 
 
-def _handle_unreadable(state: RunState, reply: ModelReply, error: ProtocolError) -> AgentOutcome | None:
+def handle_unreadable(state: RunState, reply: ModelReply, error: ProtocolError) -> AgentOutcome | None:
     """Send the reply back with what is wrong with it, or end the run."""
     state.trace.add(state.budget.steps, at=reply.at, seconds=reply.seconds, error=error.message)
     outcome = _count_failure(state, "protocol_error", error.message)
@@ -144,7 +158,7 @@ def _handle_unreadable(state: RunState, reply: ModelReply, error: ProtocolError)
     return outcome
 
 
-def _weigh_failures(state: RunState, failures: Sequence[CallResult]) -> AgentOutcome | None:
+def weigh_failures(state: RunState, failures: Sequence[CallResult]) -> AgentOutcome | None:
     """The outcome if these failures end the run; a step without a failure resets the count of repairs."""
     if not failures:
         state.repairs = 0
@@ -170,14 +184,14 @@ def _count_failure(state: RunState, reason: FinishReason, message: str) -> Agent
 # ── endings ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _end_at_limit(
+def end_at_limit(
     state: RunState, reply: ModelReply, thought: str | None, calls: Sequence[ToolCall], limit: FinishReason
 ) -> AgentOutcome:
     state.record_not_run(reply, thought, calls, f"not run: {limit}")
     return state.end(limit)
 
 
-def _stop(
+def stop_run(
     state: RunState,
     stop: Stop,
     reply: ModelReply | None = None,

@@ -19,7 +19,7 @@ from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation
 from agent_core.protocol.feedback import Feedback, Repair, Status
 from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
-from agent_core.protocol.parse import Action, Final, ProtocolError
+from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError, render
 from agent_core.protocol.tools_dialect import ToolsDialect, codes_by_name
 from agent_core.records import AgentStarted
 from agent_core.rules import rules_of
@@ -54,6 +54,8 @@ class RunState:
         self.trace = Trace(self.config["observation_max_len"], self.config["trace_max_bytes"], tools=dict(used_tools))
         self.repairs = 0
         self.repair: Repair | None = None
+        self.must_answer = False
+        self.plan: list[Json] | None = None
         self.dialect = _dialect_of(self.config, self.feedback, list(self.tools))
         self._run = started["run"]
         self._call_prefix = started["call_prefix"]
@@ -92,7 +94,7 @@ class RunState:
         )
 
     def _stage(self) -> Stage:
-        if self._notice() is not None:
+        if self.must_answer or self._notice() is not None:
             return "last"
         return "between" if self.trace.tools else "first"
 
@@ -262,6 +264,34 @@ class RunState:
     def _notice(self) -> str | None:
         return self.feedback.notice(last_step=self.budget.next_is_last_step, last_call=self.budget.no_calls_left())
 
+    # ── a plan ────────────────────────────────────────────────────────────────────────────────────
+
+    def feed_plan(self, reply: ModelReply, plan: Plan) -> None:
+        """The plan that begins, as the model sees it again; the output tells what becomes of its steps."""
+        text = render(plan)
+        self.plan = [{**asdict(step), "status": "pending"} for step in plan.steps]
+        own = {"role": "assistant", "content": text}
+        self.transcript.append([Entry("assistant", text)], [own], step=self.budget.steps)
+
+    def mark_step(self, number: int, status: str) -> None:
+        """Note what became of a step of the plan."""
+        assert self.plan is not None
+        self.plan[number - 1]["status"] = status
+
+    def observe_step(self, reply: ModelReply, step: PlanStep, call: ToolCall, result: CallResult) -> str:
+        """What the model will read of a step's call; trace, sums and the neutral conversation are updated."""
+        seen = self._observe(reply, step.description, step.step, call, result)
+        action = action_message([(call.id, call.tool, call.args)], step.description)
+        self.transcript.record(action, tool_message(call.id, call.tool, seen.text))
+        return seen.text
+
+    def feed_report(self, template: str, report: Sequence[str]) -> None:
+        """Tell the model what became of the plan's steps, and what is wanted of it now."""
+        text = self.feedback.report(template, report)
+        notice = None if self.must_answer else self._notice()
+        entries = _with_notice([Entry("user", text, observation=True)], notice)
+        self.transcript.append(entries, [entry.to_wire() for entry in entries], step=self.budget.steps)
+
     # ── ending ────────────────────────────────────────────────────────────────────────────────────
 
     def finish(self, reply: ModelReply, step: Final) -> AgentOutcome:
@@ -287,6 +317,8 @@ class RunState:
             "ended_at": self.at,
             "error": error_of(reason, message),
         }
+        if self.plan is not None:
+            output["plan"] = self.plan
         spent = {**self.budget.spent(), "used_tools": self.trace.tools}
         return AgentOutcome(reason, output, self.config["primary_output"], spent, waiting)
 

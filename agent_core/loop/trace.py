@@ -48,6 +48,10 @@ class Trace:
         }
         self.steps.append({**entry, "origins": dict(origins)} if origins else entry)
 
+    def has_step(self, step: int) -> bool:
+        """Whether a step has an entry already."""
+        return bool(self.steps) and bool(self.steps[-1]["step"] == step)
+
     def count_call(self, tool: str, seconds: float) -> None:
         """Count a call that was started."""
         entry = self.tools.setdefault(tool, {"count": 0, "total_ms": 0.0})

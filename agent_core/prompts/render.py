@@ -13,6 +13,9 @@ from utools.errors import ToolError
 CONVERSATION = frozenset({"tool_definitions", "conversation_history", "user_message"})
 OBSERVATION = frozenset({"tool", "observation", "request"})
 LIMITS = frozenset({"limits", "max_steps", "max_tool_calls", "observation_max_len"})
+REPORT = frozenset({"steps", "user_message"})
+OF_A_PLAN = frozenset({"plan", "replan", "summary"})
+"""The prompts that plan mode alone has."""
 NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "system": (CONVERSATION | LIMITS, frozenset({"tool_definitions"})),
     "react": (CONVERSATION | LIMITS, frozenset()),
@@ -26,6 +29,9 @@ NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "last_step": (frozenset(), frozenset()),
     "last_call": (frozenset(), frozenset()),
     "answer": (frozenset({"answer_schema"}), frozenset({"answer_schema"})),
+    "plan": (CONVERSATION | LIMITS, frozenset({"tool_definitions"})),
+    "replan": (REPORT, frozenset({"steps"})),
+    "summary": (REPORT, frozenset({"steps"})),
 }
 """Each prompt with the variables that it may use, and those that it must."""
 
@@ -35,11 +41,14 @@ def templates(
 ) -> dict[str, str]:
     """Every template by name, the workflow's own first. A value that ends in .md or .txt is a file below `base`.
 
+    `protocol` is json, tools, or plan for plan mode.
+
     DefinitionError for a name or a variable that there is not, and for one that is missing.
     """
     if unknown := sorted(set(own) - set(NAMES)):
         raise DefinitionError(f"no such prompt; there are {', '.join(NAMES)}", where=f"prompts/{unknown[0]}")
-    texts = {name: _own(name, own[name], base) if name in own else built_in(language, name, protocol) for name in NAMES}
+    names = [name for name in NAMES if protocol == "plan" or name not in OF_A_PLAN]
+    texts = {name: _own(name, own[name], base) if name in own else built_in(language, name, protocol) for name in names}
     for name, text in texts.items():
         _check(name, text, protocol)
     return texts

@@ -1,5 +1,6 @@
 """What a model reads in the user's turn: observations, errors, and that it must answer now. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from string import Template
@@ -65,6 +66,10 @@ class Feedback:
         """How the model reads the `left` characters from `start` on of a step's observation."""
         which = {"step": step, "from": start} | ({"call": call} if call > 1 else {})
         return _fill(self.texts["reading"], {"left": str(left), "args": orjson.dumps(which).decode()})
+
+    def report(self, template: str, steps: Sequence[str]) -> str:
+        """What became of a plan's steps: the template `summary` or `replan`."""
+        return _fill(self.texts[template], {"steps": "\n\n".join(steps), "user_message": self.request})
 
     def echo(self, reply: str, limit: int) -> str:
         """An unreadable reply as the model sees it again."""

@@ -1,6 +1,6 @@
 """The Action/Final protocol: one JSON object a reply, read strictly or not at all. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import orjson
@@ -103,13 +103,15 @@ def parse(
     return replace(step, stripped=stripped) if stripped and not isinstance(step, ProtocolError) else step
 
 
-def render(step: Action | Final) -> str:
+def render(step: Step) -> str:
     """The canonical text of a step, as a transcript shows it: compact, its keys in the protocol's order."""
     match step:
         case Action(tool, args, thought):
             reply: dict[str, Any] = {"type": "action", "tool": tool, "args": args}
         case Final(answer, thought):
             reply = {"type": "final", "answer": answer}
+        case Plan(steps, thought):
+            reply = {"type": "plan", "steps": [asdict(each) for each in steps]}
     if thought is not None:
         reply["thought"] = thought
     return orjson.dumps(reply).decode()

@@ -32,6 +32,25 @@ def step_schema(
     return schema | {"$defs": definitions} if definitions else schema
 
 
+def plan_schema(codes: Sequence[str], *, answer_schema: Schema | None = None) -> Schema:
+    """The schema of a reply in plan mode: a plan of calls of these tools, or the final where no tool is needed.
+
+    A parameter may be a reference to an earlier step, so that the tools' own schemas do not bind it here.
+    """
+    schema = step_schema((), answer_schema=answer_schema, final_only=True)
+    if not codes:
+        return schema
+    fields = {
+        "step": {"type": "integer"},
+        "description": {"type": "string"},
+        "tool": {"type": "string", "enum": list(codes)},
+        "parameters": {"type": "object"},
+    }
+    step = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    plan = _step("plan", {"steps": {"type": "array", "items": step, "minItems": 1}})
+    return {**schema, "anyOf": [plan, *schema["anyOf"]]}
+
+
 def with_action(steps: Schema, code: str, schema: Schema) -> Schema:
     """The schema of the next step with one more action, whose arguments refer to nothing."""
     *actions, final = steps["anyOf"]

@@ -12,8 +12,11 @@ from agent_core.journal.control import Control, Decisions, cancel_rows, control_
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.store import Journal
 from agent_core.loop.judge import edit_faults, judge, refuse_arguments
+from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
 from agent_core.origins.sources import Sources
+from agent_core.protocol.errors import ProtocolError
 from agent_core.run.clock import now
+from agent_core.words.catalogue import words_of
 from utools.secrets.redaction import Redactor
 
 Stopping = Literal["pause", "cancel"]
@@ -67,11 +70,23 @@ def _check_edit(tape: Tape, row: Row) -> None:
 def _refuse_edit(started: Record, waiting: Record, args: Json) -> str | None:
     """Why edited arguments are refused: by the whitelist of an agent's run, by the schema of a workflow's tool."""
     tool, tools = waiting["tool"], started["tools"]
+    if started["loop"] == "agent" and tool == PLAN and tool not in tools:
+        return _refuse_plan(started, args)
     if started["loop"] == "agent":
         verdict = judge(tool, args, "write", tools=tools, made=0, proof=Sources((), ()), edited=True)
         return verdict.message if verdict.verdict == "refuse" else None
     faults = edit_faults(tools[tool]["schema"], waiting["args"], args)
     return refuse_arguments(tool, faults) if faults else None
+
+
+def _refuse_plan(started: Record, args: Json) -> str | None:
+    """Why a plan that a person wrote is refused."""
+    words = words_of(started)
+    steps = read_steps(args, words)
+    if isinstance(steps, ProtocolError):
+        return steps.message
+    verdict = judge_plan(steps, started["tools"], Sources((), ()), words, calls_left=None, edited=True)
+    return verdict.message if verdict else None
 
 
 def append_control(journal: Journal, run: str, word: Control, *, by: str, keys: Keys | None) -> None:

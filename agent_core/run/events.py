@@ -13,7 +13,7 @@ from agent_core.protocol.clip import as_text, clip
 log = logging.getLogger("agent_core")
 Event = dict[str, Any]
 """{"event", "strand", "n", "node", …}; the event is one of step_started, answer_delta, answer_discarded, thought,
-action, tool_progress, observation, repair, waiting, finished."""
+action, tool_progress, observation, repair, plan, plan_step, waiting, finished."""
 
 
 def events_of(record: Json) -> Iterator[Event]:
@@ -40,6 +40,13 @@ def _decision_events(record: Json) -> Iterator[Event]:
         yield {"event": "thought", "step": step, "text": record["thought"]}
     if "unreadable" in record:
         yield {"event": "repair", "step": step, **record["unreadable"]}
+    if "plan" in record:
+        yield {"event": "plan", "step": step, "steps": record["plan"]}
+    if "refused" in record:
+        yield {"event": "repair", "step": step, **record["refused"]}
+    if "plan_step" in record:
+        told = record["plan_step"]
+        yield {"event": "plan_step", "step": step, "plan_step": told["step"], "status": told["status"]}
     for call in record.get("calls", ()):
         if call["verdict"] == "refuse":
             yield {"event": "repair", "step": step, "kind": call["reason"], "message": call["message"]}

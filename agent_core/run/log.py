@@ -79,7 +79,7 @@ class RunLog:
                     "error": _in_line(record["message"]),
                 }
                 self._log("step", owner, model=asked["model"], **fields)
-            case {"kind": "decided", "unreadable": {"kind": reason}}:
+            case {"kind": "decided", "unreadable": {"kind": reason}} | {"kind": "decided", "refused": {"kind": reason}}:
                 self._log("repair", owner, reason=reason)
             case {"kind": "decided", "calls": calls}:
                 for call in calls:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from agent_core.audit.intact import check_intact, check_signer
 from agent_core.audit.replay import AGENT_LOOPS
@@ -62,6 +62,7 @@ class AgentOutput(BaseModel):
     started_at: str
     ended_at: str
     error: dict[str, Any] | None
+    plan: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda plan: plan is None)
 
 
 def _closed(**types: Any) -> Json:
@@ -90,6 +91,7 @@ OUTPUT: Json = _closed(
     started_at="string",
     ended_at="string",
     error={**_closed(kind="string", message="string"), "type": ["object", "null"]},
+    plan=_LIST,
 )
 """The schema of the node's outputs."""
 

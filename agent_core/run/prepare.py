@@ -15,6 +15,7 @@ from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.record import FORMAT
 from agent_core.loop.budget import limits_of
+from agent_core.loop.plan_check import PLAN
 from agent_core.loop.reading import may_read_on, reading_policy
 from agent_core.models.client import ModelInfo, ModelInfoOf
 from agent_core.origins.opening import opening_sources
@@ -25,7 +26,7 @@ from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
 from agent_core.protocol.messages import last_turns, read_messages, without_quotes
-from agent_core.protocol.step_schema import step_schema
+from agent_core.protocol.step_schema import plan_schema, step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
 from agent_core.records import AgentStartedBody, LimitsRecord
 from agent_core.rules import CURRENT
@@ -87,7 +88,7 @@ def prepare_agent(
     }
     if (window := _question_tokens(read, known)) is not None:
         body["window"] = window
-    if tools and read.observation_max_len and may_read_on(read, tools):
+    if tools and read.mode == "react" and read.observation_max_len and may_read_on(read, tools):
         body["reading"] = reading_policy(words)
     return body
 
@@ -114,10 +115,14 @@ def _read_parts(
     with gathering(problems):
         tools = tool_policies(config, registry, inherited.get("fills", ()))
     problems += _secret_presets(tools, clean)
+    if config.mode == "plan" and PLAN in tools:
+        message = "in plan mode this code stands for the plan itself, where it waits for a person; rename the tool"
+        problems.append(Problem("allowed_tools", str(DefinitionError(message, value=PLAN))))
     with gathering(problems):
         conversation = _read_conversation(config)
     with gathering(problems):
-        texts = templates(config.language, config.templates, base, protocol=config.protocol)
+        protocol = "plan" if config.mode == "plan" else config.protocol
+        texts = templates(config.language, config.templates, base, protocol=protocol)
     refuse(problems)
     return _Parts(tools, conversation, texts)
 
@@ -170,8 +175,11 @@ def _write_messages(
         "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in history[:-1]),
         "user_message": history[-1]["content"] if history else "",
     }
-    shown = render(texts["example_turns" if example_turns else "examples"], variables)
-    protocol = [render(texts["system"], variables), render(texts["react"], variables)]
+    if config.mode == "plan":
+        shown, protocol = "", [render(texts["plan"], variables)]
+    else:
+        shown = render(texts["example_turns" if example_turns else "examples"], variables)
+        protocol = [render(texts["system"], variables), render(texts["react"], variables)]
     if config.answer_schema is not None:
         protocol.append(render(texts["answer"], {"answer_schema": orjson.dumps(config.answer_schema).decode()}))
     examples = [shown] if config.examples is None else config.examples
@@ -192,7 +200,7 @@ def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words
 
 def _write_examples(config: AgentConfig, tools: Policies, registry: ToolRegistry, *, singles: bool) -> list[Json]:
     """Made from the run's own tools, where the author gives none and calls are written as text."""
-    if config.examples is not None or config.protocol == "tools":
+    if config.examples is not None or config.protocol == "tools" or config.mode == "plan":
         return []
     outputs = {code: registry.get(code).output_schema for code in tools}
     return write_examples(tools, outputs, words_in(config.language), singles=singles)
@@ -225,9 +233,13 @@ def _format_options(config: AgentConfig, tools: Policies) -> Json:
     if config.response_format not in ("auto", "json_schema"):
         return {"response_format": config.response_format}
     visible = [(code, tool["visible"]) for code, tool in tools.items()]
+    if config.mode == "plan":
+        steps = plan_schema(list(tools), answer_schema=config.answer_schema)
+    else:
+        steps = step_schema(visible, answer_schema=config.answer_schema)
     return {
         "response_format": config.response_format,
-        "step_schema": step_schema(visible, answer_schema=config.answer_schema),
+        "step_schema": steps,
         "final_schema": step_schema((), answer_schema=config.answer_schema, final_only=True),
     }
 

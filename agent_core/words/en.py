@@ -42,6 +42,8 @@ class English(utools_words.English):
         'to answer send "type" and "answer".'
     )
     no_plan = 'A plan is not asked for here; "type" must be "action" or "final".'
+    plan_wanted = 'A plan is asked for here; "type" must be "plan", or "final" where no tool is needed.'
+    answer_wanted = 'The steps of the plan are done; "type" must be "final", with the answer.'
     missing_field = "{at} is missing. Add it: {kind}."
     wrong_type = "{at} is {got}. It must be {kind}.{hint}"
     no_quotes = " Send it as it is, not as text in quotes."
@@ -132,6 +134,17 @@ class English(utools_words.English):
     no_such_rest = "/step: the observations that were cut are those of step {places}, you sent {step}"
     call_of_step = "{step} (call {call})"
     beyond_the_end = "/from: the observation has {length} characters, you sent {start}"
+
+    # ── a plan ──
+    plan_too_long = "The plan has {steps} steps, and {left} calls are left. Make a shorter one."
+    wrong_step = "Step {step}: {fault}"
+    later_reference = "{at} refers to step {step}. A step can refer only to a step before it."
+    no_step_output = "{reference}: step {step} gave nothing."
+    no_such_value = '{reference}: there is no "{key}"; there is {known}.'
+    nothing_below = "nothing below"
+    step_done = "Step {step}, {what} ({tool}): {text}"
+    step_failed = "Step {step}, {what} ({tool}), failed: {text}"
+    step_skipped = "Step {step}, {what} ({tool}), was not run: {text}"
 
     # ── what became of a call ──
     clipped = " …[{count} characters left out]… "

@@ -29,6 +29,8 @@ class Chinese(utools_words.Chinese, English):
     unknown_type = '"type" 是{got}。调用工具时必须是 "action"，作答时必须是 "final"（只有要求计划时才能是 "plan"）。'
     both_types = '回复既是 action 又是 final。调用工具请写 "type"、"tool" 和 "args"；作答请写 "type" 和 "answer"。'
     no_plan = '这里没有要求计划；"type" 必须是 "action" 或 "final"。'
+    plan_wanted = '这里要求计划；"type" 必须是 "plan"；不需要工具时必须是 "final"。'
+    answer_wanted = '计划的步骤已完成；"type" 必须是 "final"，并给出答案。'
     missing_field = "{at}：必填（缺失）。请补上：{kind}。"
     wrong_type = "{at}：当前值是{got}，必须是{kind}。{hint}"
     no_quotes = "请直接写出它的值，不要写成引号里的文本。"
@@ -117,6 +119,17 @@ class Chinese(utools_words.Chinese, English):
     no_such_rest = "- /step：应为观察结果被截短的步骤之一：{places}（当前值：{step}）"
     call_of_step = "{step}（第 {call} 个调用）"
     beyond_the_end = "- /from：应小于观察结果的长度 {length}（当前值：{start}）"
+
+    # ── a plan ──
+    plan_too_long = "计划有 {steps} 个步骤，但只剩 {left} 次调用。请制定更短的计划。"
+    wrong_step = "步骤 {step}：{fault}"
+    later_reference = "{at} 引用了步骤 {step}。只能引用之前的步骤。"
+    no_step_output = "{reference}：步骤 {step} 没有结果。"
+    no_such_value = '{reference}：没有 "{key}"；现有：{known}。'
+    nothing_below = "下面没有内容"
+    step_done = "步骤 {step}，{what}（{tool}）：{text}"
+    step_failed = "步骤 {step}，{what}（{tool}）失败：{text}"
+    step_skipped = "步骤 {step}，{what}（{tool}）未执行：{text}"
 
     # ── what became of a call ──
     clipped = " …[省略 {count} 个字符]… "

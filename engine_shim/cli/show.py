@@ -167,6 +167,11 @@ def _verdicts(record: dict[str, Any]) -> str:
         " ".join([*(call[word] for word in words if call.get(word)), *output.list_origins(call, "({})")])
         for call in record.get("calls", ())
     ]
-    aside = ("kind", "strand", "n", "step", "calls", "thought")
+    planned = [f"plan {each['step']}: {each['description']} ({each['tool']})" for each in record.get("plan", ())]
+    if told := record.get("plan_step"):
+        planned = [
+            " ".join(["plan", f"{told['step']}:", told["status"], *([told["message"]] if "message" in told else [])])
+        ]
+    aside = ("kind", "strand", "n", "step", "calls", "thought", "plan", "plan_step")
     rest = {key: value for key, value in record.items() if key not in aside}
-    return ", ".join([*calls, *(output.as_text({key: value}) for key, value in rest.items())])
+    return ", ".join([*planned, *calls, *(output.as_text({key: value}) for key, value in rest.items())])

@@ -7,7 +7,7 @@ import pytest
 
 from agent_core import Action, Final, parse
 from agent_core.prompts.limits import describe_limits
-from agent_core.prompts.render import NAMES, built_in, templates
+from agent_core.prompts.render import NAMES, OF_A_PLAN, built_in, templates
 from agent_core.prompts.tools import tool_definitions
 from agent_core.protocol.feedback import Feedback
 from agent_core.words.catalogue import words_in
@@ -44,8 +44,9 @@ def test_no_tools_are_told_too() -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_language_has_every_template(language: str) -> None:
-    texts = templates(language, {})
+    texts = templates(language, {}, protocol="plan")
     assert texts.keys() == NAMES.keys()
+    assert templates(language, {}).keys() == NAMES.keys() - OF_A_PLAN
     assert all(texts.values())
 
 

@@ -18,8 +18,8 @@ from agent_core.effects import (
     ToolReply,
     Wait,
 )
+from agent_core.loop.agent import agent
 from agent_core.loop.outcome import AgentOutcome
-from agent_core.loop.react import react
 from agent_core.protocol.tools_dialect import function_name
 from agent_core.run.prepare import prepare_agent
 from utools.registry import ToolRegistry
@@ -121,7 +121,7 @@ class Hand:
         self.output = self.outcome.output
 
     def _drive(self) -> AgentOutcome:
-        loop, reply = react(self.started), None
+        loop, reply = agent(self.started), None
         while True:
             try:
                 effect = loop.send(reply)

@@ -1,0 +1,10 @@
+"""agent(): the loop of an agent's run, by its mode. Pure."""
+
+from agent_core.effects import Json, Loop
+from agent_core.loop.plan import plan
+from agent_core.loop.react import react
+
+
+def agent(started: Json) -> Loop:
+    """One agent run, from its `run_started` record to its outcome."""
+    return plan(started) if started["config"].get("mode") == "plan" else react(started)

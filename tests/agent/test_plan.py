@@ -1,0 +1,368 @@
+"""Plan mode: a plan, a person's word on it, its steps in order through judge and budgets, the summary."""
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+
+from agent_core import Approve, Deny, Edit, MemoryJournal, replay, run_agent, verify
+from agent_core.errors import DecisionError, DefinitionError
+from agent_core.models import ScriptedModel
+from agent_core.run.prepare import prepare_agent
+from utools import Tool, ToolRegistry, ToolResult
+
+FIND = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"], "additionalProperties": False}
+ADD = {
+    "type": "object",
+    "properties": {"numbers": {"type": "array", "items": {"type": "number"}}},
+    "required": ["numbers"],
+    "additionalProperties": False,
+}
+SEND = {
+    "type": "object",
+    "properties": {"to": {"type": "string"}, "text": {"type": "string"}},
+    "required": ["to", "text"],
+    "additionalProperties": False,
+}
+
+
+class World:
+    """Three tools, and what was done with them."""
+
+    def __init__(self, *, broken: int = 0) -> None:
+        self.calls: list[tuple[str, Any]] = []
+        self._broken = broken
+        self.registry = ToolRegistry(
+            [
+                Tool("find", "Finds.", FIND, self._find, effect="read"),
+                Tool("add", "Adds.", ADD, self._add, effect="read"),
+                Tool("send", "Sends.", SEND, self._send, effect="write"),
+            ]
+        )
+
+    def _find(self, args: Any, context: Any) -> Any:
+        self.calls.append(("find", args))
+        if self._broken:
+            self._broken -= 1
+            return ToolResult(False, None, "the index is closed")
+        return {"total": 2, "items": [{"name": "Ada"}, {"name": "Bo"}]}
+
+    def _add(self, args: Any, context: Any) -> Any:
+        self.calls.append(("add", args))
+        return sum(args["numbers"])
+
+    def _send(self, args: Any, context: Any) -> Any:
+        self.calls.append(("send", args))
+        return "sent"
+
+
+def step(n: int, tool: str, **parameters: Any) -> dict[str, Any]:
+    return {"step": n, "description": f"Use {tool}", "tool": tool, "parameters": parameters}
+
+
+def plan_of(*steps: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "plan", "steps": list(steps)}
+
+
+FINAL = {"type": "final", "answer": "Done."}
+PLAN = plan_of(
+    step(1, "find", q="people"),
+    step(2, "add", numbers=["{{steps.1.total}}", 40]),
+    step(3, "send", to="{{steps.1.items.0.name}}", text="It is {{ steps.2 }}, {{steps.1.items.1.name}}."),
+)
+
+
+def run(world: World, replies: list[Any], *, journal: Any = None, decisions: Any = None, **config: Any) -> Any:
+    given = {
+        "model": "scripted",
+        "mode": "plan",
+        "max_steps": 5,
+        "allowed_tools": ["find", "add", "send"],
+        "prompt": "Tell Ada the sum.",
+        **config,
+    }
+    return asyncio.run(
+        run_agent(
+            given,
+            registry=world.registry,
+            model=ScriptedModel(replies),
+            journal=journal,
+            run_id="r",
+            decisions=decisions,
+        )
+    )
+
+
+def statuses(output: Any) -> list[str]:
+    return [each["status"] for each in output.plan]
+
+
+def test_the_steps_run_in_order_with_what_earlier_ones_gave() -> None:
+    world, journal = World(), MemoryJournal()
+    output = run(world, [PLAN, FINAL], journal=journal)
+    assert (output.finish_reason, output.final_answer) == ("final", "Done.")
+    assert world.calls == [
+        ("find", {"q": "people"}),
+        ("add", {"numbers": [2, 40]}),
+        ("send", {"to": "Ada", "text": "It is 42, Bo."}),
+    ]
+    assert statuses(output) == ["done", "done", "done"]
+    assert [entry["action"] and entry["action"]["tool"] for entry in output.trace] == ["find", "add", "send", None]
+    assert output.used_tools["send"]["count"] == 1
+    assert output.usage["tool_calls"] == 3
+    assert verify(journal, run_id="r").ok
+    assert replay(journal, run_id="r").identical
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_model_reads_the_plan_prompt_and_then_what_the_steps_gave(language: str) -> None:
+    seen: list[Any] = []
+
+    def answer(messages: Any) -> str:
+        seen.append(messages)
+        return orjson.dumps(PLAN if len(seen) == 1 else FINAL).decode()
+
+    config = {"model": "m", "mode": "plan", "max_steps": 3, "allowed_tools": ["find", "add", "send"]}
+    given = {**config, "prompt": "Tell Ada.", "language": language}
+    asyncio.run(run_agent(given, registry=World().registry, model=ScriptedModel(answer)))
+    assert '{"type":"plan"' in seen[0][0]["content"]
+    assert "find" in seen[0][0]["content"]
+    assert seen[1][-2]["content"].startswith('{"type":"plan"')
+    assert "Ada" in seen[1][-1]["content"]
+    assert "42" in seen[1][-1]["content"]
+    assert ("步骤 2" if language == "zh" else "Step 2") in seen[1][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason", "said"),
+    [
+        (plan_of(step(1, "find", q="x"), step(2, "shell", cmd="ls")), "policy_denied", "Step 2:"),
+        (plan_of(step(1, "find", q="x"), step(2, "add", numbers="7")), "invalid_action", "/numbers"),
+        (plan_of(step(1, "find", q="x"), step(2, "add", numbers=["{{steps.1}}"], more=1)), "invalid_action", "more"),
+        (plan_of(step(1, "add", numbers=["{{steps.2}}"]), step(2, "find", q="x")), "invalid_action", "step 2"),
+        (plan_of(*[step(n, "find", q="x") for n in range(1, 5)]), "max_tool_calls", "3 calls are left"),
+    ],
+)
+def test_a_plan_that_cannot_be_carried_out_is_told_before_its_first_step(wrong: Any, reason: str, said: str) -> None:
+    world = World()
+    output = run(world, [wrong, FINAL], max_tool_calls=3)
+    assert output.finish_reason == "final"
+    assert world.calls == []
+    assert said in output.trace[0]["error"]
+    ended = run(World(), [wrong, wrong], max_tool_calls=3)
+    assert (ended.finish_reason, ended.final_answer) == (reason, None)
+
+
+def test_every_wrong_step_is_named() -> None:
+    output = run(World(), [plan_of(step(1, "shell"), step(2, "add", numbers="7")), FINAL])
+    assert "Step 1:" in output.trace[0]["error"]
+    assert "Step 2:" in output.trace[0]["error"]
+
+
+def test_an_action_is_no_plan_and_a_final_needs_none() -> None:
+    action = {"type": "action", "tool": "find", "args": {"q": "x"}}
+    output = run(World(), [action, {"type": "final", "answer": "Hello."}])
+    assert output.final_answer == "Hello."
+    assert "A plan is asked for here" in output.trace[0]["error"]
+    after = run(World(), [PLAN, action, FINAL])
+    assert after.final_answer == "Done."
+    assert 'must be "final"' in after.trace[-2]["error"]
+
+
+class TestFailures:
+    def test_abort_ends_the_run_with_the_failure(self) -> None:
+        world = World(broken=1)
+        output = run(world, [PLAN])
+        assert (output.finish_reason, output.error["message"]) == ("tool_error", "the index is closed")
+        assert statuses(output) == ["failed", "pending", "pending"]
+        assert [tool for tool, _ in world.calls] == ["find"]
+
+    def test_skip_goes_on_without_what_needed_it(self) -> None:
+        world = World(broken=1)
+        plan = plan_of(*PLAN["steps"][:2], step(3, "add", numbers=[1]))
+        output = run(world, [plan, FINAL], plan={"on_failure": "skip"})
+        assert output.final_answer == "Done."
+        assert statuses(output) == ["failed", "skipped", "done"]
+        assert [tool for tool, _ in world.calls] == ["find", "add"]
+
+    def test_replan_asks_for_a_new_plan_and_tells_what_was_done(self) -> None:
+        world, journal = World(broken=1), MemoryJournal()
+        first = plan_of(step(1, "add", numbers=[1, 2]), step(2, "find", q="x"))
+        second = plan_of(step(1, "find", q="y"))
+        output = run(world, [first, second, FINAL], plan={"on_failure": "replan"}, journal=journal)
+        assert output.final_answer == "Done."
+        assert statuses(output) == ["done"]
+        assert [tool for tool, _ in world.calls] == ["add", "find", "find"]
+        assert replay(journal, run_id="r").identical
+
+    def test_replan_is_bound_by_max_repairs(self) -> None:
+        world = World(broken=9)
+        failing = plan_of(step(1, "find", q="x"))
+        output = run(world, [failing] * 4, plan={"on_failure": "replan"})
+        assert output.finish_reason == "tool_error"
+        assert len(world.calls) == 2
+
+
+class TestConfirmation:
+    def waiting(self, journal: MemoryJournal, world: World) -> Any:
+        output = run(world, [PLAN, FINAL], plan={"confirm": True}, journal=journal)
+        assert output.finish_reason == "awaiting_approval"
+        assert output.waiting[0]["tool"] == "plan"
+        assert output.waiting[0]["args"]["steps"] == PLAN["steps"]
+        assert world.calls == []
+        return output.waiting[0]
+
+    def decide(self, decision: Any, replies: list[Any]) -> tuple[Any, World, MemoryJournal]:
+        world, journal = World(), MemoryJournal()
+        waits = self.waiting(journal, world)
+        decisions = {(waits["strand"], waits["n"]): decision}
+        output = run(world, replies, plan={"confirm": True}, journal=journal, decisions=decisions)
+        return output, world, journal
+
+    def test_approved_it_runs(self) -> None:
+        output, world, journal = self.decide(Approve(), [PLAN, FINAL])
+        assert output.final_answer == "Done."
+        assert len(world.calls) == 3
+        assert replay(journal, run_id="r").identical
+
+    def test_an_edited_plan_runs_in_its_place(self) -> None:
+        edited = {"steps": [step(1, "add", numbers=[3, 4])]}
+        output, world, journal = self.decide(Edit(edited), [PLAN, FINAL])
+        assert output.final_answer == "Done."
+        assert world.calls == [("add", {"numbers": [3, 4]})]
+        assert replay(journal, run_id="r").identical
+
+    @pytest.mark.parametrize(
+        ("edited", "said"),
+        [
+            ({"steps": [step(1, "shell", cmd="rm")]}, "shell"),
+            ({"steps": [step(1, "add", numbers="3")]}, "/numbers"),
+            ({"steps": []}, "/steps is an empty list"),
+            ({"stages": []}, "/steps is missing"),
+        ],
+    )
+    def test_an_edited_plan_is_judged_and_waits_on(self, edited: Any, said: str) -> None:
+        with pytest.raises(DecisionError, match=said):
+            self.decide(Edit(edited), [PLAN, FINAL])
+
+    def test_denied_the_model_is_told(self) -> None:
+        output, world, _ = self.decide(Deny("too much"), [PLAN, {"type": "final", "answer": "As you wish."}])
+        assert output.final_answer == "As you wish."
+        assert "too much" in output.trace[0]["error"]
+        assert world.calls == []
+
+
+def test_a_step_that_needs_approval_waits_in_its_place() -> None:
+    world, journal = World(), MemoryJournal()
+    tools = ["find", "add", {"tool": "send", "approval": "always"}]
+    output = run(world, [PLAN, FINAL], journal=journal, allowed_tools=tools)
+    assert output.finish_reason == "awaiting_approval"
+    assert output.waiting[0]["args"] == {"to": "Ada", "text": "It is 42, Bo."}
+    assert statuses(output) == ["done", "done", "running"]
+    waits = output.waiting[0]
+    edit = {(waits["strand"], waits["n"]): Edit({"to": "Bo", "text": "42"})}
+    output = run(world, [PLAN, FINAL], journal=journal, allowed_tools=tools, decisions=edit)
+    assert output.final_answer == "Done."
+    assert world.calls[-1] == ("send", {"to": "Bo", "text": "42"})
+    assert replay(journal, run_id="r").identical
+
+
+def test_a_value_is_known_to_come_from_the_step_that_gave_it() -> None:
+    world = World()
+    tools = ["find", "add", {"tool": "send", "provenance": {"to": "find"}}]
+    output = run(world, [PLAN, FINAL], allowed_tools=tools)
+    assert output.final_answer == "Done."
+    invented = plan_of(step(1, "find", q="x"), step(2, "send", to="eve@example.com", text="hi"))
+    output = run(World(), [invented, invented], allowed_tools=tools)
+    assert output.finish_reason == "policy_denied"
+
+
+@pytest.mark.parametrize("limit", [{"max_tool_calls": 3}, {"max_steps": 2}])
+def test_a_plan_that_uses_up_its_limit_is_summed_up(limit: dict[str, int]) -> None:
+    assert run(World(), [PLAN, FINAL], **limit).final_answer == "Done."
+
+
+def test_a_plan_in_the_last_step_is_not_begun() -> None:
+    world = World()
+    output = run(world, [PLAN], max_steps=1)
+    assert output.finish_reason == "max_steps"
+    assert world.calls == []
+
+
+def test_it_resumes_wherever_its_process_died() -> None:
+    world, whole = World(), MemoryJournal()
+    expected = run(world, [PLAN, FINAL], journal=whole)
+    rows = [row for strand in whole.load("r").values() for row in strand]
+    for count in range(1, len(rows)):
+        journal, again = MemoryJournal(), World()
+        journal.append("r", rows[:count])
+        output = run(again, [PLAN, FINAL], journal=journal)
+        asked = [row.record() for row in rows[:count]][-1]
+        if asked["kind"] == "asked" and asked.get("tool") == "send":
+            assert output.finish_reason == "in_doubt"
+            continue
+        assert (output.finish_reason, output.final_answer) == ("final", expected.final_answer)
+        assert output.usage["tool_calls"] == 3
+        assert statuses(output) == ["done"] * 3
+        answered = sum(row.record().get("reply") == "did" for row in rows[:count])
+        assert len(again.calls) == 3 - answered
+
+
+def test_another_policy_says_which_steps_it_would_have_cut() -> None:
+    journal = MemoryJournal()
+    run(World(), [PLAN, FINAL], journal=journal)
+    same = replay(journal, run_id="r", policy={"max_tool_calls": 9})
+    assert same.identical
+    other = replay(journal, run_id="r", policy={"deny_tools": ["send"]})
+    assert not other.identical
+    assert [(each["tool"], each["now"]) for each in other.decisions if each["recorded"] != each["now"]] == [
+        ("send", "refuse")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "where"),
+    [
+        ({"protocol": "tools"}, "protocol"),
+        ({"mode": "react", "plan": {"confirm": True}}, "plan"),
+        ({"prompts": {"plan": "Plan it."}}, "prompts/plan"),
+        ({"prompts": {"summary": "Now: $nothing"}}, "prompts/summary"),
+    ],
+)
+def test_a_config_that_cannot_plan_is_refused(config: dict[str, Any], where: str) -> None:
+    with pytest.raises(DefinitionError, match=where):
+        run(World(), [PLAN, FINAL], **config)
+
+
+def test_a_tool_called_plan_cannot_be_told_from_the_plan() -> None:
+    registry = ToolRegistry([Tool("plan", "Plans.", FIND, lambda args, context: None)])
+    given = {"model": "m", "mode": "plan", "max_steps": 2, "allowed_tools": ["plan"], "prompt": "x"}
+    with pytest.raises(DefinitionError, match="rename the tool"):
+        prepare_agent("r", "agent", given, {}, registry=registry, at="2026-01-01T00:00:00.000Z")
+
+
+def test_own_prompts_are_used() -> None:
+    seen: list[Any] = []
+
+    def answer(messages: Any) -> str:
+        seen.append(messages)
+        return orjson.dumps(PLAN if len(seen) == 1 else FINAL).decode()
+
+    prompts = {"plan": "PLAN $user_message WITH $tool_definitions", "summary": "SUM UP $steps FOR $user_message"}
+    config = {"model": "m", "mode": "plan", "max_steps": 3, "allowed_tools": ["find", "add", "send"]}
+    given = {**config, "prompt": "Tell Ada.", "prompts": prompts}
+    asyncio.run(run_agent(given, registry=World().registry, model=ScriptedModel(answer)))
+    assert seen[0][0]["content"].startswith("PLAN Tell Ada. WITH")
+    assert seen[1][-1]["content"].startswith("SUM UP Step 1")
+    assert seen[1][-1]["content"].endswith("FOR Tell Ada.")
+
+
+def test_its_events_tell_the_plan_and_each_step() -> None:
+    events: list[Any] = []
+    given = {"model": "m", "mode": "plan", "max_steps": 3, "allowed_tools": ["find", "add", "send"], "prompt": "Go."}
+    model = ScriptedModel([PLAN, FINAL])
+    asyncio.run(run_agent(given, registry=World().registry, model=model, on_event=events.append))
+    told = [(each["plan_step"], each["status"]) for each in events if each["event"] == "plan_step"]
+    assert told == [(n, status) for n in (1, 2, 3) for status in ("running", "done")]
+    assert next(each["steps"] for each in events if each["event"] == "plan") == PLAN["steps"]
