@@ -154,7 +154,10 @@ class AgentConfig(_Strict):
     api_key_env: str | None = Field(
         default=None, description="The variable of its key, as the operator allows it there"
     )
-    plan: PlanConfig = Field(default=PlanConfig(), description="Of mode: plan")
+    plan: PlanConfig = Field(
+        default=PlanConfig(),
+        description="Of mode: plan: does a person confirm it; after a failed step skip, abort or replan",
+    )
     trusted_text: list[str] | None = Field(
         default=None, description="What provenance trusts of the prompts, where they take nodes' outputs"
     )

@@ -104,7 +104,7 @@ BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
     ({"allowed_tools": [{"tool": "look", "args": {"type": "wrong"}}]}, "config/allowed_tools/0/args"),
     ({"allowed_tools": [{"tool": "look", "provenance": {"zz": "trusted"}}]}, "config/allowed_tools/0/provenance/zz"),
     ({"allowed_tools": [{"tool": "look", "rate_limit": "1/day"}]}, "config/allowed_tools/0/rate_limit: write a count"),
-    ({"mode": "plan"}, "plan mode is not built yet"),
+    ({"mode": "plan", "protocol": "tools"}, "a plan is written as text"),
     ({"protocol": "soap"}, "config/protocol"),
     ({"tool_choice": "required"}, "belongs to native function calling"),
     ({"fallback_models": [""]}, "config/fallback_models/0"),
@@ -152,8 +152,13 @@ MANY_FAULTS: list[tuple[dict[str, Any], list[str]]] = [
         ["max_steps", "allowed_tools/0", "allowed_tools/1/preste", "protocol", "temprature"],
     ),
     (
-        {"allowed_tools": [{"tool": "look", "rate_limit": "x"}], "tool_choice": "none", "mode": "plan", "prompt": None},
-        ["mode", "allowed_tools/0/rate_limit", "tool_choice", ""],
+        {
+            "allowed_tools": [{"tool": "look", "rate_limit": "x"}],
+            "tool_choice": "none",
+            "plan": {"confirm": True},
+            "prompt": None,
+        },
+        ["plan", "allowed_tools/0/rate_limit", "tool_choice", ""],
     ),
     (
         {"allowed_tools": ["lok", "look", "x.*"], "deny_tools": ["hear"], "answer_schema": {"type": "no"}},

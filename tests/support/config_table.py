@@ -1,6 +1,8 @@
 """The README's table of the node's keys, as the schema describes them."""
 
-from agent_core.config import AgentConfig
+import json
+
+from agent_core.config import AgentConfig, PlanConfig
 
 
 def config_table() -> str:
@@ -15,11 +17,12 @@ def config_rows() -> list[tuple[str, str, str]]:
     return [
         (name, "required" if name in required else _shown(field.default), str(field.description))
         for name, field in AgentConfig.model_fields.items()
-        if name not in ("mode", "plan")
     ]
 
 
 def _shown(default: object) -> str:
     if default is None:
         return "–"
+    if isinstance(default, PlanConfig):
+        return f"`{json.dumps(default.model_dump())}`"
     return f"`{default}`" if isinstance(default, str) else str(default)
