@@ -18,7 +18,7 @@ NEVER_BY_DEFAULT = ("shell_command", "invoke_workflow", "agent_core", "context_m
 DEFAULT_STEPS = 10
 OWN_KEYS = (
     "model", "system_prompt", "allowed_tools", "deny_tools", "messages_json", "prompt", "repair_scope",
-    "mode", "plan", "primary_output", "trusted_text", "answer_schema",
+    "primary_output", "trusted_text", "answer_schema",
 )  # fmt: skip
 """Keys of a config that a `runtime_policy` cannot have."""
 _PLACES = {"allowed_tools": "skill_policy/allow", "deny_tools": "skill_policy/deny"}

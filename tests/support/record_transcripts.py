@@ -49,13 +49,33 @@ def calls(*made: tuple[str, dict[str, Any]], thought: str = "") -> dict[str, Any
     return {"content": thought, "calls": [{"name": tool, "arguments": args} for tool, args in made]}
 
 
+def plan(*steps: tuple[str, dict[str, Any]]) -> str:
+    told = [
+        {"step": n, "description": f"Use {tool}.", "tool": tool, "parameters": parameters}
+        for n, (tool, parameters) in enumerate(steps, start=1)
+    ]
+    return orjson.dumps({"type": "plan", "steps": told}).decode()
+
+
 SEND = action("send", to="ann@example.org", text="The order has left.")
 ORDER = "Where is order 17? Write to ann@example.org."
 CHILD = {"model": "scripted", "max_steps": 4, "allowed_tools": ["find", "add"], "system_prompt": "Be brief."}
 NESTED = {"allowed_tools": [{"tool": "agent_core", "preset": CHILD}], "max_tool_calls": 20}
 SENT = {"prompt": ORDER, "allowed_tools": [{"tool": "send", "approval": "always"}]}
 
+PLANNED = plan(("add", {"a": 1, "b": 2}), ("add", {"a": "{{steps.1}}", "b": 4}))
+
 CASES: Mapping[str, Case] = {
+    "plan_with_references": Case([PLANNED, final("7")], {"mode": "plan"}),
+    "plan_refused_and_edited": Case(
+        [plan(("long", {})), PLANNED, final("3")],
+        {"mode": "plan", "plan": {"confirm": True}},
+        [Edit({"steps": [{"step": 1, "description": "Add.", "tool": "add", "parameters": {"a": 1, "b": 2}}]})],
+    ),
+    "plan_failed_and_made_anew": Case(
+        [plan(("broken", {"q": "a"}), ("find", {"q": "x"})), plan(("find", {"q": "order 17"})), final("Found.")],
+        {"mode": "plan", "plan": {"on_failure": "replan"}},
+    ),
     "success_with_tools": Case([action("find", "I look it up.", q="order 17"), action("add", a=1, b=2), final("3")]),
     "unreadable_then_repaired": Case(["I will look it up.", action("find", q="order 17"), final("It is on its way.")]),
     "never_readable": Case(["Let me see.", "I still think about it."]),
