@@ -1,11 +1,11 @@
 """What the outputs of a definition's nodes can hold, by the schemas of their tools. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.model_refs import known_config
-from engine_shim.definition.template import read_whole
+from engine_shim.definition.template import BRACES, read_whole
 from engine_shim.errors import DefinitionError
 from utools.schema.compiled import compile_schema
 from utools.schema.value_shape import ANYTHING, Shape, list_of, record, shape_of
@@ -59,7 +59,7 @@ class NodeOutputs:
             return FAILED
         schema = self.schema_of(node.tool)
         if node.tool == INVOKE and schema is not None and (invoked := self._below(node)):
-            return _with(shape_of(schema), schema, outputs=invoked.left())
+            return _with(shape_of(schema), schema["properties"], outputs=invoked.left())
         return self.succeeded(node.id) if node.tool in (AGENT, INVOKE) else FAILED
 
     def goes_on(self, name: str) -> bool:
@@ -93,9 +93,9 @@ class NodeOutputs:
         schema = self.schema_of(node.tool)
         usual = ANYTHING if schema is None else shape_of(schema)
         if node.tool == AGENT and schema is not None:
-            return _with(usual, schema, final_answer=_answer_shape(node) | NULL)
+            return _with(usual, _agent_keys(schema, node), final_answer=_answer_shape(node) | NULL)
         if node.tool == INVOKE and schema is not None and (invoked := self._below(node)):
-            return _with(usual, schema, outputs=invoked.result())
+            return _with(usual, schema["properties"], outputs=invoked.result())
         return usual
 
     def shape_of_value(self, value: Any) -> Shape:
@@ -130,6 +130,13 @@ def _answer_shape(node: Node) -> Shape:
         return ANYTHING
 
 
-def _with(usual: Shape, schema: Mapping[str, Any], **known: Shape) -> Shape:
-    """The shape of an object with a closed schema, with more known of some properties."""
-    return record({**{name: usual.at(name) for name in schema["properties"]}, **known})
+def _agent_keys(schema: Mapping[str, Any], node: Node) -> list[str]:
+    """The keys of what an agent gives; a plan in plan mode alone."""
+    mode = node.config.get("mode", "react")
+    may_plan = mode == "plan" or (isinstance(mode, str) and BRACES in mode)
+    return [key for key in schema["properties"] if key != "plan" or may_plan]
+
+
+def _with(usual: Shape, keys: Iterable[str], **known: Shape) -> Shape:
+    """The shape of an object with these keys alone, with more known of some of them."""
+    return record({**{key: usual.at(key) for key in keys}, **known})

@@ -60,6 +60,11 @@ ABSENT: dict[str, tuple[list[Any], str]] = {
         "there is no 'result' in nodes.sum: it is a number",
     ),
     "of an agent": ([agent(), say("{{nodes.writer.answer}}")], f"no 'answer' in nodes.writer; {NAMES_OF_AGENT}"),
+    "of an agent that plans": (
+        [agent(mode="plan"), say("{{nodes.writer.plans}}")],
+        f"no 'plans' in nodes.writer; {NAMES_OF_AGENT.replace('messages_json, ', 'messages_json, plan, ')}",
+    ),
+    "plan of an agent that makes none": ([agent(), say("{{nodes.writer.plan}}")], NAMES_OF_AGENT),
     "below an agent's text": (
         [agent(), say("{{nodes.writer.final_answer.total}}")],
         "there is no 'total' in nodes.writer.final_answer: it is a text or null",
