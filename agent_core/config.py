@@ -158,6 +158,9 @@ class AgentConfig(_Strict):
         default=PlanConfig(),
         description="Of mode: plan: does a person confirm it; after a failed step skip, abort or replan",
     )
+    agent: str | dict[str, Any] | None = Field(
+        default=None, description="The agent of the host's catalogue that this is; the other keys narrow it"
+    )
     trusted_text: list[str] | None = Field(
         default=None, description="What provenance trusts of the prompts, where they take nodes' outputs"
     )
@@ -175,6 +178,9 @@ def read_config(config: Any, *, where: str = "config") -> AgentConfig:
 
 def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
     """What is wrong with values that fit the schema."""
+    if isinstance(config.agent, str):
+        message = "names an agent, and there is no catalogue here: agents are in workflows of a host with agents/*.yaml"
+        yield Problem(f"{where}/agent", str(DefinitionError(message, value=config.agent)))
     if config.mode == "plan" and config.protocol != "json":
         message = "a plan is written as text; use protocol: json, or mode: react"
         yield Problem(f"{where}/protocol", str(DefinitionError(message, value=config.protocol)))

@@ -84,10 +84,11 @@ class AgentExecutor:
         options = options or ConversationOptions()
         config, note = self._config_of(agent_name)
         overrides = _overrides(options)
+        told = {**note, "overrides": sorted(overrides)}
         _log_tools(note)
         history = [dict(message) for message in options.conversation_history]
         output = await run_agent(
-            {**config, **overrides, "messages_json": history, "prompt": user_message},
+            {**config, **overrides, "messages_json": history, "prompt": user_message, "agent": told},
             registry=self._tools_at(self._directory(options.base_path)),
             model=self._model,
             journal=self._journal,
@@ -95,7 +96,6 @@ class AgentExecutor:
             decisions=decisions,
             on_event=on_event,
             secrets=self._secrets,
-            agent={**note, "overrides": sorted(overrides)},
         )
         result = read_result(agent_name, output)
         if error := RAISED.get(output.finish_reason):

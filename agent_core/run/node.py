@@ -23,14 +23,14 @@ from agent_core.journal.store import Journal
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
-from agent_core.records import AgentNote, AgentStartedBody
+from agent_core.records import AgentStartedBody
 from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.clock import now
 from agent_core.run.control import append_decisions
 from agent_core.run.driver import drive
 from agent_core.run.events import Event, EventSource
 from agent_core.run.executor import Executor
-from agent_core.run.prepare import Prepare, prepare_agent, to_journal
+from agent_core.run.prepare import Prepare, config_record, prepare_agent, to_journal
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
@@ -106,15 +106,13 @@ async def run_agent(
     decisions: Decisions | None = None,
     on_event: Callable[[Event], None] | None = None,
     secrets: Secrets | None = None,
-    agent: AgentNote | None = None,
 ) -> AgentOutput:
     """Run one agent to its outcome, or on from where its journal ends.
 
     An unfinished `run_id` (or unfinished JSONL file) goes on, a finished one gives its output without acting.
     `registry` may be a list of tools. `model`, a client or `provider:name`, answers every question; without it the
     config's `provider:name` does. `journal` may be a file's path: JSONL (.jsonl), or SQLite (.db, .sqlite, .sqlite3).
-    `decisions` are a person's decisions on what waits, by (strand, n). `agent` says in the record which agent of a
-    catalogue this is. Raises DefinitionError for a bad config, or for
+    `decisions` are a person's decisions on what waits, by (strand, n). Raises DefinitionError for a bad config, or for
     another config than the run began with, DecisionError for a decision that fits nothing, JournalError when the
     journal cannot be used.
     """
@@ -128,7 +126,6 @@ async def run_agent(
             decisions,
             on_event,
             secrets or Secrets(),
-            agent,
         )
 
 
@@ -141,7 +138,6 @@ async def _run_agent(
     decisions: Decisions | None,
     on_event: Callable[[Event], None] | None,
     allowed: Secrets,
-    agent: AgentNote | None,
 ) -> AgentOutput:
     run = _choose_run_id(run_id, journal)
     providers, redactor = Providers(), allowed.redactor()
@@ -149,7 +145,7 @@ async def _run_agent(
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
     keys, tape = signing_keys(), journal.load(run)
-    prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start, agent)
+    prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start)
     check_signer(tape, keys)
     if not is_finished(tape, ROOT):
         _check_models(models, config)
@@ -264,16 +260,15 @@ def _check_start(
     registry: ToolRegistry,
     redactor: Redactor,
     prepare: Prepare,
-    agent: AgentNote | None,
 ) -> Prepare:
     """How the runs of this call are started. DefinitionError for a bad config, or another than the run began with."""
     if tape and ROOT not in tape:
         raise DefinitionError(f"run {run!r} is not an agent's own; choose another id", where="run_id")
     if ROOT not in tape:
-        body = {**_start(run, config, prepare), **({} if agent is None else {"agent": agent})}
+        body = _start(run, config, prepare)
         return lambda run, path, config, inherited: body if path == ROOT else prepare(run, path, config, inherited)
     started, read = tape[ROOT][0].record(), read_config(to_journal(config))
-    now_given = {**redactor.value(read.model_dump(mode="json")), "model": read.model}
+    now_given = config_record(read, redactor)
     changed = sorted(key for key in started["config"] if started["config"][key] != now_given.get(key))
     if changed:
         raise DefinitionError(f"run {run!r} began with another config", where=f"config/{changed[0]}")

@@ -5,7 +5,7 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import orjson
 from pydantic import BaseModel
@@ -28,7 +28,7 @@ from agent_core.prompts.tools import tool_definitions
 from agent_core.protocol.messages import last_turns, read_messages, without_quotes
 from agent_core.protocol.step_schema import plan_schema, step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
-from agent_core.records import AgentStartedBody, LimitsRecord
+from agent_core.records import AgentNote, AgentStartedBody, LimitsRecord
 from agent_core.rules import CURRENT
 from agent_core.run.tool_policies import tool_policies
 from agent_core.words.catalogue import Words, words_in
@@ -74,7 +74,7 @@ def prepare_agent(
         "run": run,
         "at": at,
         "call_prefix": sha256(f"{run}\0{path}".encode()).hexdigest()[:8],
-        "config": {**clean.value(read.model_dump(mode="json")), "model": read.model},
+        "config": config_record(read, clean),
         "tools": clean.value(tools),
         "messages": clean.value([{"role": "system", "content": system}, *messages]),
         "texts": clean.value(texts),
@@ -88,9 +88,16 @@ def prepare_agent(
     }
     if (window := _question_tokens(read, known)) is not None:
         body["window"] = window
+    if isinstance(read.agent, dict):
+        body["agent"] = cast(AgentNote, read.agent)
     if tools and read.mode == "react" and read.observation_max_len and may_read_on(read, tools):
         body["reading"] = reading_policy(words)
     return body
+
+
+def config_record(config: AgentConfig, clean: Redactor) -> Json:
+    """A config as `run_started` holds it; the agent that it is of has a key of its own there."""
+    return {**clean.value(config.model_dump(mode="json", exclude={"agent"})), "model": config.model}
 
 
 class _Parts(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from agent_core.agents.fill import fill_agents
 from agent_core.errors import DefinitionError
 from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
@@ -20,6 +21,7 @@ from engine_shim.definition.warnings import find_warnings
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import undescribed_tools
+from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.models import HostModels
 
@@ -39,8 +41,10 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
     name = node or (agents[0] if len(agents) == 1 else None)
     if name not in agents:
         raise typer.BadParameter(f"choose an agent node of {file} by --node; there are {', '.join(agents) or 'none'}")
-    probe = {**known_config(workflow.nodes[name].config), "response_format": "json_schema"}
-    registry = tools_of(load_host_config(config, file))
+    host = load_host_config(config, file)
+    registry = tools_of(host)
+    filled = fill_agents(workflow.nodes[name].config, build_catalog(host))
+    probe = {**known_config(filled), "response_format": "json_schema"}
     options = prepare_agent("schema", "agent", probe, {}, registry=registry, at="", base=workflow.base)["options"]
     output.document(options["step_schema"] if "step_schema" in options else options.get("tools", []))
     return output.OK
@@ -78,14 +82,15 @@ def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Seq
         workflow, faults = load_parts(file)
         problems: list[Problem] = []
         with gathering(problems):
-            registry = tools_of(host)
+            registry, catalog = tools_of(host), build_catalog(host)
         if workflow is None or problems:
             return [*problems, *faults], ()
         check = HostCheck(registry, host.secrets(), models)
         if faults:
-            return by_line([*examine_parts(workflow, faults, registry), *check.problems(workflow)]), ()
+            return by_line([*examine_parts(workflow, faults, registry, catalog), *check.problems(workflow)]), ()
         workflow = workflow if model is None else with_model(workflow, model)
-        found = examine(workflow, registry)
+        found = examine(workflow, registry, catalog)
+        workflow = found.workflow
         problems = by_line([*found.problems, *check.problems(workflow, found.invoked)])
         unpriced = map(workflow.locate, find_warnings(workflow.definition, models.is_priced(workflow.base)))
         doubts = [*unpriced, *found.warnings, *check.warnings(workflow, found.invoked)]

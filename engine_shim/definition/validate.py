@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from agent_core.agents.catalog import AgentCatalog
 from agent_core.errors import DefinitionError
 from engine_shim.definition.agent_faults import agent_faults, without_faulty_keys
 from engine_shim.definition.call_faults import call_faults
@@ -22,6 +23,7 @@ from engine_shim.definition.invoke import load_invoked
 from engine_shim.definition.later_faults import later_faults
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
+from engine_shim.definition.named_agents import fill_workflow
 from engine_shim.definition.outputs import NodeOutputs
 from engine_shim.definition.reachability import Reachability, reachability_of, unmet_references
 from engine_shim.definition.references import exposed_secrets, unknown_references, unvouched_text
@@ -66,9 +68,16 @@ class CheckedWorkflow:
             raise DefinitionErrors([self.workflow.locate(each) for each in problems_in(error)]) from None
 
 
-def check(workflow: Workflow | CheckedWorkflow, registry: ToolRegistry, *, begun: bool = False) -> CheckedWorkflow:
+def check(
+    workflow: Workflow | CheckedWorkflow,
+    registry: ToolRegistry,
+    catalog: AgentCatalog | None = None,
+    *,
+    begun: bool = False,
+) -> CheckedWorkflow:
     """The workflow, checked. DefinitionErrors with everything that `validate` finds, if it finds anything.
 
+    `catalog` has the agents that its nodes may name; in what comes back each stands for what its definition says.
     `begun` says that its run began earlier, perhaps under an older version: it is refused for what makes it impossible
     alone, and not for a fault that it may never come to.
     """
@@ -76,33 +85,37 @@ def check(workflow: Workflow | CheckedWorkflow, registry: ToolRegistry, *, begun
         if workflow.registry is registry:
             return workflow
         workflow = workflow.workflow
-    found = examine(workflow, registry, begun=begun)
+    found = examine(workflow, registry, catalog, begun=begun)
     refuse(found.problems)
     assert found.checked is not None  # without problems there is a graph
     return found.checked
 
 
-def validate(workflow: Workflow, registry: ToolRegistry) -> list[Problem]:
+def validate(workflow: Workflow, registry: ToolRegistry, catalog: AgentCatalog | None = None) -> list[Problem]:
     """Every fault that can be found without running; empty when there is none."""
-    return list(examine(workflow, registry).problems)
+    return list(examine(workflow, registry, catalog).problems)
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found in a workflow. `warnings` are of faults in calls that need not be made, or may fail, and of
-    inputs that a run may be started without. `invoked` are the workflows below it that could be read, each with the
-    place in this one that leads to it."""
+    """What was found in a workflow. `workflow` has its agents filled in. `warnings` are of faults in calls that need
+    not be made, or may fail, and of inputs that a run may be started without. `invoked` are the workflows below it that
+    could be read, each with the place in this one that leads to it."""
 
+    workflow: Workflow
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     invoked: tuple[tuple[str, Workflow], ...]
     checked: CheckedWorkflow | None
 
 
-def examine(workflow: Workflow, registry: ToolRegistry, *, begun: bool = False) -> Examination:
+def examine(
+    workflow: Workflow, registry: ToolRegistry, catalog: AgentCatalog | None = None, *, begun: bool = False
+) -> Examination:
     """All that is to be found in a workflow, and in those that it invokes."""
     seen: list[_Checker] = []
-    checker = _Checker(workflow, registry, seen, begun=begun)
+    checker = _Checker(workflow, _Host(registry, catalog or AgentCatalog(())), seen, begun=begun)
+    workflow = checker.workflow
     problems = tuple(by_line(dict.fromkeys(map(workflow.locate, checker.find_problems()))))
     warnings = [*map(workflow.locate, checker.warnings)]
     for below in seen[1:]:
@@ -115,20 +128,29 @@ def examine(workflow: Workflow, registry: ToolRegistry, *, begun: bool = False) 
     if checker.graph is not None and checker.reachability is not None:
         data = workflow.as_json()
         checked = CheckedWorkflow(workflow, registry, checker.graph, checker.reachability, data, invoked)
-    return Examination(problems, tuple(dict.fromkeys(warnings)), invoked, checked)
+    return Examination(workflow, problems, tuple(dict.fromkeys(warnings)), invoked, checked)
 
 
-def examine_parts(workflow: Workflow, faults: Sequence[Problem], registry: ToolRegistry) -> list[Problem]:
+def examine_parts(
+    workflow: Workflow, faults: Sequence[Problem], registry: ToolRegistry, catalog: AgentCatalog
+) -> list[Problem]:
     """The faults of a definition's form, and those of the parts without one. `workflow` has these parts alone.
 
     Of the graph nothing is said where a part of it is missing.
     """
     has_graph = all(each.where.partition("/")[0] in BESIDE_GRAPH for each in faults)
     missing = {"/".join(each.where.split("/")[:2]) for each in faults if each.where.startswith("nodes/")}
-    checker = _Checker(workflow, registry, [], begun=False)
+    checker = _Checker(workflow, _Host(registry, catalog), [], begun=False)
     found = checker.find_problems() if has_graph else checker.find_local_problems()
     sound = (each for each in found if "/".join(each.where.split("/")[:2]) not in missing)
-    return by_line(dict.fromkeys([*faults, *map(workflow.locate, sound)]))
+    return by_line(dict.fromkeys([*faults, *map(checker.workflow.locate, sound)]))
+
+
+class _Host(NamedTuple):
+    """What definitions are checked against."""
+
+    registry: ToolRegistry
+    catalog: AgentCatalog
 
 
 class _Checker:
@@ -136,13 +158,15 @@ class _Checker:
     circle. `entry` is the place in the first of them that leads to this one."""
 
     def __init__(
-        self, workflow: Workflow, registry: ToolRegistry, seen: "list[_Checker]", entry: str = "", *, begun: bool
+        self, workflow: Workflow, host: _Host, seen: "list[_Checker]", entry: str = "", *, begun: bool
     ) -> None:
-        self.workflow, self.entry = workflow, entry
+        self.written, self.entry = workflow, entry
+        self.workflow, self._of_agents = fill_workflow(workflow, host.catalog)
+        workflow = self.workflow
         self.graph: Graph | None = None
         self.reachability: Reachability | None = None
         self.outputs = NodeOutputs(workflow.definition, self._output_schema, self._outputs_below)
-        self._registry, self._seen, self._begun = registry, seen, begun
+        self._host, self._registry, self._seen, self._begun = host, host.registry, seen, begun
         self._below: dict[str, _Checker] = {}
         self.warnings: list[Problem] = []
         seen.append(self)
@@ -158,6 +182,7 @@ class _Checker:
             input_schema(definition)
         except DefinitionError as error:
             yield from problems_in(error)
+        yield from self._of_agents
         for index, node in enumerate(definition.nodes):
             yield from self._check_node(node, f"nodes/{index}", workflow, nodes)
             for use in uses_of_node(node, f"nodes/{index}/config", (INVOKE,)):
@@ -251,11 +276,11 @@ class _Checker:
         except DefinitionError as error:
             yield from (Problem(where, str(each)) for each in problems_in(error))
             return
-        known = next((each for each in self._seen if each.workflow.definition == below.definition), None)
+        known = next((each for each in self._seen if each.written.definition == below.definition), None)
         if known is not None:
             self._below[file] = known
             return
-        made = _Checker(below, self._registry, self._seen, self.entry or where, begun=self._begun)
+        made = _Checker(below, self._host, self._seen, self.entry or where, begun=self._begun)
         self._below[file] = made
-        found = dict.fromkeys(map(below.locate, made.find_problems()))
+        found = dict.fromkeys(map(made.workflow.locate, made.find_problems()))
         yield from (Problem(where, str(each)) for each in found)

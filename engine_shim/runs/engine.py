@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from agent_core.agents.catalog import AgentCatalog
 from agent_core.audit.fork import fork_rows
 from agent_core.audit.repeats import Place, find_repeats
 from agent_core.errors import DecisionError
@@ -26,6 +27,7 @@ from engine_shim.errors import DefinitionError, RunBusy, WritesRepeated
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
+from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.controls import INTERVAL_S, RunControls
 from engine_shim.runs.drive import Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.failures import find_failures
@@ -51,7 +53,7 @@ class Engine:
 
     `registry`, or a list of tools, defaults to the built-in tools under the working directory, `store`, or the path of
     a SQLite file, to one in the user's data directory. `model`, a client or `provider:name`, answers for every model
-    name; without it the names of the definitions are looked up.
+    name; without it the names of the definitions are looked up. `agents` are those that an agent's node may name.
     """
 
     def __init__(
@@ -64,10 +66,11 @@ class Engine:
         base_urls: Mapping[str, str] | None = None,
         default_provider: str = "openai",
         max_running: int = MAX_RUNNING,
+        agents: AgentCatalog | None = None,
     ) -> None:
         model = model_of(model)
         self.registry = with_runs(default_registry() if registry is None else ToolRegistry.of(registry), model)
-        self.store = store_of(store)
+        self.store, self._catalog = store_of(store), agents
         self._secrets = (secrets or Secrets()).hiding((base_urls or {}).values())
         self._models = HostModels(
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
@@ -109,6 +112,7 @@ class Engine:
             secrets=config.secrets(),
             base_urls=config.base_urls,
             default_provider=config.default_provider,
+            agents=build_catalog(config),
         )
         engine._host = "" if config.file is None else str(config.file.resolve())
         return engine
@@ -132,7 +136,7 @@ class Engine:
         if not isinstance(workflow, Workflow | CheckedWorkflow):
             workflow = load_workflow(workflow)
         begun = run_id is not None and self._index.has_started(check_run_id(run_id))
-        checked = check(workflow, self.registry, begun=begun)
+        checked = check(workflow, self.registry, self._catalog, begun=begun)
         if not begun:
             refuse(self._host_check.run_problems(checked.workflow, checked.invoked))
         inputs = checked.external_of(external or {})
@@ -263,7 +267,9 @@ class Engine:
         refuse(self._host_check.recorded_problems(tape, base))
 
     def _preparer(self, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
-        return Preparer(self.registry, self._secrets, base, self._models.info(base), checked, begun=begun)
+        return Preparer(
+            self.registry, self._secrets, base, self._models.info(base), checked, self._catalog, begun=begun
+        )
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────
 

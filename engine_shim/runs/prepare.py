@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from agent_core.agents.catalog import AgentCatalog
 from agent_core.effects import Inherited, Json
 from agent_core.journal.record import FORMAT
 from agent_core.journal.strand import Loops
@@ -36,8 +37,9 @@ SINGLE_CALL_TIMEOUT = 30.0
 class Preparer:
     """Prepares the runs of one host. `base` is the directory that a workflow's relative paths start from.
 
-    `checked` is the workflow that is about to run: its definition is not read again, nor its graph built again. `begun`
-    says that the run goes on: what it invokes is refused only if it cannot run at all.
+    `checked` is the workflow that is about to run: its definition is not read again, nor its graph built again.
+    `catalog` has the agents that invoked workflows may name. `begun` says that the run goes on: what it invokes is
+    refused only if it cannot run at all.
     """
 
     def __init__(
@@ -47,10 +49,11 @@ class Preparer:
         base: Path,
         info: ModelInfoOf | None = None,
         checked: CheckedWorkflow | None = None,
+        catalog: AgentCatalog | None = None,
         *,
         begun: bool = False,
     ) -> None:
-        self.base = base
+        self.base, self._catalog = base, catalog
         self._registry, self._secrets, self._info, self._begun = registry, secrets, info, begun
         self._redactor = secrets.redactor()
         self._plans: dict[str, Plan] = {}
@@ -78,7 +81,8 @@ class Preparer:
         return self._make_body(run, definition, config["definition"], config["external"], inherited)
 
     def _prepare_invoked(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
-        checked = check(load_invoked(config, self.base / inherited.get("base", "")), self._registry, begun=self._begun)
+        workflow = load_invoked(config, self.base / inherited.get("base", ""))
+        checked = check(workflow, self._registry, self._catalog, begun=self._begun)
         self._add_plan(checked)
         below = os.path.relpath(checked.base, self.base)
         handed: Inherited = {**inherited, "base": below} if below != "." else inherited
