@@ -10,11 +10,12 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from engine_shim.cli.host_commands import Example
-from support.command import Cli, Ran
+from support.command import Cli
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "engine_shim" / "examples"
 NAMES = get_args(Example)
+QUIET = "2>/dev/null"
 BLOCK = re.compile(r"^```(\w+ ?\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 VARYING = {
     r"\d{8}-\d{6}-[0-9a-f]{8}": "RUN",
@@ -45,8 +46,13 @@ def lasting(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-def seen(ran: Ran) -> str:
-    return ran.err + ran.out
+def follow(cli: Cli, command: str) -> str:
+    """What a command of a README prints."""
+    program, *words = shlex.split(command)
+    assert program == "agent-core"
+    quiet = words[-1] == QUIET
+    ran = cli(*(words[:-1] if quiet else words))
+    return ran.out if quiet else ran.err + ran.out
 
 
 def test_the_readme_says_what_its_commands_print_and_each_run_is_proven(cli: Cli, project: Path) -> None:
@@ -54,9 +60,10 @@ def test_the_readme_says_what_its_commands_print_and_each_run_is_proven(cli: Cli
     followed = [(commands, told) for (kind, commands), (_, told) in pairwise(blocks) if kind == "sh run"]
     assert followed
     for commands, told in followed:
-        printed = [seen(cli(*shlex.split(command)[1:])) for command in commands.splitlines()]
+        printed = [follow(cli, command) for command in commands.splitlines()]
         assert lasting("".join(printed)) == lasting(told), commands
-    assert (recorded := cli("runs", "--json").json)
+    recorded = cli("runs", "--json").json
+    assert recorded
     for run in recorded:
         assert cli("verify", run["run_id"]).code == 0
         assert cli("replay", run["run_id"]).code == 0
