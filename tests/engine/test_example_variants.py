@@ -3,13 +3,16 @@
 import asyncio
 import json
 import os
+import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
 from support.by_hand import action, final
 from support.command import Cli
@@ -81,6 +84,70 @@ async def test_the_support_desk_asks_the_shop_keeps_notes_in_redis_and_tells_the
     assert hook not in json.dumps(first)
 
 
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+class Mailbox:
+    """Keeps what it is sent by whoever knows the password."""
+
+    def __init__(self) -> None:
+        self.mails: list[Envelope] = []
+
+    async def handle_DATA(self, server: Any, session: Session, envelope: Envelope) -> str:
+        if not session.authenticated:
+            return "530 who are you?"
+        self.mails.append(envelope)
+        return "250 taken"
+
+
+def _knows_password(server: Any, session: Any, envelope: Any, mechanism: str, told: Any) -> AuthResult:
+    return AuthResult(success=isinstance(told, LoginPassword) and told.password == b"sesame-open", handled=False)
+
+
+@pytest.fixture
+def mailbox() -> Iterator[tuple[Mailbox, int]]:
+    box = Mailbox()
+    controller = Controller(
+        box,
+        hostname="127.0.0.1",
+        port=_free_port(),
+        authenticator=_knows_password,
+        auth_require_tls=False,
+    )
+    controller.start()
+    yield box, controller.server.sockets[0].getsockname()[1]
+    controller.stop()
+
+
+@pytest.mark.parametrize("project", ["nightly-report"], indirect=True)
+def test_the_report_goes_by_mail_to_the_authors_recipients_once_it_is_approved(
+    cli: Cli, project: Path, mailbox: tuple[Mailbox, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, port = mailbox
+    monkeypatch.setenv("SMTP_USER", "desk")
+    monkeypatch.setenv("SMTP_PASSWORD", "sesame-open")
+    bind(project / "live.yaml", "email", host="127.0.0.1", port=port, security="none")
+    sending = [action("email", subject=f"Sales {k}", text="2,593 euros.") for k in (1, 2)]
+    (project / "told.json").write_text(json.dumps([*sending, final("Sent.")]))
+    words = ("run", "live.yaml", "--model", "scripted:told.json", "--input", "day=2026-03-02")
+    assert (cli(*words).code, box.mails) == (6, [])
+    assert (cli("decide", "last", "deny", "--message", "Again.").code, box.mails) == (6, [])
+    assert (cli("decide", "last", "approve").code, len(box.mails)) == (0, 1)
+    assert (box.mails[0].mail_from, box.mails[0].rcpt_tos) == ("reports@example.com", ["sales@example.com"])
+    assert b"Subject: Sales 2" in (box.mails[0].content or b"")
+
+
+@pytest.mark.parametrize("project", ["nightly-report"], indirect=True)
+def test_what_a_person_made_of_the_report_is_what_is_sent(cli: Cli, project: Path) -> None:
+    cli("run", "report.yaml", "--input", "day=2026-03-02")
+    assert not (project / "outbox.txt").exists()
+    mine = json.dumps({"subject": "Sales", "text": "My words."})
+    assert cli("decide", "last", "edit", "--args", mine).code == 0
+    assert (project / "outbox.txt").read_text("utf-8") == "Sales\n\nMy words.\n\n"
+
+
 @pytest.mark.parametrize("project", ["research-graph"], indirect=True)
 def test_a_model_may_judge_whether_the_research_goes_round_again(cli: Cli, project: Path) -> None:
     flow = project / "research.yaml"
@@ -105,3 +172,16 @@ def test_a_text_that_is_never_good_ends_at_the_limit(cli: Cli, project: Path) ->
     (project / "replies.json").write_text(json.dumps(again))
     ran = cli("run", "research.yaml", "--input", "question=Rain?", "--json")
     assert (ran.code, ran.json["error"]["kind"]) == (4, "max_iterations")
+
+
+@pytest.mark.parametrize(
+    ("project", "flow"), [("support-desk", "desk"), ("nightly-report", "report")], indirect=["project"]
+)
+def test_a_live_workflow_differs_in_its_model_and_tools_alone(project: Path, flow: str) -> None:
+    tried, live = [yaml.safe_load((project / f"{name}.yaml").read_text("utf-8")) for name in (flow, "live")]
+    for definition in (tried, live):
+        definition["inputs"]["properties"].pop("shop", None)
+        for node in definition["nodes"]:
+            for key in ("model", "allowed_tools", "system_prompt"):
+                node["config"].pop(key, None)
+    assert live == tried
