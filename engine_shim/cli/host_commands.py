@@ -8,7 +8,7 @@ import typer
 from engine_shim.cli.completion import complete_flow, complete_tool, complete_words
 from engine_shim.cli.parameters import AsJson, Config, ExistingStore, Flow, Flows, Model, Verbose
 
-Example = Literal["log-analyst", "nightly-report", "orders", "research-graph", "support-desk"]
+Example = Literal["log-analyst", "nightly-report", "orders", "planner", "research-graph", "support-desk"]
 """The directories in `engine_shim/examples`."""
 
 

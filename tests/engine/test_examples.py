@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import get_args
@@ -46,8 +48,16 @@ def lasting(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-def follow(cli: Cli, command: str) -> str:
-    """What a command of a README prints."""
+def follow(cli: Cli, kind: str, text: str) -> str:
+    """What a block of a README prints: commands, or a program."""
+    if kind == "sh run":
+        return "".join(run(cli, command) for command in text.splitlines())
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run(cli: Cli, command: str) -> str:
     program, *words = shlex.split(command)
     assert program == "agent-core"
     quiet = words[-1] == QUIET
@@ -57,11 +67,10 @@ def follow(cli: Cli, command: str) -> str:
 
 def test_the_readme_says_what_its_commands_print_and_each_run_is_proven(cli: Cli, project: Path) -> None:
     blocks = BLOCK.findall((project / "README.md").read_text("utf-8"))
-    followed = [(commands, told) for (kind, commands), (_, told) in pairwise(blocks) if kind == "sh run"]
+    followed = [(kind, text, told) for (kind, text), (_, told) in pairwise(blocks) if kind.endswith(" run")]
     assert followed
-    for commands, told in followed:
-        printed = [follow(cli, command) for command in commands.splitlines()]
-        assert lasting("".join(printed)) == lasting(told), commands
+    for kind, text, told in followed:
+        assert lasting(follow(cli, kind, text)) == lasting(told), text
     recorded = cli("runs", "--json").json
     assert recorded
     for run in recorded:
