@@ -95,6 +95,11 @@ def test_the_names_are_those_of_the_directories() -> None:
     assert sorted(NAMES) == sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
 
 
+def test_the_first_page_has_a_row_for_each() -> None:
+    first = (ROOT / "README.md").read_text("utf-8")
+    assert [name for name in NAMES if f"| `{name}` | " not in first] == []
+
+
 def test_an_unknown_example_lists_those_there_are(cli: Cli, home: Path) -> None:
     ran = cli("init", "--example", "suport-desk")
     assert (ran.code, ran.out, list(home.iterdir())) == (2, "", [])
