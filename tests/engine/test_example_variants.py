@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
@@ -33,11 +32,10 @@ def bind(flow: Path, tool: str, **preset: Any) -> None:
     flow.write_text(yaml.safe_dump(definition, allow_unicode=True), "utf-8")
 
 
-async def agent_core(*words: str, **environment: str) -> Mapping[str, Any]:
+async def agent_core(*words: str) -> Mapping[str, Any]:
     """What `agent-core WORD… --json` says."""
     process = await asyncio.create_subprocess_exec(
         *(COMMAND, *words, "--json"),
-        env={**os.environ, **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -72,9 +70,10 @@ async def test_the_support_desk_asks_the_shop_keeps_notes_in_redis_and_tells_the
                 final("Asked."),
             ]
             (project / "told.json").write_text(json.dumps(replies))
+            (project / ".env").write_text(f"REDIS_URL={redis.url}\nFEISHU_WEBHOOK={hook}\n")
             words = ["run", "live.yaml", "--model", "scripted:told.json", "--input", f"shop={address}"]
             words += ["--input", "session=ada", "--input", "message=Can 17 come on Thursday?"]
-            first, again = [await agent_core(*words, REDIS_URL=redis.url, FEISHU_WEBHOOK=hook) for _ in range(2)]
+            first, again = [await agent_core(*words) for _ in range(2)]
             assert [request.target for request in shop.requests] == ["/orders/17"] * 2
             assert group.requests[0].json() == {"msg_type": "text", "content": {"text": "Order 17 on Thursday?"}}
         assert redis.client.lrange("support-desk:order-17", 0, -1) == [b"Thursday?"] * 2
@@ -129,14 +128,15 @@ def test_the_report_goes_by_mail_to_the_authors_recipients_once_it_is_approved(
     monkeypatch.setenv("SMTP_USER", "desk")
     monkeypatch.setenv("SMTP_PASSWORD", "sesame-open")
     bind(project / "live.yaml", "email", host="127.0.0.1", port=port, security="none")
-    sending = [action("email", subject=f"Sales {k}", text="2,593 euros.") for k in (1, 2)]
+    sending = [action("email", subject=f"Sales {k}", text="2,593 euros.") for k in (1, 2, 3)]
     (project / "told.json").write_text(json.dumps([*sending, final("Sent.")]))
     words = ("run", "live.yaml", "--model", "scripted:told.json", "--input", "day=2026-03-02")
     assert (cli(*words).code, box.mails) == (6, [])
-    assert (cli("decide", "last", "deny", "--message", "Again.").code, box.mails) == (6, [])
+    for _ in range(2):
+        assert (cli("decide", "last", "deny", "--message", "Again.").code, box.mails) == (6, [])
     assert (cli("decide", "last", "approve").code, len(box.mails)) == (0, 1)
     assert (box.mails[0].mail_from, box.mails[0].rcpt_tos) == ("reports@example.com", ["sales@example.com"])
-    assert b"Subject: Sales 2" in (box.mails[0].content or b"")
+    assert b"Subject: Sales 3" in (box.mails[0].content or b"")
 
 
 @pytest.mark.parametrize("project", ["nightly-report"], indirect=True)
@@ -185,3 +185,60 @@ def test_a_live_workflow_differs_in_its_model_and_tools_alone(project: Path, flo
             for key in ("model", "allowed_tools", "system_prompt"):
                 node["config"].pop(key, None)
     assert live == tried
+
+
+def plan_for(people: int, city: str = "Wien") -> dict[str, Any]:
+    tickets = {"origin": "Bern", "destination": city, "people": people}
+    asked = {"purpose": city, "euros": "{{steps.1.total}}"}
+    steps = [("train_fare", tickets), ("request_budget", asked)]
+    described = [
+        {"step": k, "description": tool, "tool": tool, "parameters": parameters}
+        for k, (tool, parameters) in enumerate(steps, 1)
+    ]
+    return {"type": "plan", "steps": described}
+
+
+@pytest.mark.parametrize("project", ["planner"], indirect=True)
+def test_a_plan_that_a_person_denies_or_that_fails_is_followed_by_another(cli: Cli, project: Path) -> None:
+    plans = [plan_for(3), plan_for(2, "Rom"), plan_for(2)]
+    (project / "told.json").write_text(json.dumps([*plans, final("Asked.")]))
+    ran = cli("run", "planner.yaml", "--input", "task=To Wien.", "--model", "scripted:told.json")
+    assert (ran.code, cli("decide", "last", "deny", "--message", "Two people only").code) == (6, 6)
+    failed = cli("decide", "last", "approve")
+    assert (failed.code, "there is no train from Bern to Rom" in failed.err) == (6, True)
+    done = cli("decide", "last", "approve", "--json").json["outputs"]["agent_core"]
+    assert [step["status"] for step in done["plan"]] == ["done", "done"]
+    assert done["trace"][-2]["action"]["args"] == {"purpose": "Wien", "euros": 236.0}
+
+
+@pytest.mark.parametrize("project", ["planner"], indirect=True)
+def test_a_persons_own_plan_runs_in_place_of_the_models(cli: Cli, project: Path) -> None:
+    cli("run", "planner.yaml", "--input", "task=To Wien.")
+    mine = json.dumps({"steps": plan_for(1)["steps"][:1]})
+    done = cli("decide", "last", "edit", "--args", mine, "--json").json["outputs"]["agent_core"]
+    assert list(done["used_tools"]) == ["train_fare"]
+
+
+@pytest.mark.parametrize("project", ["orders"], indirect=True)
+def test_an_order_that_fails_is_listed_and_stops_no_other(cli: Cli, project: Path) -> None:
+    replies = json.loads((project / "replies.json").read_text("utf-8"))
+    replies["flow/decide.1/0.1"] = []
+    (project / "replies.json").write_text(json.dumps(replies))
+    outputs = cli("run", "orders.yaml", "--inputs", "today.json", "--json").json["outputs"]
+    assert [each["index"] for each in outputs["failed"]] == [1]
+    assert [line[:3] for line in outputs["decided"]] == ["501", "503", "504"]
+
+
+@pytest.mark.parametrize("project", ["log-analyst"], indirect=True)
+def test_the_analyst_reads_the_logs_below_root_and_no_others(cli: Cli, project: Path) -> None:
+    (project.parent / "others").mkdir()
+    (project.parent / "others" / "web.log").write_text("2026-03-02T02:00:04Z ERROR disk full\n")
+    (project / "agent-core.yaml").write_text("root: ../others\n")
+    answer = {"cause": "The disk.", "first_failure": "2026-03-02T02:00:04Z", "failed": 1, "failed_percent": 100}
+    calls = [action("file_search", query="ERROR"), action("read_file", path="../mine/logs/gateway.log")]
+    (project / "told.json").write_text(json.dumps([*calls, final(answer)]))
+    ran = cli("run", "analyst.yaml", "--input", "question=Why?", "--model", "scripted:told.json", "--json")
+    found, refused, _ = ran.json["outputs"]["agent_core"]["trace"]
+    assert "disk full" in found["observation"]
+    assert "10.4.0.9" not in json.dumps(ran.json)
+    assert refused["error"] or "root" in refused["observation"]
