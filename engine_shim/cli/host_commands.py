@@ -1,28 +1,32 @@
 """The commands about models, tools and definitions: their options and help."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from engine_shim.cli.completion import complete_flow, complete_tool, complete_words
 from engine_shim.cli.parameters import AsJson, Config, ExistingStore, Flow, Flows, Model, Verbose
 
+Example = Literal["log-analyst", "nightly-report", "orders", "planner", "research-graph", "support-desk"]
+"""The directories in `engine_shim/examples`."""
+
 
 def init(
     directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to; here if it is left out.")] = Path(),
+    example: Annotated[Example | None, typer.Option(help="Write this example instead.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write a workflow, a tool and a test to begin with.
+    """Write a workflow, a tool and a test to begin with, or one of the examples.
 
     \b
     Examples:
       agent-core init my-desk
-      agent-core init
+      agent-core init --example support-desk my-desk
     """
     from engine_shim.cli.init import write_project
 
-    return write_project(directory, as_json=as_json)
+    return write_project(directory, example, as_json=as_json)
 
 
 def tools(

@@ -62,6 +62,7 @@ def test_fixed_words_are_offered() -> None:
     assert offered("runs", "--status", "failed,wai") == ["failed,waiting"]
     assert offered("run", "flow.yaml", "--log-level", "de") == ["debug"]
     assert offered("eval", "se") == ["seed-scenarios"]
+    assert offered("init", "--example", "or") == ["orders"]
 
 
 @pytest.mark.usefixtures("store")
