@@ -320,7 +320,7 @@ class RunState:
         if self.plan is not None:
             output["plan"] = self.plan
         spent = {**self.budget.spent(), "used_tools": self.trace.tools}
-        return AgentOutcome(reason, output, self.config["primary_output"], spent, waiting)
+        return AgentOutcome(reason, output, self.config["primary_output"], spent, waiting, self.transcript.added)
 
 
 def _dialect_of(config: Json, feedback: Feedback, codes: Sequence[str]) -> Dialect:

@@ -31,6 +31,7 @@ class Schedule:
         self._decided: set[str] = set()
         self._undecided_edges = {name: len(graph.incoming[name]) for name in graph.order}
         self._live_edges = dict.fromkeys(graph.order, 0)
+        self._taken_edges: set[int] = set()
         self._behind: dict[str, frozenset[str]] = {}
         self._loops_of, self._left_by = _loops_by_node(graph)
         self._undecided_nodes = {index: len(loop.body) for index, loop in graph.loops.items()}
@@ -82,6 +83,13 @@ class Schedule:
             return frozenset((source,))
         return self._finished_behind(name)
 
+    def leading_to(self, name: str) -> list[str]:
+        """The nodes that took an edge to this one, in the order of the edges."""
+        if (source := self.again.get(name)) is not None:
+            return [source]
+        edges = self.graph.incoming[name]
+        return list(dict.fromkeys(edge.source for edge in edges if edge.index in self._taken_edges))
+
     def _drop_stale(self, queue: list[tuple[int, str]]) -> bool:
         """Whether anything is left in a queue without the nodes that may no longer start."""
         while queue and queue[0][1] not in self._ready:
@@ -92,6 +100,7 @@ class Schedule:
         """Count edges as taken, or as taken no more; gives their targets."""
         for edge in edges:
             self._live_edges[edge.target] += change
+            (self._taken_edges.add if change > 0 else self._taken_edges.discard)(edge.index)
             yield edge.target
 
     def _update(self, names: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ A visit sees the outputs of the visits that it comes after, never those of a par
 branches end changes nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
@@ -26,7 +26,8 @@ Key = tuple[str, int]
 class VisitState:
     """One visit of a node. Times are active seconds since the run's start. `rank` is its distance from the start.
 
-    `failure` says how the visit failed, `error` the same when no error edge handles it.
+    `failure` says how the visit failed, `error` the same when no error edge handles it. `joined` are the visits whose
+    edges lead here, in the order of the edges; `messages` are those that an agent has added to the conversation.
     """
 
     node: str
@@ -42,12 +43,20 @@ class VisitState:
     failure: Json | None = None
     error: Json | None = None
     waiting: tuple[Json, ...] = ()
+    joined: tuple[Key, ...] = ()
+    messages: Sequence[Json] = ()
+    has_left: bool = False
     judgements: dict[int, bool] = field(default_factory=dict)
     """What a model answered about the edges that ask, by their index."""
 
     @property
     def key(self) -> Key:
         return self.node, self.n
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more follows from it that has not been scheduled."""
+        return self.has_left or self.error is not None
 
     def set_output(self, output: Any) -> None:
         """Set what later visits read as the node's output."""
@@ -86,6 +95,7 @@ class State:
         self.latest: dict[str, int] = {}
         self.rounds: dict[str, int] = {}
         self.under_way: set[Key] = set()
+        self.open: set[Key] = set()
         self.judging: dict[Key, tuple[VisitState, Edge]] = {}
         self.cancelled = False
         limits = Limits(**started.get("limits") or {})
@@ -116,15 +126,25 @@ class State:
 
     def begin(self, name: str) -> VisitState:
         """The node's next visit."""
-        after = tuple(sorted((other, self.latest[other]) for other in self.schedule.finished_before(name)))
+        after, rank = self._visits_before(name), self.rank_of(name)
+        joined = tuple((other, self.latest[other]) for other in self.schedule.leading_to(name))
         self.schedule.begin(name)
         self.latest[name] = n = self.latest.get(name, 0) + 1
         earlier = [self.visits[key] for key in after]
         seen = merge((visit.seen_and_self for visit in earlier), self._bits)
-        rank = max((visit.rank + 1 for visit in earlier), default=0)
         start = max((visit.start + visit.seconds for visit in earlier), default=self.budget.seconds)
-        self.visits[name, n] = visit = VisitState(name, n, after, seen, seen.add(self.index[name], n), rank, start)
+        visit = VisitState(name, n, after, seen, seen.add(self.index[name], n), rank, start, joined=joined)
+        self.visits[visit.key] = visit
+        self.open.add(visit.key)
         return visit
+
+    def rank_of(self, name: str) -> int:
+        """The distance from the start that the node's next visit has."""
+        return max((self.visits[key].rank + 1 for key in self._visits_before(name)), default=0)
+
+    def _visits_before(self, name: str) -> tuple[Key, ...]:
+        """The visits whose ends let the node's next visit start."""
+        return tuple(sorted((other, self.latest[other]) for other in self.schedule.finished_before(name)))
 
     def finish(self, visit: VisitState, edges: tuple[Edge, ...]) -> None:
         """The visit has ended, and takes these edges. Too many rounds of a loop are the visit's failure."""
@@ -136,6 +156,7 @@ class State:
                 )
                 visit.error = {"kind": "max_iterations", "message": message, "where": visit.node}
                 return
+        visit.has_left = True
         self.schedule.finish(visit.node, edges)
 
     # ── edges that a model judges ─────────────────────────────────────────────────────────────────
@@ -155,9 +176,9 @@ class State:
 
     # ── what a visit sees ─────────────────────────────────────────────────────────────────────────
 
-    def names(self, outputs: Mapping[str, Any]) -> Json:
-        """The values of placeholders, by their roots; `outputs` are those of the nodes."""
-        return {"external": self.external, "env": self.env, "nodes": outputs, "run": {"id": self.run}}
+    def names(self, outputs: Mapping[str, Any], run: Mapping[str, Any]) -> Json:
+        """The values of placeholders, by their roots; `outputs` are those of the nodes, `run` what the run gives."""
+        return {"external": self.external, "env": self.env, "nodes": outputs, "run": run}
 
     def latest_outputs(self) -> Mapping[str, Any]:
         """The output of each node's latest visit."""
