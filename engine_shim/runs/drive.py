@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.effects import Json
@@ -26,7 +26,10 @@ OnEvent = Callable[[Event], None] | None
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. `status` is completed, failed, cancelled, waiting or paused; `outputs` are by node id."""
+    """The result of a run. `status` is completed, failed, cancelled, waiting or paused; `outputs` are by node id.
+
+    `messages` are those that its agents have added to the conversation; its JSON leaves them to the outputs.
+    """
 
     run_id: str
     status: str
@@ -35,9 +38,10 @@ class RunResult:
     waiting: list[dict[str, Any]]
     journal: dict[str, Any]
     error: dict[str, Any] | None
+    messages: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     def as_json(self) -> Json:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__slots__ if name != "messages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +113,5 @@ class RunDriver:
             stop=job.stop,
         )
         assert isinstance(ended.outcome, FlowOutcome)
-        return RunResult(**ended.outcome.output, journal={key: ended.journal[key] for key in ("head", "count")})
+        journal = {key: ended.journal[key] for key in ("head", "count")}
+        return RunResult(**ended.outcome.output, journal=journal, messages=list(ended.outcome.messages))

@@ -11,7 +11,7 @@ from agent_core.audit.repeats import Place, find_repeats
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import Tape, by_path, chain_row, genesis
+from agent_core.journal.record import Tape, by_path
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
 from agent_core.run.clock import now
@@ -21,7 +21,7 @@ from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
-from engine_shim.definition.validate import CheckedWorkflow, check
+from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, RunBusy, WritesRepeated
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME, load_host_config
@@ -33,9 +33,10 @@ from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
-from engine_shim.runs.prepare import ROOT, Preparer, with_runs
+from engine_shim.runs.prepare import ROOT, with_runs
 from engine_shim.runs.run_index import RunIndex
-from engine_shim.runs.store import RunEntry, RunStore, StrPath, store_of
+from engine_shim.runs.starter import RunStarter
+from engine_shim.runs.store import RunStore, StrPath, store_of
 from utools.calls.limiter import Limiter
 from utools.defaults import default_registry
 from utools.files.protected_paths import protect_name
@@ -73,8 +74,8 @@ class Engine:
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
         )
         self._host_check = HostCheck(self.registry, self._secrets, self._models)
+        self._starter = RunStarter(self.store, self.registry, self._secrets, self._models, self._host_check)
         self._index, self._controls = RunIndex(self.store), RunControls(self.store)
-        self._host = ""
         protect_name(NAME)
         self._leases = LeaseKeeper(self.store.leases)
         self._driver = RunDriver(self.store, self.registry, self._models, self._secrets, Limiter(max_running))
@@ -110,7 +111,7 @@ class Engine:
             base_urls=config.base_urls,
             default_provider=config.default_provider,
         )
-        engine._host = "" if config.file is None else str(config.file.resolve())
+        engine._starter.host = "" if config.file is None else str(config.file.resolve())
         return engine
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────
@@ -129,28 +130,25 @@ class Engine:
         The `default`s that the definition's `inputs` declare replace what `external` lacks. A `run_id` that the store
         holds already is resumed, or, when the run is finished, gives its result again; RunBusy while it is driven.
         """
-        if not isinstance(workflow, Workflow | CheckedWorkflow):
-            workflow = load_workflow(workflow)
-        begun = run_id is not None and self._index.has_started(check_run_id(run_id))
-        checked = check(workflow, self.registry, begun=begun)
-        if not begun:
-            refuse(self._host_check.run_problems(checked.workflow, checked.invoked))
-        inputs = checked.external_of(external or {})
-        run = new_run_id() if run_id is None else check_run_id(run_id)
-        preparer = self._preparer(checked.base, checked, begun=begun)
-        body = preparer.start(run, checked, inputs, {})
-        with self._leases.driving(run) as stop:
-            is_known = self._index.has_begun(run, body)
-            if not is_known or self.store.entry(run) is None:
-                self._add_entry(run, checked.data, checked.base.resolve(), body["at"])
-            if is_known:
-                self._check_ready(self._index.load_to_go_on(run), checked.base)
-                self._controls.apply_last(run, stop, "caller")
-            else:
-                started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
-                self.store.journal.append(run, [started])
-            spec = Spec(ROOT, {"definition": checked.data, "external": inputs})
-            return await self._driver.drive(Job(run, spec, preparer, stop, on_event))
+        start = self._starter.prepare(workflow, external, run_id)
+        with self._leases.driving(start.run) as stop:
+            if self._starter.write(start):
+                self._check_ready(self._index.load_to_go_on(start.run), start.checked.base)
+                self._controls.apply_last(start.run, stop, "caller")
+            return await self._driver.drive(Job(start.run, start.spec, start.preparer, stop, on_event))
+
+    def begin(
+        self,
+        workflow: Workflow | CheckedWorkflow | Mapping[str, Any] | StrPath,
+        *,
+        external: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+    ) -> str:
+        """Write how a run begins, for `resume` to drive, and give its id. Raises what `run` does, in an event loop."""
+        start = self._starter.prepare(workflow, external, run_id)
+        with self._leases.driving(start.run):
+            self._starter.write(start)
+        return start.run
 
     async def resume(
         self,
@@ -231,7 +229,7 @@ class Engine:
         if not repeat_writes and (repeats := find_repeats(tape, forked)):
             raise WritesRepeated(run_id, repeats)
         with self._leases.driving(new) as stop:
-            self._add_entry(new, tape[ROOT][0].record()["definition"], base, at)
+            self._starter.add_entry(new, tape[ROOT][0].record()["definition"], base, at)
             self.store.journal.append(new, rows)
             return await self._resume_from_journal(new, stop, on_event)
 
@@ -244,6 +242,10 @@ class Engine:
         tape, base = self._index.load(run_id)
         return load_workflow(tape[ROOT][0].record()["definition"], base=base)
 
+    def status(self, run_id: str) -> str:
+        """A run's status: pending, running, or as in its result. RunNotFound when the store holds no such run."""
+        return self._index.status(run_id)
+
     async def close(self) -> None:
         """Close the models' connections and the store; a later run opens them again."""
         await self._models.close()
@@ -253,17 +255,10 @@ class Engine:
         tape, base = self._index.load(run)
         started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
-        return await self._driver.drive(Job(run, spec, self._preparer(base, begun=True), stop, on_event))
-
-    def _add_entry(self, run: str, definition: Mapping[str, Any], base: Path, at: str) -> None:
-        version = definition.get("version", "1")
-        self.store.save(RunEntry(run, definition["id"], version, "pending", at, str(base), host=self._host))
+        return await self._driver.drive(Job(run, spec, self._starter.preparer(base, begun=True), stop, on_event))
 
     def _check_ready(self, tape: Tape, base: Path) -> None:
         refuse(self._host_check.recorded_problems(tape, base))
-
-    def _preparer(self, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
-        return Preparer(self.registry, self._secrets, base, self._models.info(base), checked, begun=begun)
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────
 
@@ -274,6 +269,7 @@ class Engine:
         RunNotFound when the store holds no such run, DecisionError when it has ended.
         """
         self._controls.append(run_id, "pause", by)
+        self._leases.notify(run_id, "pause")
         while not await self._controls.has_reached_driver(run_id, "pause"):
             with suppress(RunBusy), self._leases.driving(run_id):
                 self._index.set_status(run_id, self._index.final_status(run_id) or "paused")
@@ -288,6 +284,7 @@ class Engine:
         when it has ended.
         """
         self._controls.append(run_id, "cancel", by)
+        self._leases.notify(run_id, "cancel")
         while not await self._controls.has_reached_driver(run_id, "cancel"):
             with suppress(RunBusy), self._leases.driving(run_id) as stop:
                 stop.request("cancel")
