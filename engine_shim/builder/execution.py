@@ -11,6 +11,7 @@ from agent_core.journal.record import Tape
 from agent_core.run.events import Event
 from engine_shim.builder.journal import node_records, tool_calls
 from engine_shim.builder.state import AgentState, ExecutionResult, ExecutionStatus, Message, ToolCallRecord
+from engine_shim.errors import DefinitionError
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.prepare import ROOT
@@ -58,6 +59,19 @@ class Execution:
     def get_tool_calls(self) -> list[ToolCallRecord]:
         """The calls that its nodes have made so far, in order."""
         return tool_calls(self._tape(), self._nodes)
+
+    def add_message(self, content: str) -> None:
+        """Add a user's message: the next question of a node has it. DecisionError when the execution has ended."""
+        self._engine.add_message(self.id, content)
+
+    def add_history(self, message: Message) -> None:
+        """Add a message of a finished turn, {role, content} of a user or an assistant, to what the next question has.
+
+        A model has read what is before it, so it joins the conversation where that is now.
+        """
+        if message.get("role") not in ("user", "assistant") or not isinstance(message.get("content"), str):
+            raise DefinitionError("must be {role, content} of a user or an assistant", where="message", value=message)
+        self._engine.add_message(self.id, message["content"], role=message["role"])
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────
 

@@ -12,7 +12,9 @@ from agent_core.run.control import StopSignal, cancel_pending
 from agent_core.run.driver import drive
 from agent_core.run.events import Event, EventSource
 from agent_core.run.executor import Executor
+from agent_core.run.inbox import Inbox
 from agent_core.run.secrets import Secrets, signing_keys
+from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer
@@ -100,6 +102,7 @@ class RunDriver:
     async def _run_once(self, job: Job) -> RunResult:
         listener = EventSource(job.on_event) if job.on_event else None
         models, redactor = self._models.at(job.preparer.base), self._secrets.redactor()
+        inbox = Inbox(job.run, self._journal, job.stop, is_of_node)
         executor = Executor(job.run, self._registry, models, job.preparer.by_tool(), self._secrets, redactor, listener)
         ended = await drive(
             job.run,
@@ -111,6 +114,7 @@ class RunDriver:
             listener=listener,
             keys=self._keys,
             stop=job.stop,
+            inbox=inbox,
         )
         assert isinstance(ended.outcome, FlowOutcome)
         journal = {key: ended.journal[key] for key in ("head", "count")}

@@ -9,13 +9,13 @@ from typing import Any
 from agent_core.audit.fork import fork_rows
 from agent_core.audit.repeats import Place, find_repeats
 from agent_core.errors import DecisionError
-from agent_core.journal.control import Decisions
+from agent_core.journal.control import Decisions, Role
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape, by_path
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
 from agent_core.run.clock import now
-from agent_core.run.control import StopSignal, append_decisions
+from agent_core.run.control import Stopping, StopSignal, append_decisions
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
@@ -133,7 +133,7 @@ class Engine:
         start = self._starter.prepare(workflow, external, run_id)
         with self._leases.driving(start.run) as stop:
             if self._starter.write(start):
-                self._check_ready(self._index.load_to_go_on(start.run), start.checked.base)
+                refuse(self._host_check.recorded_problems(self._index.load_to_go_on(start.run), start.checked.base))
                 self._controls.apply_last(start.run, stop, "caller")
             return await self._driver.drive(Job(start.run, start.spec, start.preparer, stop, on_event))
 
@@ -144,7 +144,7 @@ class Engine:
         external: Mapping[str, Any] | None = None,
         run_id: str | None = None,
     ) -> str:
-        """Write how a run begins, for `resume` to drive, and give its id. Raises what `run` does, in an event loop."""
+        """Write how a run begins, for `resume` to drive, and give its id. Raises what `run` does."""
         start = self._starter.prepare(workflow, external, run_id)
         with self._leases.driving(start.run):
             self._starter.write(start)
@@ -167,7 +167,7 @@ class Engine:
         """
         _, base = self._index.load(run_id)
         with self._leases.driving(run_id) as stop:
-            self._check_ready(self._index.load_to_go_on(run_id), base)
+            refuse(self._host_check.recorded_problems(self._index.load_to_go_on(run_id), base))
             if decisions:
                 redactor, keys = self._secrets.redactor(), signing_keys()
                 append_decisions(self.store.journal, run_id, decisions, by=by, redactor=redactor, keys=keys)
@@ -225,7 +225,7 @@ class Engine:
         at = now()
         rows = fork_rows(run_id, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry)
         forked = by_path(rows)
-        self._check_ready(forked, base)
+        refuse(self._host_check.recorded_problems(forked, base))
         if not repeat_writes and (repeats := find_repeats(tape, forked)):
             raise WritesRepeated(run_id, repeats)
         with self._leases.driving(new) as stop:
@@ -257,10 +257,16 @@ class Engine:
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
         return await self._driver.drive(Job(run, spec, self._starter.preparer(base, begun=True), stop, on_event))
 
-    def _check_ready(self, tape: Tape, base: Path) -> None:
-        refuse(self._host_check.recorded_problems(tape, base))
+    # ── messages and stopping ──────────────────────────────────────────────────────────────────────────────────
 
-    # ── stopping ──────────────────────────────────────────────────────────────────────────────────
+    def add_message(self, run_id: str, content: str, *, role: Role = "user", by: str = "caller") -> None:
+        """Add a message to a run, whichever process drives it: the next question of one of its agents has it.
+
+        RunNotFound when the store holds no such run, DecisionError when it has ended.
+        """
+        text = self._secrets.redactor().text(content.encode("utf-8", "backslashreplace").decode())
+        self._controls.append_message(run_id, {"role": role, "content": text}, by)
+        self._leases.notify(run_id, "message")
 
     async def pause(self, run_id: str, *, by: str = "caller") -> str:
         """Let what is under way in a run be answered, and begin nothing more until it is resumed. Gives its status.
@@ -268,14 +274,7 @@ class Engine:
         It reaches the run in whichever process drives it; the status may still be `running` when a call takes long.
         RunNotFound when the store holds no such run, DecisionError when it has ended.
         """
-        self._controls.append(run_id, "pause", by)
-        self._leases.notify(run_id, "pause")
-        while not await self._controls.has_reached_driver(run_id, "pause"):
-            with suppress(RunBusy), self._leases.driving(run_id):
-                self._index.set_status(run_id, self._index.final_status(run_id) or "paused")
-                break
-            await asyncio.sleep(INTERVAL_S)
-        return self._index.status(run_id)
+        return await self._stop(run_id, "pause", by)
 
     async def cancel(self, run_id: str, *, by: str = "caller") -> str:
         """End a run for good: what is under way is aborted, what waits is withdrawn. Gives its status.
@@ -283,12 +282,18 @@ class Engine:
         It reaches the run in whichever process drives it. RunNotFound when the store holds no such run, DecisionError
         when it has ended.
         """
-        self._controls.append(run_id, "cancel", by)
-        self._leases.notify(run_id, "cancel")
-        while not await self._controls.has_reached_driver(run_id, "cancel"):
+        return await self._stop(run_id, "cancel", by)
+
+    async def _stop(self, run_id: str, how: Stopping, by: str) -> str:
+        self._controls.append(run_id, how, by)
+        self._leases.notify(run_id, how)
+        while not await self._controls.has_reached_driver(run_id, how):
             with suppress(RunBusy), self._leases.driving(run_id) as stop:
-                stop.request("cancel")
-                await self._resume_from_journal(run_id, stop, None)
+                if how == "cancel":
+                    stop.request("cancel")
+                    await self._resume_from_journal(run_id, stop, None)
+                else:
+                    self._index.set_status(run_id, self._index.final_status(run_id) or "paused")
                 break
             await asyncio.sleep(INTERVAL_S)
         return self._index.status(run_id)

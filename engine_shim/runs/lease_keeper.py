@@ -91,6 +91,9 @@ class LeaseKeeper:
 
 
 def _send(driven: _Driven, signal: Signal) -> None:
+    if signal == "message":
+        driven.stop.has_messages = True
+        return
     try:
         driven.loop.call_soon_threadsafe(driven.stop.request, signal)
     except RuntimeError:  # the loop was closed meanwhile, and the run with it

@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.models import ScriptedModel
-from engine_shim import AgentState, Engine, MemoryRunStore
+from engine_shim import AgentBuilder, AgentState, Engine, MemoryRunStore
+from engine_shim.builder.graph import AgentGraph
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import RunStore
 from utools import Tool
 
-ANY = {"type": "object", "additionalProperties": True}
+ANY = {"type": "object", "properties": {"what": {"type": "string"}}}
 Messages = list[dict[str, Any]]
 Speaker = Callable[[Messages], Any]
 
@@ -80,6 +82,16 @@ class ChatHost:
 
 def asks(text: str = "Hello.", **keys: Any) -> AgentState:
     return AgentState(context=[user(text)], **keys)
+
+
+def chain(host: ChatHost, *keys: str, **options: Any) -> AgentGraph:
+    """A graph of nodes one after another, each with both tools."""
+    builder = AgentBuilder("chain").set_entry_point(keys[0])
+    for key in keys:
+        builder.add_llm_node(key, "", "m", ["look", "pay"], f"You are {key}.", **options)
+    for source, target in pairwise(keys):
+        builder.add_edge(source, target)
+    return builder.build(host.engine)
 
 
 def play(test: Callable[[], Awaitable[None]]) -> None:

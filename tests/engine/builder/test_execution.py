@@ -1,7 +1,6 @@
 """Executions: what their handle tells while they go on, and how they are stopped and resumed."""
 
 import asyncio
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,19 +8,8 @@ import pytest
 from agent_core import Approve
 from agent_core.errors import DecisionError
 from engine_shim import AgentBuilder, Engine, RunNotFound
-from engine_shim.builder.graph import AgentGraph
-from support.chat_host import ChatHost, asks, assistant, call, final, play, user
+from support.chat_host import ChatHost, asks, assistant, call, chain, final, play, user
 from support.gated import until
-
-
-def chain(host: ChatHost, *keys: str, **options: Any) -> AgentGraph:
-    """Nodes one after another, each with both tools."""
-    builder = AgentBuilder("chain").set_entry_point(keys[0])
-    for key in keys:
-        builder.add_llm_node(key, "", "m", ["look", "pay"], f"You are {key}.", **options)
-    for source, target in pairwise(keys):
-        builder.add_edge(source, target)
-    return builder.build(host.engine)
 
 
 def test_the_handle_is_there_at_once_and_tells_how_far_the_run_has_come() -> None:
