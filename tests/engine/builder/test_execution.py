@@ -1,15 +1,21 @@
 """Executions: what their handle tells while they go on, and how they are stopped and resumed."""
 
 import asyncio
+import json
+import signal
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_core import Approve
+from agent_core import Approve, replay
 from agent_core.errors import DecisionError
-from engine_shim import AgentBuilder, Engine, RunNotFound
+from engine_shim import AgentBuilder, Engine, RunNotFound, SqliteRunStore
+from engine_shim.runs.loops import LOOPS
 from support.chat_host import ChatHost, asks, assistant, call, chain, final, play, user
 from support.gated import until
+from support.programs import PATIENCE_S, command, environment
 
 
 def test_the_handle_is_there_at_once_and_tells_how_far_the_run_has_come() -> None:
@@ -249,3 +255,29 @@ def test_a_graph_without_an_engine_runs_on_the_host_of_the_command_line(home: An
         assert Engine.from_config().store.entry(execution.id) is not None
 
     play(run)
+
+
+def test_an_execution_outlives_its_process_and_nothing_is_asked_twice(tmp_path: Path) -> None:
+    file = tmp_path / "runs.db"
+    first = command("crash.graph", str(file))
+    with subprocess.Popen(first, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        run_id = process.stdout.readline().strip()
+        assert process.stdout.readline() == "looking\n"
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    again = subprocess.run(
+        command("crash.graph", str(file), run_id),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    same, looking, result = again.stdout.splitlines()
+    assert (same, looking) == (run_id, "looking")
+    assert json.loads(result) == {"status": "completed", "said": ["A.", "", "B."], "path": ["a", "b"]}
+    assert file.with_suffix(".asked").read_text().split() == ["a", "b", "b"]
+    store = SqliteRunStore(file)
+    assert replay(store.journal, run_id=run_id, loops=LOOPS).identical
+    store.close()
