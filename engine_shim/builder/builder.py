@@ -1,5 +1,6 @@
 """AgentBuilder: puts a graph of agents together, step by step, and checks it when it is built."""
 
+import copy
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -106,7 +107,7 @@ class AgentBuilder:
         with gathering(problems):
             graph_of(read_definition(self._definition(problems)))
         refuse(problems)
-        return AgentGraph(tuple(self._nodes), self._definition([]), engine)
+        return AgentGraph(tuple(self._nodes), copy.deepcopy(self._definition([])), engine)
 
     def _definition(self, problems: list[Problem]) -> dict[str, Any]:
         nodes: list[dict[str, Any]] = []

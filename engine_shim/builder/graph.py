@@ -24,23 +24,23 @@ class AgentGraph:
     """A graph that cannot be changed. Its executions are runs of an engine: nothing of it runs by itself."""
 
     nodes: tuple[LLMNode, ...]
-    definition: dict[str, Any] = field(repr=False)
-    given_engine: Engine | None = field(default=None, repr=False)
+    _definition: dict[str, Any] = field(repr=False)
+    _given_engine: Engine | None = field(default=None, repr=False)
     _executions: "WeakSet[Execution]" = field(default_factory=WeakSet, init=False, repr=False, compare=False)
 
     @cached_property
     def engine(self) -> Engine:
         """The engine that its executions run on."""
-        return self.given_engine or Engine.from_config()
+        return self._given_engine or Engine.from_config()
 
     @property
     def entries(self) -> tuple[str, ...]:
         """The nodes that an execution may start at."""
-        return tuple(self.definition["entry"])
+        return tuple(self._definition["entry"])
 
     def to_definition(self) -> dict[str, Any]:
         """The workflow's definition, as JSON and YAML can hold it."""
-        return copy.deepcopy(self.definition)
+        return copy.deepcopy(self._definition)
 
     def get_node(self, key: str) -> LLMNode:
         """The node of this key. DefinitionError when there is none."""
@@ -52,7 +52,7 @@ class AgentGraph:
 
     def validate(self) -> list[Problem]:
         """What is wrong with it on its host, such as a tool that nobody registered; empty when nothing is."""
-        return validate(load_workflow(self.definition), self.engine.registry)
+        return validate(load_workflow(self._definition), self.engine.registry)
 
     def execute(self, entry: str, state: AgentState) -> Execution:
         """Begin an execution at an entry point, in the running event loop; it goes on by itself.
@@ -90,7 +90,7 @@ class AgentGraph:
         if entry not in self.entries:
             message = f"is no entry point; {hint(entry, self.entries)}"
             raise DefinitionError(message, where="entry", value=entry)
-        outgoing = graph_of(read_definition(self.definition)).outgoing
+        outgoing = graph_of(read_definition(self._definition)).outgoing
         reached = reach(entry, lambda name: (edge.target for edge in outgoing[name]))
         definition = self.to_definition()
         definition["entry"] = [entry]

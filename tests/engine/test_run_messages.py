@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.models import ScriptedModel
@@ -28,7 +30,11 @@ class Talk:
     def __init__(self, nodes: Sequence[Any], edges: Sequence[Any], **keys: Any) -> None:
         self.heard: dict[str, list[list[str]]] = {}
         self.store = MemoryRunStore()
-        tools = [Tool("look", "Looks.", ANY, lambda args, context: "seen", effect="read")]
+        tools = [
+            Tool("look", "Looks.", ANY, lambda args, context: "seen", effect="read"),
+            Tool("fetch", "Fetches.", ANY, lambda args, context: {"messages": [HELLO]}, effect="read"),
+            Tool("pay", "Pays.", ANY, lambda args, context: "paid"),
+        ]
         engine = Engine(tools, store=self.store, model=ScriptedModel(self._reply))
         data = {"id": "w", "nodes": nodes, "edges": [{"from": a, "to": b, **more} for a, b, more in edges], **keys}
         self.result = engine.run_sync(data, run_id="r")
@@ -40,6 +46,8 @@ class Talk:
         heard.append([message["content"] for message in rest])
         if name == "looker" and not any("seen" in text for text in heard[-1]):
             return {"type": "action", "tool": "look", "args": {}}
+        if name == "payer" and len(heard) == 1:
+            return {"type": "action", "tool": "pay", "args": {}}
         return {"type": "final", "answer": f"{name} {len(heard)}"}
 
     def answers(self, name: str) -> list[list[str]]:
@@ -92,3 +100,19 @@ def test_what_a_branch_said_that_does_not_lead_here_is_left_out() -> None:
 def test_the_prompt_of_a_node_is_its_own_and_is_not_passed_on() -> None:
     talk = Talk([speaker("a", prompt="Only for a."), speaker("b")], [("a", "b", {})])
     assert talk.answers("b") == [["Hello.", "a 1"]]
+
+
+PAYER = speaker("payer", allowed_tools=["pay"], after_untrusted="refuse", max_repairs=0)
+BEFORE_PAYING: dict[str, tuple[Any, Any]] = {
+    "only what agents said": (speaker("a"), PAYER["config"]["messages_json"]),
+    "what a tool told an agent": (speaker("looker", allowed_tools=["look"]), PAYER["config"]["messages_json"]),
+    "messages that a tool gave": ({"id": "fetch", "tool": "fetch"}, ["{{nodes.fetch.messages}}"]),
+}
+
+
+@pytest.mark.parametrize(("before", "messages"), BEFORE_PAYING.values(), ids=BEFORE_PAYING)
+def test_what_tools_gave_stays_untrusted_for_the_nodes_that_come_after(before: Any, messages: Any) -> None:
+    payer = {**PAYER, "config": {**PAYER["config"], "messages_json": messages}}
+    talk = Talk([before, payer], [(before["id"], "payer", {})])
+    reason = talk.result.outputs["payer"]["finish_reason"]
+    assert reason == ("final" if before["id"] == "a" else "policy_denied")

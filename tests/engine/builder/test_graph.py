@@ -201,6 +201,32 @@ def test_a_model_judges_conditions_in_order_and_the_plain_edge_is_the_default() 
         play(lambda holds=holds, taken=taken: run(holds, taken))
 
 
+def test_a_system_message_that_leads_the_context_goes_into_the_system_prompt() -> None:
+    async def run() -> None:
+        host = ChatHost(chat=[final("One.")], review=[final("Two.")])
+        state = AgentState(context=[{"role": "system", "content": "Be brief."}, user("And now?")])
+        result = await example().build(host.engine).execute("chat", state)
+        assert ["Be brief." in sent[0]["content"] for (sent,) in (host.sent["chat"], host.sent["review"])] == [True] * 2
+        assert result.final_state.context[0] == {"role": "system", "content": "Be brief."}
+        late = AgentState(context=[user("And now?"), {"role": "system", "content": "Be brief."}])
+        failed = await example().build(host.engine).execute("chat", late)
+        assert "a system message may only come first" in str(failed.error)
+
+    play(run)
+
+
+def test_the_command_line_replaces_the_models_of_nodes_and_of_conditions(cli: Any, write: Any) -> None:
+    write("all.json", {"flow/a.1": [final("A.")], "flow/a%3Eb.1": [final(True)], "flow/b.1": [final("B.")]})
+    builder = AgentBuilder("g").set_entry_point("a").add_conditional_edge("a", "b", "It is so.")
+    builder.add_llm_node("a", "", "openai:none").add_llm_node("b", "", "openai:none")
+    write("g.json", builder.build().to_definition())
+    ran = cli(
+        "run", "g.json", "--input", f"context={json.dumps([user('Go.')])}", "--model", "scripted:all.json", "--json"
+    )
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["path"] == ["a", "b"]
+
+
 def test_the_command_line_runs_the_saved_graph_in_the_same_way(cli: Any, write: Any) -> None:
     builder = AgentBuilder("talk").set_entry_point("a").add_edge("a", "b")
     for key in "ab":

@@ -1,14 +1,17 @@
 """Messages that are added to an execution while it goes on: each is a record, and is read once."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from agent_core import replay
-from agent_core.errors import DecisionError
+from agent_core.errors import DecisionError, JournalError
 from agent_core.journal.control import CONTROL
-from engine_shim import AgentBuilder, DefinitionError, Engine
+from agent_core.journal.memory import MemoryJournal
+from agent_core.journal.record import Row
+from engine_shim import AgentBuilder, DefinitionError, Engine, MemoryRunStore
 from engine_shim.builder.execution import Execution
 from engine_shim.runs.loops import LOOPS
 from support.chat_host import ChatHost, asks, assistant, call, chain, final, play, user
@@ -245,3 +248,48 @@ def test_another_policy_is_judged_with_the_messages_that_were_read() -> None:
             assert report.identical == same, report
 
     play(run)
+
+
+class Dying(MemoryJournal):
+    """A journal whose process dies before, or just after, the last of so many appends."""
+
+    def __init__(self, *, after: bool) -> None:
+        super().__init__()
+        self.left, self.after = 0, after
+
+    def append(self, run: str, rows: Sequence[Row]) -> bool:
+        self.left -= 1
+        if self.left:
+            return super().append(run, rows)
+        if self.after:
+            super().append(run, rows)
+        raise JournalError("the process died")
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_run_that_dies_anywhere_has_a_message_once_when_it_goes_on(after: bool) -> None:
+    def speak(name: str, messages: Any) -> Any:
+        looked = str(messages).count("saw")
+        return final(f"{name}.") if looked > (name == "b") else call("look", what="it")
+
+    async def run(appends: int) -> bool:
+        store = MemoryRunStore()
+        store.journal = journal = Dying(after=after)
+        host = ChatHost(store, a=lambda messages: speak("a", messages), b=lambda messages: speak("b", messages))
+        definition, external = chain(host, "a", "b").to_definition(), {"context": [user("Hello.")]}
+        run_id = host.engine.begin(definition, external=external)
+        host.engine.add_message(run_id, "In German, please.")
+        journal.left, died = appends, False
+        try:
+            await host.engine.resume(run_id)
+        except JournalError:
+            died = True
+        result = await host.engine.resume(run_id)
+        assert result.messages.count(GERMAN) == 1
+        assert received(host, run_id) == [("flow/a.1", ["In German, please."])]
+        assert host.is_sound(run_id)
+        return died
+
+    deaths = [asyncio.run(run(appends)) for appends in range(1, 15)]
+    assert deaths[:8] == [True] * 8
+    assert not deaths[-1]
