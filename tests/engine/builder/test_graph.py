@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from engine_shim import AgentBuilder, AgentState, DefinitionError, load_workflow
+from engine_shim import AgentBuilder, AgentState, DefinitionError, Engine, load_workflow
 from engine_shim.definition.drawing import draw_mermaid
 from engine_shim.definition.graph import graph_of
 from support.chat_host import ChatHost, asks, assistant, call, final, play, user
@@ -240,3 +240,24 @@ def test_the_command_line_runs_the_saved_graph_in_the_same_way(cli: Any, write: 
     assert messages == [user("Go."), assistant("a is done"), assistant("b is done")]
     assert cli("validate", "talk.json").code == 0
     assert "scripted:a.json" in cli("graph", "talk.json").out
+
+
+def test_the_command_line_tells_of_a_limit_that_was_reached_and_shows_added_messages(cli: Any, write: Any) -> None:
+    write("a.json", [json.dumps(final("A."))])
+    builder = AgentBuilder("g").set_max_iterations(2).set_entry_point("a").add_edge("a", "b").add_edge("b", "a")
+    builder.add_llm_node("a", "", "scripted:a.json").add_llm_node("b", "", "scripted:a.json")
+    write("g.json", builder.build().to_definition())
+    ran = cli("run", "g.json", "--input", f"context={json.dumps([user('Go.')])}")
+    assert (ran.code, "max_visits allows" in ran.out + ran.err) == (4, True)
+
+    async def run() -> None:
+        engine = Engine.from_config()
+        begun = engine.begin(builder.build().to_definition(), external={"context": [user("Go.")]}, run_id="told")
+        engine.add_message(begun, "In German.", by="ann")
+        await engine.resume(begun)
+        await engine.close()
+
+    play(run)
+    shown = [line.split(maxsplit=3)[2:] for line in cli("show", "told").out.splitlines()]
+    for kind in ("message", "received"):
+        assert [kind, "user by ann: In German."] in shown
