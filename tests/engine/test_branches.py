@@ -496,13 +496,10 @@ class Builder:
         return Block(risky, join, lambda o: (o.visit(risky) is not None or handler.run(o)) and o.plain(join))
 
 
-@given(st.integers(0, 2**32), st.integers(0, 2**32), st.integers(0, 2**32))
-def test_any_workflow_does_what_its_blocks_say_in_whatever_order_branches_end(
-    shape: int, seed: int, order: int
-) -> None:
+def any_workflow(shape: int, seed: int) -> tuple[dict[str, Any], bool, "Oracle", Answer]:
+    """A workflow of random blocks, whether it completes, and the answers to its visits."""
     builder = Builder(random.Random(shape))
     whole_block = builder.block(3)
-
     whole = definition(builder.nodes, builder.edges, entry=whole_block.first, model="m")
     oracle = Oracle(seed)
     completed = whole_block.run(oracle)
@@ -513,8 +510,31 @@ def test_any_workflow_does_what_its_blocks_say_in_whatever_order_branches_end(
         value = {"v": oracle.value(visit.node, visit.n), "n": visit.n}
         return broke(partial=value) if oracle.breaks(visit.node, visit.n) else did(value)
 
+    return whole, completed, oracle, answer
+
+
+@given(st.integers(0, 2**32), st.integers(0, 2**32), st.integers(0, 2**32))
+def test_any_workflow_does_what_its_blocks_say_in_whatever_order_branches_end(
+    shape: int, seed: int, order: int
+) -> None:
+    whole, completed, oracle, answer = any_workflow(shape, seed)
     first, other = Run(whole, answer), Run(whole, answer, order=random.Random(order))
     assert first.output["status"] == ("completed" if completed else "failed")
     assert Counter(first.output["path"]) == oracle.visited
     assert first.output == other.output
     assert first.after() == other.after()
+
+
+@given(st.integers(0, 2**32), st.integers(0, 2**32), st.integers(0, 2**32), st.integers(1, 20))
+def test_which_visits_a_limit_leaves_does_not_depend_on_the_order_in_which_branches_end(
+    shape: int, seed: int, order: int, most: int
+) -> None:
+    whole, _, _, answer = any_workflow(shape, seed)
+    unlimited = Run(whole, answer)
+    first = Run({**whole, "max_visits": most}, answer)
+    other = Run({**whole, "max_visits": most}, answer, order=random.Random(order))
+    assert first.output == other.output
+    assert first.after() == other.after()
+    assert len(first.output["path"]) == min(most, len(unlimited.output["path"]))
+    if len(unlimited.output["path"]) <= most:
+        assert first.output == unlimited.output
