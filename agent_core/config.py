@@ -63,7 +63,7 @@ class AgentConfig(_Strict):
     max_steps: Annotated[int, Field(ge=0)] | None = Field(description="Model replies, repairs included")
     allowed_tools: list[str | AllowedTool] = Field(description="Codes, globs or objects; empty means none")
     messages_json: list[dict[str, Any] | list[dict[str, Any]]] | str | None = Field(
-        default=None, description="The conversation: messages, or their JSON; this or prompt is needed"
+        default=None, description="The conversation: messages, lists of them, or their JSON; this or prompt is needed"
     )
     prompt: str | None = Field(default=None, description="The task; with messages_json, their last turn")
     system_prompt: str | None = Field(default=None, description="Added to the system message, after how to reply")

@@ -5,12 +5,14 @@ is over: while anything in it is undecided, it may still go round again. So whic
 and the set of finished visits alone, not on the order in which they finished.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from heapq import heappop, heappush
 
 from engine_shim.definition.graph import Edge, Graph
 
 _NOBODY: frozenset[str] = frozenset()
+_Queue = list[tuple[int, int, str]]
+"""A heap of nodes: their rank, their place in the definition, their name."""
 
 
 class Schedule:
@@ -20,9 +22,12 @@ class Schedule:
     `again` the heads of loops that go round once more, each with the node whose edge leads back to it.
     """
 
-    def __init__(self, graph: Graph, exclusive: Set[str] = _NOBODY) -> None:
-        """`exclusive` are the nodes that `first` can leave out."""
-        self.graph, self._exclusive = graph, exclusive
+    def __init__(
+        self, graph: Graph, exclusive: Set[str] = _NOBODY, rank: Callable[[Set[str]], int] | None = None
+    ) -> None:
+        """`exclusive` are the nodes that `first` can leave out. `rank`, of the nodes whose ends let one start, says
+        which comes first; without it the definition's order does."""
+        self.graph, self._exclusive, self._rank = graph, exclusive, rank
         self.started: set[str] = set()
         self.taken: dict[str, tuple[Edge, ...]] = {}
         self.again: dict[str, str] = {}
@@ -41,7 +46,7 @@ class Schedule:
             for index in loops:
                 self._leaving[index].append(name)
         self._ready: set[str] = set()
-        self._queues: tuple[list[tuple[int, str]], list[tuple[int, str]]] = ([], [])
+        self._queues: tuple[_Queue, _Queue] = ([], [])
         self._update(graph.levels)
 
     def ready(self) -> list[str]:
@@ -49,9 +54,9 @@ class Schedule:
         return sorted(self._ready, key=self._order.__getitem__)
 
     def first(self, *, exclusive: bool = True) -> str | None:
-        """The first of them; unless `exclusive`, the first of those that are not."""
+        """The first of them by rank; unless `exclusive`, the first of those that are not."""
         heads = [queue[0] for queue in self._queues[: 1 + exclusive] if self._drop_stale(queue)]
-        return min(heads)[1] if heads else None
+        return min(heads)[2] if heads else None
 
     def begin(self, name: str) -> None:
         """Note that a visit of the node starts."""
@@ -90,11 +95,14 @@ class Schedule:
         edges = self.graph.incoming[name]
         return list(dict.fromkeys(edge.source for edge in edges if edge.index in self._taken_edges))
 
-    def _drop_stale(self, queue: list[tuple[int, str]]) -> bool:
-        """Whether anything is left in a queue without the nodes that may no longer start."""
-        while queue and queue[0][1] not in self._ready:
+    def _drop_stale(self, queue: _Queue) -> bool:
+        """Whether anything is left in a queue without the nodes that may no longer start, or have another rank now."""
+        while queue and (queue[0][2] not in self._ready or queue[0][0] != self._rank_of(queue[0][2])):
             heappop(queue)
         return bool(queue)
+
+    def _rank_of(self, name: str) -> int:
+        return 0 if self._rank is None else self._rank(self.finished_before(name))
 
     def _count_live(self, edges: Iterable[Edge], change: int) -> Iterator[str]:
         """Count edges as taken, or as taken no more; gives their targets."""
@@ -119,7 +127,7 @@ class Schedule:
             if self._may_start(name):
                 if name not in self._ready:
                     self._ready.add(name)
-                    heappush(self._queues[name in self._exclusive], (self._order[name], name))
+                    heappush(self._queues[name in self._exclusive], (self._rank_of(name), self._order[name], name))
             else:
                 self._ready.discard(name)
 

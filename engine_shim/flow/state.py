@@ -4,7 +4,7 @@ A visit sees the outputs of the visits that it comes after, never those of a par
 branches end changes nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
@@ -90,16 +90,17 @@ class State:
         self.definition, self.graph = plan.definition, plan.graph
         self.nodes: dict[str, Node] = {node.id: node for node in self.definition.nodes}
         self.index = {name: index for index, name in enumerate(self.nodes)}
-        self.schedule = Schedule(self.graph, {name for name in self.nodes if self.is_nested(name)})
         self.visits: dict[Key, VisitState] = {}
         self.latest: dict[str, int] = {}
+        nested = {name for name in self.nodes if self.is_nested(name)}
+        self.schedule = Schedule(self.graph, nested, None if self.definition.max_visits is None else self._rank_after)
         self.rounds: dict[str, int] = {}
         self.under_way: set[Key] = set()
-        self.open: set[Key] = set()
         self.judging: dict[Key, tuple[VisitState, Edge]] = {}
         self.cancelled = False
         limits = Limits(**started.get("limits") or {})
         self.budget = Budget(limits, **(started.get("spent") or {}))
+        self._open: list[tuple[int, Key]] = []
         self._unjudged: list[tuple[int, int, int, VisitState, Edge]] = []
         self._bits = (len(self.nodes) - 1).bit_length()
 
@@ -126,7 +127,8 @@ class State:
 
     def begin(self, name: str) -> VisitState:
         """The node's next visit."""
-        after, rank = self._visits_before(name), self.rank_of(name)
+        after = tuple(sorted((other, self.latest[other]) for other in self.schedule.finished_before(name)))
+        rank = self.rank_of(name)
         joined = tuple((other, self.latest[other]) for other in self.schedule.leading_to(name))
         self.schedule.begin(name)
         self.latest[name] = n = self.latest.get(name, 0) + 1
@@ -135,16 +137,21 @@ class State:
         start = max((visit.start + visit.seconds for visit in earlier), default=self.budget.seconds)
         visit = VisitState(name, n, after, seen, seen.add(self.index[name], n), rank, start, joined=joined)
         self.visits[visit.key] = visit
-        self.open.add(visit.key)
+        heappush(self._open, (rank, visit.key))
         return visit
+
+    def nearest_open(self) -> int | None:
+        """The smallest rank of a visit from which more may follow that has not been scheduled; None when none may."""
+        while self._open and self.visits[self._open[0][1]].is_closed:
+            heappop(self._open)
+        return self._open[0][0] if self._open else None
 
     def rank_of(self, name: str) -> int:
         """The distance from the start that the node's next visit has."""
-        return max((self.visits[key].rank + 1 for key in self._visits_before(name)), default=0)
+        return self._rank_after(self.schedule.finished_before(name))
 
-    def _visits_before(self, name: str) -> tuple[Key, ...]:
-        """The visits whose ends let the node's next visit start."""
-        return tuple(sorted((other, self.latest[other]) for other in self.schedule.finished_before(name)))
+    def _rank_after(self, names: Set[str]) -> int:
+        return max((self.visits[name, self.latest[name]].rank + 1 for name in names), default=0)
 
     def finish(self, visit: VisitState, edges: tuple[Edge, ...]) -> None:
         """The visit has ended, and takes these edges. Too many rounds of a loop are the visit's failure."""
