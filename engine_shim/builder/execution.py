@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 from datetime import datetime
 from typing import Any
 
-from agent_core.journal.control import Decisions
+from agent_core.journal.control import Decisions, last_control
 from agent_core.journal.path import nesting_depth
 from agent_core.journal.record import Tape
 from agent_core.run.events import Event
@@ -33,7 +33,8 @@ class Execution:
         self.id = run_id
         self._engine, self._nodes, self._send_chunk = engine, nodes, send_chunk
         self._begun, self._resumed = asyncio.Event(), asyncio.Event()
-        self._work = asyncio.create_task(self._drive(None))
+        self._decisions: Decisions | None = None
+        self._work = asyncio.create_task(self._drive())
 
     def __await__(self) -> Generator[Any, None, ExecutionResult]:
         return asyncio.shield(self._work).__await__()
@@ -81,10 +82,16 @@ class Execution:
         await self._engine.pause(self.id)
 
     async def resume(self, decisions: Decisions | None = None) -> None:
-        """Go on after a pause, or with a person's decisions on what waits, by (strand, n) of the result's `waiting`."""
+        """Go on after a pause, or with a person's decisions on what waits, by (strand, n) of the result's `waiting`.
+
+        Does nothing while it runs.
+        """
         if self._work.done():
-            self._work = asyncio.create_task(self._drive(decisions))
-        self._resumed.set()
+            self._decisions = decisions
+            self._work = asyncio.create_task(self._drive())
+        elif last_control(self._tape()) == "pause":
+            self._decisions = decisions
+            self._resumed.set()
 
     async def abort(self) -> None:
         """End it for good: what is under way is aborted."""
@@ -94,14 +101,18 @@ class Execution:
 
     # ── driving ───────────────────────────────────────────────────────────────────────────────────
 
-    async def _drive(self, decisions: Decisions | None) -> ExecutionResult:
+    async def _drive(self) -> ExecutionResult:
         self._begun.set()
-        result = await self._engine.resume(self.id, decisions=decisions, on_event=self._show)
+        result = await self._go_on()
         while result.status == "paused":
             await self._resumed.wait()
             self._resumed.clear()
-            result = await self._engine.resume(self.id, on_event=self._show)
+            result = await self._go_on()
         return self._result(result)
+
+    async def _go_on(self) -> RunResult:
+        decisions, self._decisions = self._decisions, None
+        return await self._engine.resume(self.id, decisions=decisions, on_event=self._show)
 
     def _show(self, event: Event) -> None:
         """Hand a piece of an answer on; not those of agents that are tools, or that judge edges."""

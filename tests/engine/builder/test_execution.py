@@ -63,6 +63,7 @@ def test_a_paused_execution_begins_nothing_and_is_waited_for_until_it_is_resumed
         execution = chain(host, "a", "b").execute("a", asks())
         waiting = asyncio.ensure_future(execution)
         await until(execution.get_tool_calls)
+        await execution.resume()  # of a run that is not paused: nothing to do
         pausing = asyncio.create_task(execution.pause())
         await until(lambda: "control" in host.store.journal.load(execution.id))
         host.gates["gate"].set()
