@@ -12,7 +12,7 @@ from engine_shim.definition.graph import Edge, Graph
 
 _NOBODY: frozenset[str] = frozenset()
 _Queue = list[tuple[int, int, str]]
-"""A heap of nodes: their rank, their place in the definition, their name."""
+"""A heap of nodes: their depth, their place in the definition, their name."""
 
 
 class Schedule:
@@ -23,11 +23,11 @@ class Schedule:
     """
 
     def __init__(
-        self, graph: Graph, exclusive: Set[str] = _NOBODY, rank: Callable[[Set[str]], int] | None = None
+        self, graph: Graph, exclusive: Set[str] = _NOBODY, depth: Callable[[Set[str]], int] | None = None
     ) -> None:
-        """`exclusive` are the nodes that `first` can leave out. `rank`, of the nodes whose ends let one start, says
+        """`exclusive` are the nodes that `first` can leave out. `depth`, of the nodes that one has waited for, says
         which comes first; without it the definition's order does."""
-        self.graph, self._exclusive, self._rank = graph, exclusive, rank
+        self.graph, self._exclusive, self._depth = graph, exclusive, depth
         self.started: set[str] = set()
         self.taken: dict[str, tuple[Edge, ...]] = {}
         self.again: dict[str, str] = {}
@@ -54,7 +54,7 @@ class Schedule:
         return sorted(self._ready, key=self._order.__getitem__)
 
     def first(self, *, exclusive: bool = True) -> str | None:
-        """The first of them by rank; unless `exclusive`, the first of those that are not."""
+        """The first of them by depth; unless `exclusive`, the first of those that are not."""
         heads = [queue[0] for queue in self._queues[: 1 + exclusive] if self._drop_stale(queue)]
         return min(heads)[2] if heads else None
 
@@ -88,6 +88,13 @@ class Schedule:
             return frozenset((source,))
         return self._finished_behind(name)
 
+    def waited_for(self, name: str) -> Set[str]:
+        """The nodes whose ends a node waits for that may start: those of `finished_before`, and of loops that it
+        leaves."""
+        before = self.finished_before(name)
+        left = () if name in self.again else self._left_by.get(name, ())
+        return before.union(*(self.graph.loops[index].body for index in left))
+
     def leading_to(self, name: str) -> list[str]:
         """The nodes that took an edge to this one, in the order of the edges."""
         if (source := self.again.get(name)) is not None:
@@ -96,13 +103,13 @@ class Schedule:
         return list(dict.fromkeys(edge.source for edge in edges if edge.index in self._taken_edges))
 
     def _drop_stale(self, queue: _Queue) -> bool:
-        """Whether anything is left in a queue without the nodes that may no longer start, or have another rank now."""
-        while queue and (queue[0][2] not in self._ready or queue[0][0] != self._rank_of(queue[0][2])):
+        """Whether anything is left in a queue without the nodes that may no longer start, or have another depth now."""
+        while queue and (queue[0][2] not in self._ready or queue[0][0] != self._depth_of(queue[0][2])):
             heappop(queue)
         return bool(queue)
 
-    def _rank_of(self, name: str) -> int:
-        return 0 if self._rank is None else self._rank(self.finished_before(name))
+    def _depth_of(self, name: str) -> int:
+        return 0 if self._depth is None else self._depth(self.waited_for(name))
 
     def _count_live(self, edges: Iterable[Edge], change: int) -> Iterator[str]:
         """Count edges as taken, or as taken no more; gives their targets."""
@@ -127,7 +134,7 @@ class Schedule:
             if self._may_start(name):
                 if name not in self._ready:
                     self._ready.add(name)
-                    heappush(self._queues[name in self._exclusive], (self._rank_of(name), self._order[name], name))
+                    heappush(self._queues[name in self._exclusive], (self._depth_of(name), self._order[name], name))
             else:
                 self._ready.discard(name)
 

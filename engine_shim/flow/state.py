@@ -26,8 +26,9 @@ Key = tuple[str, int]
 class VisitState:
     """One visit of a node. Times are active seconds since the run's start. `rank` is its distance from the start.
 
-    `failure` says how the visit failed, `error` the same when no error edge handles it. `joined` are the visits whose
-    edges lead here, in the order of the edges; `messages` are those that an agent has added to the conversation.
+    `failure` says how the visit failed, `error` the same when no error edge handles it. `depth` is, where `max_visits`
+    needs it, how many visits it has waited for one after another. `joined` are the visits whose edges lead here, in the
+    order of the edges; `messages` are those that an agent has added to the conversation.
     """
 
     node: str
@@ -43,6 +44,7 @@ class VisitState:
     failure: Json | None = None
     error: Json | None = None
     waiting: tuple[Json, ...] = ()
+    depth: int = 0
     joined: tuple[Key, ...] = ()
     messages: Sequence[Json] = ()
     has_left: bool = False
@@ -93,7 +95,7 @@ class State:
         self.visits: dict[Key, VisitState] = {}
         self.latest: dict[str, int] = {}
         nested = {name for name in self.nodes if self.is_nested(name)}
-        self.schedule = Schedule(self.graph, nested, None if self.definition.max_visits is None else self._rank_after)
+        self.schedule = Schedule(self.graph, nested, None if self.definition.max_visits is None else self._depth_after)
         self.rounds: dict[str, int] = {}
         self.under_way: set[Key] = set()
         self.judging: dict[Key, tuple[VisitState, Edge]] = {}
@@ -128,30 +130,33 @@ class State:
     def begin(self, name: str) -> VisitState:
         """The node's next visit."""
         after = tuple(sorted((other, self.latest[other]) for other in self.schedule.finished_before(name)))
-        rank = self.rank_of(name)
+        depth = 0 if self.definition.max_visits is None else self.depth_of(name)
         joined = tuple((other, self.latest[other]) for other in self.schedule.leading_to(name))
         self.schedule.begin(name)
         self.latest[name] = n = self.latest.get(name, 0) + 1
         earlier = [self.visits[key] for key in after]
         seen = merge((visit.seen_and_self for visit in earlier), self._bits)
+        rank = max((visit.rank + 1 for visit in earlier), default=0)
         start = max((visit.start + visit.seconds for visit in earlier), default=self.budget.seconds)
-        visit = VisitState(name, n, after, seen, seen.add(self.index[name], n), rank, start, joined=joined)
+        seen_and_self = seen.add(self.index[name], n)
+        visit = VisitState(name, n, after, seen, seen_and_self, rank, start, depth=depth, joined=joined)
         self.visits[visit.key] = visit
-        heappush(self._open, (rank, visit.key))
+        heappush(self._open, (depth, visit.key))
         return visit
 
     def nearest_open(self) -> int | None:
-        """The smallest rank of a visit from which more may follow that has not been scheduled; None when none may."""
+        """The smallest depth of a visit from which more may follow that has not been scheduled; None when none may."""
         while self._open and self.visits[self._open[0][1]].is_closed:
             heappop(self._open)
         return self._open[0][0] if self._open else None
 
-    def rank_of(self, name: str) -> int:
-        """The distance from the start that the node's next visit has."""
-        return self._rank_after(self.schedule.finished_before(name))
+    def depth_of(self, name: str) -> int:
+        """The depth of the node's next visit."""
+        return self._depth_after(self.schedule.waited_for(name))
 
-    def _rank_after(self, names: Set[str]) -> int:
-        return max((self.visits[name, self.latest[name]].rank + 1 for name in names), default=0)
+    def _depth_after(self, names: Set[str]) -> int:
+        known = (self.visits[name, self.latest[name]] for name in names if name in self.latest)
+        return max((visit.depth + 1 for visit in known), default=0)
 
     def finish(self, visit: VisitState, edges: tuple[Edge, ...]) -> None:
         """The visit has ended, and takes these edges. Too many rounds of a loop are the visit's failure."""

@@ -1,7 +1,8 @@
 """Which visit starts next, where `max_visits` says how many there may be. Pure.
 
-The visits nearest to the start come first, those as near in the definition's order, whichever branch is faster. So far
-from the limit branches run side by side; close to it, a visit waits for those that could come before it.
+Those come first that have waited for the fewest others one after another, and of those the first in the definition's
+order, whichever branch is faster. So far from the limit branches run side by side; close to it, a visit waits for those
+that could come before it.
 """
 
 from agent_core.effects import Json
@@ -30,10 +31,10 @@ def exceeded(state: State) -> Json | None:
 
 def _is_within(state: State, name: str, most: int) -> bool:
     """Whether fewer than `most` visits come before the node's next one, whatever those that are open lead to."""
-    rank, nearest = state.rank_of(name), state.nearest_open()
-    later = 0 if nearest is None else max(0, rank - nearest) * len(state.nodes)
+    depth, nearest = state.depth_of(name), state.nearest_open()
+    later = 0 if nearest is None else max(0, depth - nearest) * len(state.nodes)
     if len(state.visits) + later < most:
         return True
-    place = rank, state.index[name]
-    before = sum((visit.rank, state.index[visit.node]) < place for visit in state.visits.values())
+    place = depth, state.index[name]
+    before = sum((visit.depth, state.index[visit.node]) < place for visit in state.visits.values())
     return before + later < most

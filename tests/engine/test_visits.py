@@ -23,6 +23,19 @@ TWO_LOOPS = definition(
 )
 """Two branches without an end: one goes round in two visits, the other in one."""
 
+LEFT_EARLY = definition(
+    ["start", "head", "leave", "one", "two", "three", "join", "out", "on", "end", *(f"y{i}" for i in range(1, 19))],
+    [
+        ("start", "head"),
+        *[("head", "leave"), ("head", "one"), ("one", "two"), ("two", "three"), ("three", "join"), ("leave", "join")],
+        *[("leave", "out", {"when": "output > `1`"}), ("join", "head", {"when": "output < `3`"}), ("join", "end")],
+        *[("out", "on"), ("start", "y1"), *((f"y{i}", f"y{i + 1}") for i in range(1, 18))],
+    ],
+    entry="start",
+    ends=["on", "end", "y18"],
+)
+"""A loop that one of its branches leaves while another one has far to go, beside a chain as long."""
+
 
 def answer(visit: Visit) -> Any:
     return did(visit.n)
@@ -57,6 +70,13 @@ def test_which_visits_there_are_does_not_depend_on_which_branch_is_faster(most: 
     for run in runs:
         assert {(visit.node, visit.n) for visit in run.visits} == first
         assert run.output == runs[0].output
+
+
+@pytest.mark.parametrize("most", range(26, 42))
+def test_what_waits_for_the_end_of_a_loop_counts_after_it(most: int) -> None:
+    runs = [Run({**LEFT_EARLY, "max_visits": most}, answer, order=random.Random(seed)) for seed in range(10)]
+    assert {len(run.output["path"]) for run in runs} == {min(most, 40)}
+    assert [run.output for run in runs] == [runs[0].output] * len(runs)
 
 
 def test_the_limit_holds_over_waiting_and_resuming_and_in_a_replay() -> None:
