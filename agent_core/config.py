@@ -15,7 +15,8 @@ AfterUntrusted = Literal["run", "ask", "refuse"]
 Limit = Annotated[int, Field(ge=0)] | None
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 
-_FORMS = ("str", "AllowedTool", "list[dict[str,any]]")
+_MESSAGES = "dict[str,any]", "list[dict[str,any]]", "list[union[dict[str,any],list[dict[str,any]]]]"
+_FORMS = ("str", "AllowedTool", *_MESSAGES)
 """What pydantic calls the forms of a value that may have several."""
 
 
@@ -61,8 +62,8 @@ class AgentConfig(_Strict):
     model: str = Field(min_length=1, description="provider:name, e.g. openai:gpt-4o-mini")
     max_steps: Annotated[int, Field(ge=0)] | None = Field(description="Model replies, repairs included")
     allowed_tools: list[str | AllowedTool] = Field(description="Codes, globs or objects; empty means none")
-    messages_json: list[dict[str, Any]] | str | None = Field(
-        default=None, description="The conversation: messages, or their JSON; this or prompt is needed"
+    messages_json: list[dict[str, Any] | list[dict[str, Any]]] | str | None = Field(
+        default=None, description="The conversation: messages, lists of them, or their JSON; this or prompt is needed"
     )
     prompt: str | None = Field(default=None, description="The task; with messages_json, their last turn")
     system_prompt: str | None = Field(default=None, description="Added to the system message, after how to reply")

@@ -1,7 +1,7 @@
 """The words between the pure loops and the world: what a loop asks for, and what it receives. Pure.
 
     effect                  reply
-    CallModel               ModelReply | Failed | Cancelled | Suspended
+    CallModel               ModelReply | Failed | Cancelled | Suspended | Received
     CallTools               a tuple with a ToolReply | Failed | Cancelled | Suspended for each call
     Classify                the effect of one call: "read", "write" or "nested"
     Wait                    a tuple of decisions, or Suspended, or Cancelled
@@ -270,6 +270,14 @@ class Suspended:
 
     reason: FinishReason
     waiting: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """Nothing was asked: somebody added these messages to the run, {role, content, by, n?} each, and the question is
+    to be asked with them."""
+
+    messages: tuple[Json, ...]
 
 
 Result = ToolReply | Failed

@@ -8,6 +8,8 @@
     waiting        a call waits for a person                       the recorder
     resolved       a person decided, or paused or resumed the run  whoever decides
     cancelled      in place of an answer                           the driver, or whoever cancels
+    message        somebody adds a message to the run              whoever adds it
+    received       an agent reads the messages that were added     the recorder
     run_finished   the run has ended                               the recorder
     sealed         a run ended or waits, and the host has keys     the driver
 
@@ -34,7 +36,17 @@ from agent_core.policy import ToolPolicy
 from agent_core.rules import RuleVersions
 
 Kind = Literal[
-    "run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "run_finished", "sealed"
+    "run_started",
+    "decided",
+    "waiting",
+    "resolved",
+    "asked",
+    "answered",
+    "cancelled",
+    "message",
+    "received",
+    "run_finished",
+    "sealed",
 ]
 Closing = tuple[str, str, int] | list[Any]
 """[path, head, count] of a strand that a record closes."""
@@ -355,6 +367,35 @@ class BatchResolved(TypedDict):
     closes: Sequence[Closing]
 
 
+# ── messages ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class AddedMessage(TypedDict):
+    """A message that somebody adds to a run, in the strand `control`."""
+
+    kind: Literal["message"]
+    role: Literal["user", "assistant"]
+    content: str
+    by: str
+    at: str
+
+
+class ReadMessage(TypedDict):
+    """A message that an agent reads; `n` is its record in the strand `control`, unless the run was forked since."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    by: str
+    n: NotRequired[int]
+
+
+class Received(TypedDict):
+    """Messages that were added, before the question in which the model reads them."""
+
+    kind: Literal["received"]
+    messages: Sequence[ReadMessage]
+
+
 # ── how a run ends ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -398,9 +439,10 @@ Started = AgentStarted | FlowStarted
 Asked = ModelAsked | ToolAsked | BatchAsked
 Answered = ModelAnswered | ToolAnswered | FailureAnswered | BatchAnswered
 Finished = AgentFinished | FlowFinished
+Messages = AddedMessage | Received
 AnyRecord = (
     Started | Asked | Answered | Cancelled | Decided | Waiting | BatchWaiting | Resolved | BatchResolved
-    | Finished | Sealed
+    | Messages | Finished | Sealed
 )  # fmt: skip
 
 

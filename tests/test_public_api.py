@@ -11,8 +11,8 @@ NAMES = {
         JournalError JsonlJournal Keys MemoryJournal Plan ProtocolError Replay Retry Skip SqliteJournal Verification
         agent_tool parse replay run_agent run_agent_sync step_schema verify""",
     agent_core.models: "Completion Delta ModelClient ModelError ModelInfo Question ScriptedModel create_model",
-    engine_shim: """DefinitionError Engine EngineError MemoryRunStore RunBusy RunNotFound RunResult SqliteRunStore
-        Workflow load_workflow""",
+    engine_shim: """AgentBuilder AgentState DefinitionError Engine EngineError MemoryRunStore RunBusy RunNotFound
+        RunResult SqliteRunStore Workflow load_workflow""",
 }
 
 

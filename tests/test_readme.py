@@ -77,6 +77,12 @@ def test_the_examples_of_evals_run_in_order(tmp_path: Path) -> None:
     assert [line.split()[:3] for line in printed if line.startswith("total")] == [["total", "3/3", "100%"]] * 2
 
 
+def test_the_examples_of_graphs_run(tmp_path: Path) -> None:
+    printed = "\n".join(_follow(ROOT / "engine_shim" / "builder" / "README.md", tmp_path))
+    assert "Checked: there are 12 pieces." in printed
+    assert "model openai:gpt-4o-mini" in printed
+
+
 def test_the_examples_of_agents_run(tmp_path: Path) -> None:
     assert "It is 5. [{'tool_name': 'calculator', 'count': 1}] 2" in _follow(
         ROOT / "agent_core" / "agents" / "README.md", tmp_path

@@ -10,7 +10,7 @@ from typing import Any
 
 from agent_core.audit.repeats import Place, before_approval
 from agent_core.audit.signature import split_own_strands
-from agent_core.effects import Classify, InDoubt, Json, Suspended
+from agent_core.effects import Classify, InDoubt, Json, Received, Suspended
 from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, walk
 from agent_core.journal.path import is_below, is_within, parent_of, parse_segment, root_of, segments
@@ -129,6 +129,9 @@ class _Past:
     def _answer(self, act: Act) -> Any:
         path, n = act.slot.path, act.slot.n
         asked, record = self._source_record(path, n - 1), self._source_record(path, n)
+        if asked is not None and asked["kind"] == "received":
+            self._append(act.rows[:-1])
+            return Received(tuple(map(_without_place, asked["messages"])))
         now = encode_asked(act.effect)
         if asked is not None and asked != now:
             raise Divergence(path, n - 1, asked, now)
@@ -143,6 +146,11 @@ class _Past:
     def _source_record(self, path: str, n: int) -> Json | None:
         rows = self.source.get(path, ())
         return rows[n].record() if n < len(rows) else None
+
+
+def _without_place(message: Json) -> Json:
+    """A message that was read, without its place in a strand that the new run does not have."""
+    return {key: value for key, value in message.items() if key != "n"}
 
 
 def _pause(path: str) -> Suspended:

@@ -89,7 +89,7 @@ def _is_within_call(rows: list[Row], n: int) -> bool:
         record = rows[n - 1].record()
     if record["kind"] == "decided":
         return bool(record.get("edited"))
-    return record["kind"] not in ("resolved", "run_finished") and record.get("ask") != "model"
+    return record["kind"] not in ("resolved", "received", "run_finished") and record.get("ask") != "model"
 
 
 def _records_of_step(rows: list[Row], n: int) -> list[tuple[int, Record]]:

@@ -179,6 +179,11 @@ def _judge_strand(path: str, first: Record, started: Record, tape: Tape, after: 
                 made[tool] = made.get(tool, 0) + 1
             case {"kind": "answered", "reply": "did", "success": True} if tool in started["tools"]:
                 proof.add_answer(tool, str(step), record["output"], trusted=started["tools"][tool]["trusted"])
+            case {"kind": "received", "messages": messages}:
+                vouched = started["config"].get("trusted_text") is None
+                for message in messages:
+                    if message["role"] == "user":
+                        proof.add_message(message["content"], vouched=vouched)
             case {"kind": "decided"}:
                 step = record["step"]
                 if row.n > after:

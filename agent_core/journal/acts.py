@@ -2,16 +2,26 @@
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
-from agent_core.effects import CallModel, CallReply, Cancelled, InDoubt, Result, Suspended, ToolCall
+from agent_core.effects import CallModel, CallReply, Cancelled, InDoubt, Received, Result, Suspended, ToolCall
 from agent_core.journal.approvals import DIED, describe_act, read_decision, settle_doubt, write_doubt
 from agent_core.journal.operations import Act, Append, Operation, Operations, Slot
 from agent_core.journal.record import Record, Row
 from agent_core.journal.strand import Strand
+from agent_core.records import Received as ReceivedRecord
 from agent_core.records import decode_answer, encode_answer, encode_asked
 
-ActReply = Generator[Operation, Any, CallReply]
+ActReply = Generator[Operation, Any, CallReply | Received]
+
+
+def record_question(strand: Strand, effect: CallModel) -> ActReply:
+    """Ask a model once, unless messages were added: those are recorded in place of the question."""
+    record = strand.peek()
+    if record is not None and record["kind"] == "received":
+        strand.take("received")
+        return Received(tuple(record["messages"]))
+    return (yield from record_act(strand, effect, once_only=False))
 
 
 def record_act(strand: Strand, effect: CallModel | ToolCall, *, once_only: bool) -> ActReply:
@@ -29,6 +39,8 @@ def record_act(strand: Strand, effect: CallModel | ToolCall, *, once_only: bool)
         elif not (was_asked and once_only):
             key = f"{strand.run.id}/{strand.path}/{first}"
             reply = yield Act(strand.flush(), effect, strand.slot(), key, once_only)
+            if isinstance(reply, Received):
+                return _write_received(strand, reply, Slot(strand.path, n, head))
             if isinstance(reply, Suspended):
                 return _pause_before(strand, effect, None if was_asked else Slot(strand.path, n, head))
             if not isinstance(reply, InDoubt):
@@ -51,12 +63,19 @@ def _pause_before(strand: Strand, effect: CallModel | ToolCall, before: Slot | N
     return Suspended("paused", ({"strand": strand.path, "n": strand.n, **describe_act(effect), "reason": "paused"},))
 
 
+def _write_received(strand: Strand, reply: Received, before: Slot) -> Received:
+    """Messages came before the act: they are written in place of what was not asked."""
+    strand.step_back(before)
+    strand.write(cast(ReceivedRecord, {"kind": "received", "messages": list(reply.messages)}))
+    return reply
+
+
 def _add_seconds(reply: CallReply, lost: float) -> CallReply:
     """The reply, with the time that passed while it was in doubt."""
     return replace(reply, seconds=reply.seconds + lost) if lost and isinstance(reply, Result) else reply
 
 
-def _write_answer(strand: Strand, reply: Any, once_only: bool) -> ActReply:
+def _write_answer(strand: Strand, reply: Any, once_only: bool) -> Generator[Operation, Any, CallReply]:
     if isinstance(reply, Cancelled):
         strand.write({"kind": "cancelled", "at": reply.at})
         return reply

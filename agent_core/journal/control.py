@@ -1,4 +1,4 @@
-"""The rows that a person appends: decisions, and who paused, resumed or cancelled a run. Pure."""
+"""The rows that a person appends: decisions, messages, and who paused, resumed or cancelled a run. Pure."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -15,6 +15,10 @@ from utools.secrets.redaction import Redactor
 CONTROL: Final = "control"
 """The strand next to a run's own strands that says who stopped the run and let it go on, and when."""
 Control = Literal["pause", "resume", "cancel"]
+Role = Literal["user", "assistant"]
+"""Who speaks in a message that somebody adds to a run."""
+_MESSAGE: Final = b'{"kind":"message"'
+_RECEIVED: Final = b'{"kind":"received"'
 Decisions = Mapping[tuple[str, int], Decision]
 """Decisions by (strand, n) of the `waiting_calls` record that each answers."""
 
@@ -70,9 +74,31 @@ def start_of(tape: Tape, strand: str) -> Record:
 
 def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str) -> Row:
     """The row that says who stops a run, or lets it go on."""
+    return _next_row(run, tape, {"kind": "resolved", "decision": word, "by": by, "at": at})
+
+
+def message_row(run: str, tape: Tape, message: Record, *, by: str, at: str) -> Row:
+    """The row of a message, {role, content}, that somebody adds to a run."""
+    return _next_row(run, tape, {"kind": "message", **message, "by": by, "at": at})
+
+
+def _next_row(run: str, tape: Tape, record: Record) -> Row:
     rows = tape.get(CONTROL, [])
-    record = {"kind": "resolved", "decision": word, "by": by, "at": at}
     return chain_row(CONTROL, len(rows), rows[-1].hash if rows else genesis(run, CONTROL), record)
+
+
+def last_control(tape: Tape) -> str | None:
+    """The last request about a run: pause, resume or cancel; None when there was none."""
+    records = (row.record() for row in reversed(tape.get(CONTROL, [])))
+    return next((str(record["decision"]) for record in records if record["kind"] == "resolved"), None)
+
+
+def unread_messages(tape: Tape) -> list[Record]:
+    """The messages that were added to a run and that no agent has read, {role, content, by, n} each."""
+    added = [(row.n, row.record()) for row in tape.get(CONTROL, []) if row.data.startswith(_MESSAGE)]
+    received = [row.record() for rows in tape.values() for row in rows if added and row.data.startswith(_RECEIVED)]
+    read = {message.get("n") for record in received for message in record["messages"]}
+    return [{**{key: record[key] for key in ("role", "content", "by")}, "n": n} for n, record in added if n not in read]
 
 
 def cancel_rows(tape: Tape, *, at: str) -> list[Row]:

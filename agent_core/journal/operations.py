@@ -5,8 +5,8 @@ Begin       prepares a run that is not on the tape yet               the body of
                                                                      Suspended
 Append      appends the rows                                         None
 Act         appends the rows, then acts                              ModelReply, ToolReply, Failed, Cancelled or
-                                                                     InDoubt; Suspended when it has appended all but
-                                                                     the last row
+                                                                     InDoubt; Suspended or Received when it has
+                                                                     appended all but the last row
 Sleep       waits before a node is tried again                       None, Cancelled or Suspended
 Classify    asks a tool's own function what a call would do          "read", "write" or "nested"
 Fork        drives branches at the same time, and what `more` adds   what they return, in order of start

@@ -30,7 +30,7 @@ from agent_core.effects import (
     Wait,
 )
 from agent_core.errors import Divergence
-from agent_core.journal.acts import append_pending, record_act, reply_of
+from agent_core.journal.acts import append_pending, record_act, record_question, reply_of
 from agent_core.journal.approvals import wait_for_person
 from agent_core.journal.operations import Begin, Fork, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import attempt, child, is_below, item
@@ -116,7 +116,7 @@ def _pump(strand: Strand, loop: Generator[Effect, Any, Any]) -> Generator[Operat
             return stop.value
         match effect:
             case CallModel():
-                reply = yield from record_act(strand, effect, once_only=False)
+                reply = yield from record_question(strand, effect)
             case CallTools():
                 reply = yield from _record_calls(strand, effect)
             case Wait():

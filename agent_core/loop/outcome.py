@@ -49,13 +49,17 @@ def explain_failure(result: CallResult) -> tuple[FinishReason, str]:
 
 @dataclass(frozen=True, slots=True)
 class AgentOutcome:
-    """How an agent run ended. `output` is the node's, without `journal`, which only the recorder knows."""
+    """How an agent run ended. `output` is the node's, without `journal`, which only the recorder knows.
+
+    `added` are the messages of its output that it did not begin with.
+    """
 
     finish_reason: FinishReason
     output: Json
     primary: str
     spent: Json
     waiting: tuple[Json, ...] = ()
+    added: Sequence[Json] = ()
 
     def finished(self) -> Json:
         """The body of `run_finished`: what an auditor looks for first, and a hash that proves the rest."""

@@ -12,6 +12,7 @@ from agent_core.effects import (
     Json,
     Loop,
     ModelReply,
+    Received,
     Stop,
     Suspended,
     ToolCall,
@@ -57,8 +58,11 @@ def ask(state: RunState) -> Generator[Effect, Any, ModelReply | AgentOutcome]:
             return outcome
 
 
-def _handle_no_reply(state: RunState, reply: ModelReply | Failed | Stop) -> AgentOutcome | None:
+def _handle_no_reply(state: RunState, reply: ModelReply | Failed | Stop | Received) -> AgentOutcome | None:
     match reply:
+        case Received(messages):
+            state.add_messages(messages)
+            return None
         case Suspended() | Cancelled():
             return stop_run(state, reply)
         case Failed():

@@ -141,6 +141,15 @@ class RunState:
 
     # ── recording ─────────────────────────────────────────────────────────────────────────────────
 
+    def add_messages(self, messages: Sequence[Json]) -> None:
+        """Messages that somebody added: part of the conversation from the next question on."""
+        for each in messages:
+            message = {"role": each["role"], "content": each["content"]}
+            self.transcript.append(self.dialect.open_conversation([message]), [message], step=self.budget.steps)
+            self.transcript.record(message)
+            if message["role"] == "user":
+                self.proof.add_message(message["content"], vouched=self.config.get("trusted_text") is None)
+
     def record_reply(self, reply: ModelReply | Failed) -> None:
         self.budget.add_model_reply(reply)
         self.at = reply.at
@@ -320,7 +329,7 @@ class RunState:
         if self.plan is not None:
             output["plan"] = self.plan
         spent = {**self.budget.spent(), "used_tools": self.trace.tools}
-        return AgentOutcome(reason, output, self.config["primary_output"], spent, waiting)
+        return AgentOutcome(reason, output, self.config["primary_output"], spent, waiting, self.transcript.added)
 
 
 def _dialect_of(config: Json, feedback: Feedback, codes: Sequence[str]) -> Dialect:

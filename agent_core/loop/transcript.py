@@ -38,6 +38,7 @@ class Transcript:
         words: Words = ENGLISH,
     ) -> None:
         self.neutral: list[Json] = list(neutral)
+        self._opening = len(self.neutral)
         self._rules, self._words = rules, words
         self.entries = _number_turns([entry._replace(observation=False) for entry in sent] if rules == 1 else sent)
         self.digest = sha256(orjson.dumps([entry.to_wire() for entry in sent])).hexdigest()
@@ -57,6 +58,11 @@ class Transcript:
     def record(self, *messages: Json) -> None:
         """Add to the conversation for the next turn."""
         self.neutral.extend(messages)
+
+    @property
+    def added(self) -> list[Json]:
+        """The messages for the next turn that the run did not begin with."""
+        return self.neutral[self._opening :]
 
     def messages(self) -> tuple[bytes, ...]:
         return tuple(self._messages)

@@ -35,6 +35,11 @@ class TrustedTexts:
         """A person's own words are trusted text."""
         self._texts.extend(texts_in(args))
 
+    def add_message(self, text: str, *, vouched: bool) -> None:
+        """What a user added while the run went on."""
+        if vouched:
+            self._texts.append(text)
+
     def hand_down(self) -> Inherited:
         """What a run nested under this one trusts."""
         return {"trusted": list(self._texts)}

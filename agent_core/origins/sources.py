@@ -48,6 +48,7 @@ class Proof(Protocol):
     def has_untrusted(self) -> bool: ...
     def add_answer(self, tool: str, place: str, output: Any, *, trusted: bool) -> None: ...
     def add_edit(self, args: Json, before: Json) -> None: ...
+    def add_message(self, text: str, *, vouched: bool) -> None: ...
     def hand_down(self) -> Inherited: ...
     def trace(self, args: Json, policy: ToolPolicy) -> Tracing: ...
 
@@ -80,6 +81,11 @@ class Sources:
         """What a person wrote in place of a model's arguments; what they left as it was is not theirs."""
         own = {name: value for name, value in args.items() if name not in before or before[name] != value}
         self._add(Source(Origin("person", "person"), own))
+
+    def add_message(self, text: str, *, vouched: bool) -> None:
+        """What a user added while the run went on; nobody may vouch for it."""
+        origin = Origin("user", "added user message") if vouched else Origin("other", "unvouched added user message")
+        self._add(Source(origin, text))
 
     def hand_down(self) -> Inherited:
         """All sources, for a run nested under this one."""

@@ -16,7 +16,8 @@ KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "quotes"}
 def read_messages(value: Any, *, where: str = "messages_json") -> list[Json]:
     """The messages of a JSON array, or of its text: {role, content, name?, tool_calls?, tool_call_id?} each.
 
-    DefinitionError names the message at fault. Only a leading message may be a system message.
+    A list in their place stands for the messages in it. DefinitionError names the message at fault. Only a leading
+    message, of such a list too, may be a system message.
     """
     if isinstance(value, str):
         try:
@@ -25,7 +26,14 @@ def read_messages(value: Any, *, where: str = "messages_json") -> list[Json]:
             raise DefinitionError(f"not a JSON array: {error}", where=where, value=value) from None
     if not isinstance(value, list):
         raise DefinitionError("must be a JSON array of messages", where=where, value=value)
-    return [_message(message, index, f"{where}/{index}") for index, message in enumerate(value)]
+    return [message for index, each in enumerate(value) for message in _messages(each, index, f"{where}/{index}")]
+
+
+def _messages(value: Any, index: int, where: str) -> list[Json]:
+    """One message, or those of a list in its place."""
+    if not isinstance(value, list):
+        return [_message(value, index, where)]
+    return [_message(message, inner, f"{where}/{inner}") for inner, message in enumerate(value)]
 
 
 def _message(message: Any, index: int, where: str) -> Json:

@@ -8,7 +8,15 @@ from typing import Literal
 from agent_core.audit.signature import SEAL, Keys, sign
 from agent_core.effects import Json
 from agent_core.errors import DecisionError, Lost
-from agent_core.journal.control import Control, Decisions, cancel_rows, control_row, decision_rows, start_of
+from agent_core.journal.control import (
+    Control,
+    Decisions,
+    cancel_rows,
+    control_row,
+    decision_rows,
+    message_row,
+    start_of,
+)
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.store import Journal
 from agent_core.loop.judge import edit_faults, judge, refuse_arguments
@@ -26,10 +34,12 @@ Stopping = Literal["pause", "cancel"]
 class StopSignal:
     """Stops a run that is being driven, from the event loop that drives it.
 
-    A pause lets acts in progress answer, and begins nothing more; a cancellation aborts them.
+    A pause lets acts in progress answer, and begins nothing more; a cancellation aborts them. `has_messages` says that
+    messages may have been added to the run since it was last looked for them; any thread may set it.
     """
 
     requested: Stopping | None = None
+    has_messages: bool = False
     listeners: list[Callable[[], None]] = field(default_factory=list, repr=False)
 
     def request(self, how: Stopping) -> None:
@@ -91,11 +101,21 @@ def _refuse_plan(started: Record, args: Json) -> str | None:
 
 def append_control(journal: Journal, run: str, word: Control, *, by: str, keys: Keys | None) -> None:
     """Append who stops a run, or lets it go on."""
+    _append_next(journal, run, lambda tape: control_row(run, tape, word, by=by, at=now()), keys)
+
+
+def append_message(journal: Journal, run: str, message: Record, *, by: str, keys: Keys | None) -> None:
+    """Append a message, {role, content}, for the next question of an agent in the run."""
+    _append_next(journal, run, lambda tape: message_row(run, tape, message, by=by, at=now()), keys)
+
+
+def _append_next(journal: Journal, run: str, make: Callable[[Tape], Row], keys: Keys | None) -> None:
+    """Append a row to the strand `control`, which anybody may write."""
     while True:
         try:
-            append_signed(journal, run, [control_row(run, journal.load(run), word, by=by, at=now())], keys)
+            append_signed(journal, run, [make(journal.load(run))], keys)
             return
-        except Lost:  # somebody else appended a word just now
+        except Lost:  # somebody else appended a row just now
             continue
 
 

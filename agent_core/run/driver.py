@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_core.audit.signature import Keys
-from agent_core.effects import Cancelled, Classify, InDoubt, Json, Suspended
+from agent_core.effects import CallModel, Cancelled, Classify, InDoubt, Json, Received, Suspended
 from agent_core.errors import Lost
 from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
@@ -20,6 +20,7 @@ from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, sign_run
 from agent_core.run.events import EventSource
 from agent_core.run.executor import Executor
+from agent_core.run.inbox import Inbox
 from agent_core.run.log import RunLog, with_log
 
 log = logging.getLogger("agent_core")
@@ -38,19 +39,22 @@ async def drive(
     listener: Listener | None = None,
     keys: Keys | None = None,
     stop: StopSignal | None = None,
+    inbox: Inbox | None = None,
 ) -> Ended:
     """Drive a run from its tape, and live where that ends, to its outcome. With `keys` it is signed then.
 
     A cancelled driver still writes the run's last record before the cancellation goes on; a run cancelled by `stop`
-    ends like any other. Raises DefinitionError for a run that cannot be started and JournalError when the journal
-    cannot be read or written.
+    ends like any other. A question reads the messages that `inbox` has for it. Raises DefinitionError for a run that
+    cannot be started and JournalError when the journal cannot be read or written.
     """
     listener = with_log(run, executor.redactor, listener)
     appender = Appender(run, journal, keys, listener)
-    driver = LiveDriver(appender, executor, stop or StopSignal())
+    driver = LiveDriver(appender, executor, stop or StopSignal(), inbox)
     for count in range(1, MAX_DRIVES + 1):
         tape = check_chains(run, journal.load(run))
         appender.resume_from(tape)
+        if inbox is not None:
+            inbox.resume_from(tape)
         if isinstance(listener, RunLog | EventSource):
             listener.resume_from(tape)
         try:
@@ -72,11 +76,11 @@ async def drive(
 class LiveDriver:
     """One walk through the recorder's operations. `interrupted` once the caller has cancelled it."""
 
-    def __init__(self, appender: Appender, executor: Executor, stop: StopSignal) -> None:
+    def __init__(self, appender: Appender, executor: Executor, stop: StopSignal, inbox: Inbox | None = None) -> None:
         self.interrupted = False
         self._acting: set[asyncio.Task[Any]] = set()
         self._sleeping: set[asyncio.Task[Any]] = set()
-        self._appender, self._executor, self._stop = appender, executor, stop
+        self._appender, self._executor, self._stop, self._inbox = appender, executor, stop, inbox
         stop.listeners.append(self._wake)
 
     @property
@@ -138,6 +142,9 @@ class LiveDriver:
         if isinstance(stop_reply, Suspended):
             self._appender.append(act.rows[:-1])
             return stop_reply
+        if messages := self._take_messages(act):
+            self._appender.append(act.rows[:-1])
+            return Received(messages)
         rows, admission = act.rows, None
         if call_to_admit(act) and not self.is_cancelled:
             self._appender.append(rows[:-1])
@@ -153,6 +160,11 @@ class LiveDriver:
         if act.once_only and not isinstance(reply, InDoubt | Cancelled):
             self._appender.append_answer(act, reply)
         return reply
+
+    def _take_messages(self, act: Act) -> tuple[Json, ...]:
+        """The messages for a question that is not asked yet."""
+        is_new = isinstance(act.effect, CallModel) and bool(act.rows) and not self.is_cancelled
+        return self._inbox.take(act.slot.path) if is_new and self._inbox is not None else ()
 
     async def _admit(self, act: Act) -> Admission | None:
         """Wait until the act may be asked; None when the run is stopped meanwhile."""

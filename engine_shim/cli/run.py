@@ -133,7 +133,7 @@ def _read_input(name: str, text: str, schema: Any) -> Any:
 
 
 def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None = None) -> Workflow:
-    """The same workflow with one other model in every agent node, reached where its own name says.
+    """The same workflow with one other model in every agent node and judged edge, reached where its own name says.
 
     BadParameter for a workflow that asks no model.
     """
@@ -143,6 +143,10 @@ def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None 
             given[f"nodes/{index}/config/model"] = "--model"
             config = {key: value for key, value in node.get("config", {}).items() if key not in MODEL_KEYS}
             node["config"] = {**config, "model": model, **(limits or {})}
+    for index, edge in enumerate(data.get("edges") or ()):
+        if "model" in edge:
+            given[f"edges/{index}/model"] = "--model"
+            edge["model"] = model
     if "model" in data:
         data["model"] = model
     elif len(given) == 1:

@@ -136,6 +136,10 @@ def _content(record: dict[str, Any]) -> str:
         case {"kind": "resolved", "decision": decision, "by": by}:
             more = record.get("message") or (output.as_text(record["args"]) if "args" in record else "")
             return f"{decision} by {by}" + (f": {more}" if more else "")
+        case {"kind": "message", "by": by, "role": role, "content": content}:
+            return f"{role} by {by}: {content}"
+        case {"kind": "received", "messages": messages}:
+            return " ".join(f"{each['role']} by {each['by']}: {each['content']}" for each in messages)
         case {"kind": "decided"}:
             return _verdicts(record)
         case {"kind": "run_finished"}:

@@ -25,7 +25,8 @@ LONGEST = 500
 """How many characters are shown of an output that nobody chose to show."""
 _BY_KIND = {
     **dict.fromkeys(("definition", "policy_denied", "invalid_action"), DEFINITION),
-    **dict.fromkeys(("max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "max_iterations"), LIMIT),
+    **dict.fromkeys(("max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout"), LIMIT),
+    **dict.fromkeys(("max_iterations", "max_visits"), LIMIT),
 }
 
 

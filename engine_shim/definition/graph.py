@@ -24,6 +24,7 @@ class Edge:
     when: str | None = None
     ask: str | None = None
     on_error: bool = False
+    model: str | None = None
     back: bool = False
 
     @property
@@ -94,7 +95,9 @@ def _read_edges(definition: Definition, order: Sequence[str]) -> list[Edge]:
     """The edges of the definition; without any, those that the placeholders imply."""
     if definition.edges is not None:
         edges = enumerate(definition.edges)
-        return [Edge(i, edge.source, edge.target, edge.when, edge.ask, edge.on == "error") for i, edge in edges]
+        return [
+            Edge(i, edge.source, edge.target, edge.when, edge.ask, edge.on == "error", edge.model) for i, edge in edges
+        ]
     nodes = frozenset(order)
     named = [
         (each.path[1], node.id)

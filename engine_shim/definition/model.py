@@ -51,6 +51,7 @@ class Node(_Strict):
     """One use of a tool; without an `id` it takes its tool's code."""
 
     id: Identifier = Field(default="", description="Absent: its tool's code", json_schema_extra=_without_default)
+    description: str | None = Field(default=None, description="For readers of the definition")
     tool: str = Field(min_length=1)
     config: dict[str, Any] = {}
     foreach: str | list[Any] | None = Field(
@@ -87,6 +88,7 @@ class Edge(_Strict):
     target: str = Field(alias="to")
     when: str | None = None
     ask: str | None = Field(default=None, min_length=1)
+    model: str | None = Field(default=None, description="Judges the sentence; absent: the definition's model")
     on: Literal["error"] | None = Field(default=None, description="error: taken when the node has failed")
 
 
@@ -104,8 +106,11 @@ class Definition(_Strict):
     outputs: dict[str, Any] = {}
     entry: Names | None = Field(default=None, min_length=1, description="Absent: the nodes without incoming edges")
     ends: Names | None = Field(default=None, description="Absent: the nodes without outgoing edges")
-    model: str | None = Field(default=None, description="Judges the `ask` edges")
+    model: str | None = Field(default=None, description="Judges the `ask` edges that name no model")
     max_iterations: int = Field(default=50, ge=1, description="How often each loop may be gone round again")
+    max_visits: int | None = Field(
+        default=None, ge=1, description="How many visits all nodes together may have; absent: unlimited"
+    )
     timeout: Seconds | None = Field(default=None, description="Active seconds of a run; 0: unlimited")
 
     @property
@@ -187,8 +192,10 @@ def _condition_problems(definition: Definition) -> Iterator[Problem]:
         seen.add(same)
         if edge.ask is not None and edge.when is not None:
             yield Problem(f"edges/{index}", "takes `when` or `ask`, not both")
-        if edge.ask is not None and definition.model is None:
+        if edge.ask is not None and edge.model is None and definition.model is None:
             yield Problem("model", f"name the model that judges what edges/{index} asks")
+        if edge.ask is None and edge.model is not None:
+            yield Problem(f"edges/{index}/model", "belongs to `ask`: nothing else of an edge is judged by a model")
         try:
             parse("@" if edge.when is None else edge.when)
         except QueryError as error:

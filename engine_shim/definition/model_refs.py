@@ -20,11 +20,13 @@ STAND_INS: dict[str, Any] = {
 
 
 def model_refs(definition: Definition) -> Iterator[ModelRef]:
-    """Each model that the nodes name, and the one that judges edges."""
+    """Each model that the nodes name, and those that judge edges."""
     for index, node in enumerate(definition.nodes):
         yield from model_refs_of(node, f"nodes/{index}/config")
-    if definition.model is not None and any(edge.ask for edge in definition.edges or ()):
+    asking = [(index, edge) for index, edge in enumerate(definition.edges or ()) if edge.ask]
+    if definition.model is not None and any(edge.model is None for _, edge in asking):
         yield "model", definition.model, {}
+    yield from ((f"edges/{index}/model", edge.model, {}) for index, edge in asking if edge.model is not None)
 
 
 def model_refs_of(node: Node, where: str) -> Iterator[ModelRef]:

@@ -37,7 +37,7 @@ def unknown_references(
             others = ", ".join(sorted(known - {own} if root == "nodes" and not each.optional else known)) or "none"
             unknown = PATH_ONLY if "[" in name else f"there is no {name!r} in {root} here; there are {others}"
             yield Problem(location, f"{each}: {unknown}")
-        elif root in ("env", "run") and len(each.path) > 2:
+        elif (root == "env" or (root, name) == ("run", "id")) and len(each.path) > 2:
             yield Problem(location, f"{each}: {root}.{name} is a text, and nothing is below it")
 
 
@@ -58,7 +58,7 @@ def _known_names(root: str, definition: Definition, nodes: Set[str]) -> Set[str]
         case "external":
             return closed_inputs(definition)
         case _:
-            return {"id"}
+            return {"id", "messages"}
 
 
 def exposed_secrets(definition: Definition) -> Iterator[Problem]:

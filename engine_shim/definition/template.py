@@ -1,4 +1,4 @@
-"""Placeholders: {{external.x}}, {{env.X}}, {{nodes.ID.path.to.value}}, {{run.id}}. Pure.
+"""Placeholders: {{external.x}}, {{env.X}}, {{nodes.ID.path.to.value}}, {{run.id}}, {{run.messages}}. Pure.
 
 A key that is no plain name is quoted: {{nodes.ID["a key"].x}}. It may hold everything but braces and its quotes.
 

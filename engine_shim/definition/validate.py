@@ -33,7 +33,7 @@ from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 
 FORMATTER = "formatter"
-BESIDE_GRAPH = ("description", "id", "inputs", "max_iterations", "name", "outputs", "timeout", "version")
+BESIDE_GRAPH = ("description", "id", "inputs", "max_iterations", "max_visits", "name", "outputs", "timeout", "version")
 """Keys of a definition on which its graph does not depend."""
 
 

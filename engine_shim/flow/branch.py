@@ -4,12 +4,14 @@ The condition of an edge is a query, or a sentence that a model judges: an agent
 is true of the output.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from agent_core.effects import Json
+from agent_core.journal.path import nesting_depth, parse_segment, segments
 from agent_core.protocol.clip import clip
 from engine_shim.definition.graph import Edge
 from engine_shim.errors import DefinitionError
@@ -88,6 +90,11 @@ def _holds(state: State, visit: VisitState, edge: Edge, when: str) -> bool:
 def judgement_name(edge: Edge) -> str:
     """The name that an edge's judgements have among the visits."""
     return f"{edge.source}{'!' if edge.on_error else '>'}{edge.target}"
+
+
+def is_of_node(strand: str) -> bool:
+    """Whether a strand of a workflow's run is a visit of a node: no judgement, and no run nested below a visit."""
+    return nesting_depth(strand) == 1 and not re.search("[>!]", parse_segment(segments(strand)[0]).name or "")
 
 
 def judgement_config(edge: Edge, output: object, model: str) -> Json:

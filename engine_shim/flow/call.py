@@ -10,6 +10,7 @@ from agent_core.policy import effect_of
 from engine_shim.definition.model import AGENT
 from engine_shim.definition.template import Names
 from engine_shim.errors import DefinitionError
+from engine_shim.flow.conversation import RunValues
 from engine_shim.flow.filled import filled_prompts
 from engine_shim.flow.outcome import error_of
 from engine_shim.flow.state import OutputsBefore, State, VisitState
@@ -35,5 +36,5 @@ def build_call(state: State, visit: VisitState, more: Mapping[str, Any] | None =
 
 def names_of(state: State, visit: VisitState, more: Mapping[str, Any] | None = None) -> Names:
     """The names that the placeholders of a visit may have."""
-    roots = {**state.names(OutputsBefore(state, visit)), **(more or {})}
+    roots = {**state.names(OutputsBefore(state, visit), RunValues(state, visit)), **(more or {})}
     return Names(roots, state.definition.secrets, state.has_quoted_keys)

@@ -27,6 +27,8 @@ def _texts(value: Any, where: str, quoted: bool) -> Iterator[tuple[str, Sequence
         case str():
             yield where, split_text(value, quoted=quoted)
         case list():
+            lists = [part for each in value if isinstance(each, str) for part in split_text(each, quoted=quoted)]
+            yield where, lists
             for index, message in enumerate(value):
                 if isinstance(message, dict) and isinstance(message.get("content"), str):
                     yield f"{where}/{index}/content", split_text(message["content"], quoted=quoted)

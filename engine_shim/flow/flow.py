@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from agent_core.effects import Cancelled, Effect, Failed, Json, Outcome, Suspended, ToolCall, ToolReply, Visit, Visits
+from agent_core.loop.outcome import AgentOutcome
 from engine_shim.definition.graph import Edge
 from engine_shim.definition.model import AGENT
 from engine_shim.errors import DefinitionError
@@ -16,6 +17,7 @@ from engine_shim.flow.ending import End, read_end
 from engine_shim.flow.foreach import ForeachEnd, build_items, foreach
 from engine_shim.flow.outcome import error_of, outcome_of
 from engine_shim.flow.state import Key, Plan, State, VisitState
+from engine_shim.flow.visit_limit import next_node
 
 
 def flow(started: Json, plan: Plan | None = None) -> Generator[Effect, Any, Outcome]:
@@ -41,7 +43,7 @@ def _start_visits(state: State) -> list[Visit]:
     while True:
         while state.has_unjudged and not state.nested_must_wait:
             visits.append(_start_judgement(state, *state.next_unjudged()))
-        name = state.schedule.first(exclusive=not state.nested_must_wait)
+        name = next_node(state)
         if name is None:
             return visits
         visit = state.begin(name)
@@ -102,6 +104,7 @@ def _end_visit(state: State, visit: Visit, reply: Any, journal: Json | None) -> 
         return _start_visits(state)
     if not isinstance(reply, ToolReply | Failed | Cancelled | Suspended):  # a nested run, which has outputs if it waits
         ended.set_output({**reply.output, "journal": journal})
+        ended.messages = reply.added if isinstance(reply, AgentOutcome) else ()
     retry: Visit | None = None
     match read_end(visit.call, state.tools[visit.call.tool]["within"], reply, journal):
         case Suspended(waiting=waiting):
@@ -213,7 +216,7 @@ def _start_judgement(state: State, judged: VisitState, edge: Edge) -> Visit:
     name = judgement_name(edge)
     state.judging[name, judged.n] = judged, edge
     state.under_way.add((name, judged.n))
-    config = judgement_config(edge, judged.output, state.definition.model or "")
+    config = judgement_config(edge, judged.output, edge.model or state.definition.model or "")
     call = state.bind(ToolCall(name, AGENT, config, config, "nested", None), state.seconds_left(judged))
     edges = state.graph.outgoing[judged.node]
     earlier = [(judgement_name(other), judged.n) for other in edges if other.index in judged.judgements]

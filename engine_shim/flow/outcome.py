@@ -1,5 +1,6 @@
 """FlowOutcome: the result of a workflow run, as its caller, its parent and its journal get it. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, get_args
@@ -12,7 +13,9 @@ from engine_shim.definition.errors import message_of
 from engine_shim.definition.template import render
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.branch import judgement_name
+from engine_shim.flow.conversation import RunValues, messages_at_the_end
 from engine_shim.flow.state import Key, State, VisitState
+from engine_shim.flow.visit_limit import exceeded
 
 _REASONS: dict[str, FinishReason] = {"completed": "final", "cancelled": "cancelled", "paused": "paused"}
 _KINDS = get_args(FinishReason)
@@ -22,7 +25,7 @@ _KINDS = get_args(FinishReason)
 class FlowOutcome:
     """How a workflow run ended. `output` is the caller's result, all but `journal`.
 
-    `failed` are the visits (node, n) whose failures made the run fail.
+    `failed` are the visits (node, n) whose failures made the run fail, `messages` those that its agents have added.
     """
 
     output: Json
@@ -32,6 +35,7 @@ class FlowOutcome:
     spent: Json
     waiting: tuple[Json, ...] = ()
     failed: tuple[Key, ...] = ()
+    messages: Sequence[Json] = ()
 
     @property
     def finish_reason(self) -> FinishReason:
@@ -62,8 +66,10 @@ def outcome_of(state: State) -> FlowOutcome:
     waiting = tuple(entry for visit in visits for entry in visit.waiting)
     outputs = {visit.node: visit.output for visit in visits if _is_latest(state, visit) and visit.has_output}
     if not (state.cancelled or errors or waiting):
+        errors = [error] if (error := exceeded(state)) else []
+    if not (state.cancelled or errors or waiting):
         try:
-            names, quoted = state.names(state.latest_outputs()), state.has_quoted_keys
+            names, quoted = state.names(state.latest_outputs(), RunValues(state)), state.has_quoted_keys
             outputs |= render(state.definition.outputs, names, where="outputs", quoted=quoted)
         except DefinitionError as error:
             errors = [error_of(error)]
@@ -81,7 +87,8 @@ def outcome_of(state: State) -> FlowOutcome:
     usage = {**state.budget.usage(), "writes": spent["writes"]}
     open_calls = waiting if status in ("waiting", "paused") else ()
     failed = tuple(_failed_visit(state, visit) for visit in visits if visit.error)
-    return FlowOutcome(result, state.at, state.budget.seconds, usage, spent, open_calls, failed)
+    messages = messages_at_the_end(state)
+    return FlowOutcome(result, state.at, state.budget.seconds, usage, spent, open_calls, failed, messages)
 
 
 def _failed_visit(state: State, visit: VisitState) -> Key:

@@ -5,12 +5,14 @@ is over: while anything in it is undecided, it may still go round again. So whic
 and the set of finished visits alone, not on the order in which they finished.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from heapq import heappop, heappush
 
 from engine_shim.definition.graph import Edge, Graph
 
 _NOBODY: frozenset[str] = frozenset()
+_Queue = list[tuple[int, int, str]]
+"""A heap of nodes: their depth, their place in the definition, their name."""
 
 
 class Schedule:
@@ -20,9 +22,12 @@ class Schedule:
     `again` the heads of loops that go round once more, each with the node whose edge leads back to it.
     """
 
-    def __init__(self, graph: Graph, exclusive: Set[str] = _NOBODY) -> None:
-        """`exclusive` are the nodes that `first` can leave out."""
-        self.graph, self._exclusive = graph, exclusive
+    def __init__(
+        self, graph: Graph, exclusive: Set[str] = _NOBODY, depth: Callable[[Set[str]], int] | None = None
+    ) -> None:
+        """`exclusive` are the nodes that `first` can leave out. `depth`, of the nodes that one has waited for, says
+        which comes first; without it the definition's order does."""
+        self.graph, self._exclusive, self._depth = graph, exclusive, depth
         self.started: set[str] = set()
         self.taken: dict[str, tuple[Edge, ...]] = {}
         self.again: dict[str, str] = {}
@@ -31,6 +36,7 @@ class Schedule:
         self._decided: set[str] = set()
         self._undecided_edges = {name: len(graph.incoming[name]) for name in graph.order}
         self._live_edges = dict.fromkeys(graph.order, 0)
+        self._taken_edges: set[int] = set()
         self._behind: dict[str, frozenset[str]] = {}
         self._loops_of, self._left_by = _loops_by_node(graph)
         self._undecided_nodes = {index: len(loop.body) for index, loop in graph.loops.items()}
@@ -40,7 +46,7 @@ class Schedule:
             for index in loops:
                 self._leaving[index].append(name)
         self._ready: set[str] = set()
-        self._queues: tuple[list[tuple[int, str]], list[tuple[int, str]]] = ([], [])
+        self._queues: tuple[_Queue, _Queue] = ([], [])
         self._update(graph.levels)
 
     def ready(self) -> list[str]:
@@ -48,9 +54,9 @@ class Schedule:
         return sorted(self._ready, key=self._order.__getitem__)
 
     def first(self, *, exclusive: bool = True) -> str | None:
-        """The first of them; unless `exclusive`, the first of those that are not."""
+        """The first of them by depth; unless `exclusive`, the first of those that are not."""
         heads = [queue[0] for queue in self._queues[: 1 + exclusive] if self._drop_stale(queue)]
-        return min(heads)[1] if heads else None
+        return min(heads)[2] if heads else None
 
     def begin(self, name: str) -> None:
         """Note that a visit of the node starts."""
@@ -82,16 +88,34 @@ class Schedule:
             return frozenset((source,))
         return self._finished_behind(name)
 
-    def _drop_stale(self, queue: list[tuple[int, str]]) -> bool:
-        """Whether anything is left in a queue without the nodes that may no longer start."""
-        while queue and queue[0][1] not in self._ready:
+    def waited_for(self, name: str) -> Set[str]:
+        """The nodes whose ends a node waits for that may start: those of `finished_before`, and of loops that it
+        leaves."""
+        before = self.finished_before(name)
+        left = () if name in self.again else self._left_by.get(name, ())
+        return before.union(*(self.graph.loops[index].body for index in left))
+
+    def leading_to(self, name: str) -> list[str]:
+        """The nodes that took an edge to this one, in the order of the edges."""
+        if (source := self.again.get(name)) is not None:
+            return [source]
+        edges = self.graph.incoming[name]
+        return list(dict.fromkeys(edge.source for edge in edges if edge.index in self._taken_edges))
+
+    def _drop_stale(self, queue: _Queue) -> bool:
+        """Whether anything is left in a queue without the nodes that may no longer start, or have another depth now."""
+        while queue and (queue[0][2] not in self._ready or queue[0][0] != self._depth_of(queue[0][2])):
             heappop(queue)
         return bool(queue)
+
+    def _depth_of(self, name: str) -> int:
+        return 0 if self._depth is None else self._depth(self.waited_for(name))
 
     def _count_live(self, edges: Iterable[Edge], change: int) -> Iterator[str]:
         """Count edges as taken, or as taken no more; gives their targets."""
         for edge in edges:
             self._live_edges[edge.target] += change
+            (self._taken_edges.add if change > 0 else self._taken_edges.discard)(edge.index)
             yield edge.target
 
     def _update(self, names: Iterable[str]) -> None:
@@ -110,7 +134,7 @@ class Schedule:
             if self._may_start(name):
                 if name not in self._ready:
                     self._ready.add(name)
-                    heappush(self._queues[name in self._exclusive], (self._order[name], name))
+                    heappush(self._queues[name in self._exclusive], (self._depth_of(name), self._order[name], name))
             else:
                 self._ready.discard(name)
 

@@ -4,7 +4,7 @@ A visit sees the outputs of the visits that it comes after, never those of a par
 branches end changes nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
@@ -26,7 +26,9 @@ Key = tuple[str, int]
 class VisitState:
     """One visit of a node. Times are active seconds since the run's start. `rank` is its distance from the start.
 
-    `failure` says how the visit failed, `error` the same when no error edge handles it.
+    `failure` says how the visit failed, `error` the same when no error edge handles it. `depth` is, where `max_visits`
+    needs it, how many visits it has waited for one after another. `joined` are the visits whose edges lead here, in the
+    order of the edges; `messages` are those that an agent has added to the conversation.
     """
 
     node: str
@@ -42,12 +44,21 @@ class VisitState:
     failure: Json | None = None
     error: Json | None = None
     waiting: tuple[Json, ...] = ()
+    depth: int = 0
+    joined: tuple[Key, ...] = ()
+    messages: Sequence[Json] = ()
+    has_left: bool = False
     judgements: dict[int, bool] = field(default_factory=dict)
     """What a model answered about the edges that ask, by their index."""
 
     @property
     def key(self) -> Key:
         return self.node, self.n
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more follows from it that has not been scheduled."""
+        return self.has_left or self.error is not None
 
     def set_output(self, output: Any) -> None:
         """Set what later visits read as the node's output."""
@@ -81,15 +92,17 @@ class State:
         self.definition, self.graph = plan.definition, plan.graph
         self.nodes: dict[str, Node] = {node.id: node for node in self.definition.nodes}
         self.index = {name: index for index, name in enumerate(self.nodes)}
-        self.schedule = Schedule(self.graph, {name for name in self.nodes if self.is_nested(name)})
         self.visits: dict[Key, VisitState] = {}
         self.latest: dict[str, int] = {}
+        nested = {name for name in self.nodes if self.is_nested(name)}
+        self.schedule = Schedule(self.graph, nested, None if self.definition.max_visits is None else self._depth_after)
         self.rounds: dict[str, int] = {}
         self.under_way: set[Key] = set()
         self.judging: dict[Key, tuple[VisitState, Edge]] = {}
         self.cancelled = False
         limits = Limits(**started.get("limits") or {})
         self.budget = Budget(limits, **(started.get("spent") or {}))
+        self._open: list[tuple[int, Key]] = []
         self._unjudged: list[tuple[int, int, int, VisitState, Edge]] = []
         self._bits = (len(self.nodes) - 1).bit_length()
 
@@ -117,14 +130,33 @@ class State:
     def begin(self, name: str) -> VisitState:
         """The node's next visit."""
         after = tuple(sorted((other, self.latest[other]) for other in self.schedule.finished_before(name)))
+        depth = 0 if self.definition.max_visits is None else self.depth_of(name)
+        joined = tuple((other, self.latest[other]) for other in self.schedule.leading_to(name))
         self.schedule.begin(name)
         self.latest[name] = n = self.latest.get(name, 0) + 1
         earlier = [self.visits[key] for key in after]
         seen = merge((visit.seen_and_self for visit in earlier), self._bits)
         rank = max((visit.rank + 1 for visit in earlier), default=0)
         start = max((visit.start + visit.seconds for visit in earlier), default=self.budget.seconds)
-        self.visits[name, n] = visit = VisitState(name, n, after, seen, seen.add(self.index[name], n), rank, start)
+        seen_and_self = seen.add(self.index[name], n)
+        visit = VisitState(name, n, after, seen, seen_and_self, rank, start, depth=depth, joined=joined)
+        self.visits[visit.key] = visit
+        heappush(self._open, (depth, visit.key))
         return visit
+
+    def nearest_open(self) -> int | None:
+        """The smallest depth of a visit from which more may follow that has not been scheduled; None when none may."""
+        while self._open and self.visits[self._open[0][1]].is_closed:
+            heappop(self._open)
+        return self._open[0][0] if self._open else None
+
+    def depth_of(self, name: str) -> int:
+        """The depth of the node's next visit."""
+        return self._depth_after(self.schedule.waited_for(name))
+
+    def _depth_after(self, names: Set[str]) -> int:
+        known = (self.visits[name, self.latest[name]] for name in names if name in self.latest)
+        return max((visit.depth + 1 for visit in known), default=0)
 
     def finish(self, visit: VisitState, edges: tuple[Edge, ...]) -> None:
         """The visit has ended, and takes these edges. Too many rounds of a loop are the visit's failure."""
@@ -136,6 +168,7 @@ class State:
                 )
                 visit.error = {"kind": "max_iterations", "message": message, "where": visit.node}
                 return
+        visit.has_left = True
         self.schedule.finish(visit.node, edges)
 
     # ── edges that a model judges ─────────────────────────────────────────────────────────────────
@@ -155,9 +188,9 @@ class State:
 
     # ── what a visit sees ─────────────────────────────────────────────────────────────────────────
 
-    def names(self, outputs: Mapping[str, Any]) -> Json:
-        """The values of placeholders, by their roots; `outputs` are those of the nodes."""
-        return {"external": self.external, "env": self.env, "nodes": outputs, "run": {"id": self.run}}
+    def names(self, outputs: Mapping[str, Any], run: Mapping[str, Any]) -> Json:
+        """The values of placeholders, by their roots; `outputs` are those of the nodes, `run` what the run gives."""
+        return {"external": self.external, "env": self.env, "nodes": outputs, "run": run}
 
     def latest_outputs(self) -> Mapping[str, Any]:
         """The output of each node's latest visit."""

@@ -1,11 +1,12 @@
-"""RunControls: requests to pause, cancel or resume a run, in its journal and to whichever process drives it."""
+"""RunControls: messages to a run, and requests to pause, cancel or resume it: in its journal, and to its driver."""
 
 import asyncio
 from typing import Final
 
+from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Control
-from agent_core.run.control import StopSignal, append_control
+from agent_core.run.control import StopSignal, append_control, append_message
 from agent_core.run.secrets import signing_keys
 from engine_shim.runs.leases import Signal
 from engine_shim.runs.run_index import ENDED, RunIndex
@@ -24,10 +25,19 @@ class RunControls:
 
     def append(self, run: str, control: Control, by: str) -> None:
         """Write the request into the run's journal. DecisionError for a run that has ended."""
+        self._check_goes_on(run)
+        append_control(self._store.journal, run, control, by=by, keys=signing_keys())
+
+    def append_message(self, run: str, message: Json, by: str) -> None:
+        """Write a message, {role, content}, into the run's journal. DecisionError for a run that has ended."""
+        self._check_goes_on(run)
+        append_message(self._store.journal, run, message, by=by, keys=signing_keys())
+        self._store.leases.signal(run, "message")
+
+    def _check_goes_on(self, run: str) -> None:
         if status := self._index.final_status(run):
             raise DecisionError(f"run {run!r} has ended as {status}")
         self._index.load_to_go_on(run)  # else what was changed would be signed
-        append_control(self._store.journal, run, control, by=by, keys=signing_keys())
 
     def apply_last(self, run: str, stop: StopSignal, by: str) -> None:
         """Let a paused run go on; a run that was cancelled while its driver did not see the signal still ends."""
@@ -39,7 +49,7 @@ class RunControls:
             self.append(run, "resume", by)
 
     async def has_reached_driver(self, run: str, signal: Signal) -> bool:
-        """Signal the run's driver, and wait a while until it releases the run.
+        """Signal the run's driver to stop it, and wait a while until it releases the run.
 
         False when nobody drives a run that has not stopped: its driver may have died, or have released it without
         seeing the signal.

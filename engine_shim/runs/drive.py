@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.effects import Json
@@ -12,7 +12,9 @@ from agent_core.run.control import StopSignal, cancel_pending
 from agent_core.run.driver import drive
 from agent_core.run.events import Event, EventSource
 from agent_core.run.executor import Executor
+from agent_core.run.inbox import Inbox
 from agent_core.run.secrets import Secrets, signing_keys
+from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer
@@ -26,7 +28,10 @@ OnEvent = Callable[[Event], None] | None
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. `status` is completed, failed, cancelled, waiting or paused; `outputs` are by node id."""
+    """The result of a run. `status` is completed, failed, cancelled, waiting or paused; `outputs` are by node id.
+
+    `messages` are those that its agents have added to the conversation; its JSON leaves them to the outputs.
+    """
 
     run_id: str
     status: str
@@ -35,9 +40,10 @@ class RunResult:
     waiting: list[dict[str, Any]]
     journal: dict[str, Any]
     error: dict[str, Any] | None
+    messages: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     def as_json(self) -> Json:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__slots__ if name != "messages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,7 @@ class RunDriver:
     async def _run_once(self, job: Job) -> RunResult:
         listener = EventSource(job.on_event) if job.on_event else None
         models, redactor = self._models.at(job.preparer.base), self._secrets.redactor()
+        inbox = Inbox(job.run, self._journal, job.stop, is_of_node)
         executor = Executor(job.run, self._registry, models, job.preparer.by_tool(), self._secrets, redactor, listener)
         ended = await drive(
             job.run,
@@ -107,6 +114,8 @@ class RunDriver:
             listener=listener,
             keys=self._keys,
             stop=job.stop,
+            inbox=inbox,
         )
         assert isinstance(ended.outcome, FlowOutcome)
-        return RunResult(**ended.outcome.output, journal={key: ended.journal[key] for key in ("head", "count")})
+        journal = {key: ended.journal[key] for key in ("head", "count")}
+        return RunResult(**ended.outcome.output, journal=journal, messages=list(ended.outcome.messages))

@@ -10,19 +10,19 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.audit.fork import fork_rows
 from agent_core.audit.repeats import Place, find_repeats
 from agent_core.errors import DecisionError
-from agent_core.journal.control import Decisions
+from agent_core.journal.control import Decisions, Role
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import Tape, by_path, chain_row, genesis
+from agent_core.journal.record import Tape, by_path
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
 from agent_core.run.clock import now
-from agent_core.run.control import StopSignal, append_decisions
+from agent_core.run.control import Stopping, StopSignal, append_decisions
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
-from engine_shim.definition.validate import CheckedWorkflow, check
+from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, RunBusy, WritesRepeated
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME, load_host_config
@@ -35,9 +35,10 @@ from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
-from engine_shim.runs.prepare import ROOT, Preparer, with_runs
+from engine_shim.runs.prepare import ROOT, with_runs
 from engine_shim.runs.run_index import RunIndex
-from engine_shim.runs.store import RunEntry, RunStore, StrPath, store_of
+from engine_shim.runs.starter import RunStarter
+from engine_shim.runs.store import RunStore, StrPath, store_of
 from utools.calls.limiter import Limiter
 from utools.defaults import default_registry
 from utools.files.protected_paths import protect_name
@@ -70,14 +71,14 @@ class Engine:
     ) -> None:
         model = model_of(model)
         self.registry = with_runs(default_registry() if registry is None else ToolRegistry.of(registry), model)
-        self.store, self._catalog = store_of(store), agents
+        self.store = store_of(store)
         self._secrets = (secrets or Secrets()).hiding((base_urls or {}).values())
         self._models = HostModels(
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
         )
         self._host_check = HostCheck(self.registry, self._secrets, self._models)
+        self._starter = RunStarter(self.store, self.registry, self._secrets, self._models, self._host_check, agents)
         self._index, self._controls = RunIndex(self.store), RunControls(self.store)
-        self._host = ""
         protect_name(NAME)
         self._leases = LeaseKeeper(self.store.leases)
         self._driver = RunDriver(self.store, self.registry, self._models, self._secrets, Limiter(max_running))
@@ -114,7 +115,7 @@ class Engine:
             default_provider=config.default_provider,
             agents=build_catalog(config),
         )
-        engine._host = "" if config.file is None else str(config.file.resolve())
+        engine._starter.host = "" if config.file is None else str(config.file.resolve())
         return engine
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────
@@ -133,28 +134,25 @@ class Engine:
         The `default`s that the definition's `inputs` declare replace what `external` lacks. A `run_id` that the store
         holds already is resumed, or, when the run is finished, gives its result again; RunBusy while it is driven.
         """
-        if not isinstance(workflow, Workflow | CheckedWorkflow):
-            workflow = load_workflow(workflow)
-        begun = run_id is not None and self._index.has_started(check_run_id(run_id))
-        checked = check(workflow, self.registry, self._catalog, begun=begun)
-        if not begun:
-            refuse(self._host_check.run_problems(checked.workflow, checked.invoked))
-        inputs = checked.external_of(external or {})
-        run = new_run_id() if run_id is None else check_run_id(run_id)
-        preparer = self._preparer(checked.base, checked, begun=begun)
-        body = preparer.start(run, checked, inputs, {})
-        with self._leases.driving(run) as stop:
-            is_known = self._index.has_begun(run, body)
-            if not is_known or self.store.entry(run) is None:
-                self._add_entry(run, checked.data, checked.base.resolve(), body["at"])
-            if is_known:
-                self._check_ready(self._index.load_to_go_on(run), checked.base)
-                self._controls.apply_last(run, stop, "caller")
-            else:
-                started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **body})
-                self.store.journal.append(run, [started])
-            spec = Spec(ROOT, {"definition": checked.data, "external": inputs})
-            return await self._driver.drive(Job(run, spec, preparer, stop, on_event))
+        start = self._starter.prepare(workflow, external, run_id)
+        with self._leases.driving(start.run) as stop:
+            if self._starter.write(start):
+                refuse(self._host_check.recorded_problems(self._index.load_to_go_on(start.run), start.checked.base))
+                self._controls.apply_last(start.run, stop, "caller")
+            return await self._driver.drive(Job(start.run, start.spec, start.preparer, stop, on_event))
+
+    def begin(
+        self,
+        workflow: Workflow | CheckedWorkflow | Mapping[str, Any] | StrPath,
+        *,
+        external: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+    ) -> str:
+        """Write how a run begins, for `resume` to drive, and give its id. Raises what `run` does."""
+        start = self._starter.prepare(workflow, external, run_id)
+        with self._leases.driving(start.run):
+            self._starter.write(start)
+        return start.run
 
     async def resume(
         self,
@@ -173,7 +171,7 @@ class Engine:
         """
         _, base = self._index.load(run_id)
         with self._leases.driving(run_id) as stop:
-            self._check_ready(self._index.load_to_go_on(run_id), base)
+            refuse(self._host_check.recorded_problems(self._index.load_to_go_on(run_id), base))
             if decisions:
                 redactor, keys = self._secrets.redactor(), signing_keys()
                 append_decisions(self.store.journal, run_id, decisions, by=by, redactor=redactor, keys=keys)
@@ -231,11 +229,11 @@ class Engine:
         at = now()
         rows = fork_rows(run_id, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry)
         forked = by_path(rows)
-        self._check_ready(forked, base)
+        refuse(self._host_check.recorded_problems(forked, base))
         if not repeat_writes and (repeats := find_repeats(tape, forked)):
             raise WritesRepeated(run_id, repeats)
         with self._leases.driving(new) as stop:
-            self._add_entry(new, tape[ROOT][0].record()["definition"], base, at)
+            self._starter.add_entry(new, tape[ROOT][0].record()["definition"], base, at)
             self.store.journal.append(new, rows)
             return await self._resume_from_journal(new, stop, on_event)
 
@@ -248,6 +246,10 @@ class Engine:
         tape, base = self._index.load(run_id)
         return load_workflow(tape[ROOT][0].record()["definition"], base=base)
 
+    def status(self, run_id: str) -> str:
+        """A run's status: pending, running, or as in its result. RunNotFound when the store holds no such run."""
+        return self._index.status(run_id)
+
     async def close(self) -> None:
         """Close the models' connections and the store; a later run opens them again."""
         await self._models.close()
@@ -257,21 +259,18 @@ class Engine:
         tape, base = self._index.load(run)
         started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
-        return await self._driver.drive(Job(run, spec, self._preparer(base, begun=True), stop, on_event))
+        return await self._driver.drive(Job(run, spec, self._starter.preparer(base, begun=True), stop, on_event))
 
-    def _add_entry(self, run: str, definition: Mapping[str, Any], base: Path, at: str) -> None:
-        version = definition.get("version", "1")
-        self.store.save(RunEntry(run, definition["id"], version, "pending", at, str(base), host=self._host))
+    # ── messages and stopping ──────────────────────────────────────────────────────────────────────────────────
 
-    def _check_ready(self, tape: Tape, base: Path) -> None:
-        refuse(self._host_check.recorded_problems(tape, base))
+    def add_message(self, run_id: str, content: str, *, role: Role = "user", by: str = "caller") -> None:
+        """Add a message to a run, whichever process drives it: the next question of one of its agents has it.
 
-    def _preparer(self, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
-        return Preparer(
-            self.registry, self._secrets, base, self._models.info(base), checked, self._catalog, begun=begun
-        )
-
-    # ── stopping ──────────────────────────────────────────────────────────────────────────────────
+        RunNotFound when the store holds no such run, DecisionError when it has ended.
+        """
+        text = self._secrets.redactor().text(content.encode("utf-8", "backslashreplace").decode())
+        self._controls.append_message(run_id, {"role": role, "content": text}, by)
+        self._leases.notify(run_id, "message")
 
     async def pause(self, run_id: str, *, by: str = "caller") -> str:
         """Let what is under way in a run be answered, and begin nothing more until it is resumed. Gives its status.
@@ -279,13 +278,7 @@ class Engine:
         It reaches the run in whichever process drives it; the status may still be `running` when a call takes long.
         RunNotFound when the store holds no such run, DecisionError when it has ended.
         """
-        self._controls.append(run_id, "pause", by)
-        while not await self._controls.has_reached_driver(run_id, "pause"):
-            with suppress(RunBusy), self._leases.driving(run_id):
-                self._index.set_status(run_id, self._index.final_status(run_id) or "paused")
-                break
-            await asyncio.sleep(INTERVAL_S)
-        return self._index.status(run_id)
+        return await self._stop(run_id, "pause", by)
 
     async def cancel(self, run_id: str, *, by: str = "caller") -> str:
         """End a run for good: what is under way is aborted, what waits is withdrawn. Gives its status.
@@ -293,11 +286,18 @@ class Engine:
         It reaches the run in whichever process drives it. RunNotFound when the store holds no such run, DecisionError
         when it has ended.
         """
-        self._controls.append(run_id, "cancel", by)
-        while not await self._controls.has_reached_driver(run_id, "cancel"):
+        return await self._stop(run_id, "cancel", by)
+
+    async def _stop(self, run_id: str, how: Stopping, by: str) -> str:
+        self._controls.append(run_id, how, by)
+        self._leases.notify(run_id, how)
+        while not await self._controls.has_reached_driver(run_id, how):
             with suppress(RunBusy), self._leases.driving(run_id) as stop:
-                stop.request("cancel")
-                await self._resume_from_journal(run_id, stop, None)
+                if how == "cancel":
+                    stop.request("cancel")
+                    await self._resume_from_journal(run_id, stop, None)
+                else:
+                    self._index.set_status(run_id, self._index.final_status(run_id) or "paused")
                 break
             await asyncio.sleep(INTERVAL_S)
         return self._index.status(run_id)

@@ -60,6 +60,13 @@ class LeaseKeeper:
                     self._idle.set()
             self._leases.release(run, self.driver)
 
+    def notify(self, run: str, signal: Signal) -> None:
+        """Pass a signal on at once where this process drives the run: the store's comes with the next renewal."""
+        with self._lock:
+            driven = self._driven.get(run)
+        if driven is not None:
+            _send(driven, signal)
+
     def _renew_while_needed(self) -> None:
         while True:
             self._idle.wait(INTERVAL_S)
@@ -84,6 +91,9 @@ class LeaseKeeper:
 
 
 def _send(driven: _Driven, signal: Signal) -> None:
+    if signal == "message":
+        driven.stop.has_messages = True
+        return
     try:
         driven.loop.call_soon_threadsafe(driven.stop.request, signal)
     except RuntimeError:  # the loop was closed meanwhile, and the run with it

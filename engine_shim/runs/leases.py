@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from threading import Lock
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from engine_shim.runs.database import Database
 
-Signal = Literal["pause", "cancel"]
-Notice = Literal["pause", "cancel", "lost"]
+Signal = Literal["message", "pause", "cancel"]
+"""That a message was added to a run, or that it is to stop; a later one in this list outweighs those before it."""
+Notice = Literal["message", "pause", "cancel", "lost"]
 
 TTL = 15.0
 """Seconds that a lease holds without being renewed."""
@@ -41,7 +42,7 @@ class Leases(Protocol):
         ...
 
     def signal(self, run: str, signal: Signal) -> bool:
-        """Signal the run's driver to pause or cancel it; a pause does not undo a cancel.
+        """Signal the run's driver to pause or cancel it, or that a message was added; no signal undoes a stronger one.
 
         False when no living driver holds it; then nothing is stored.
         """
@@ -94,7 +95,7 @@ class MemoryLeases:
             lease = self._leases.get(run)
             if lease is None or _living_holder(lease, self._clock()) is None:
                 return False
-            self._leases[run] = replace(lease, signal="cancel" if lease.signal == "cancel" else signal)
+            self._leases[run] = replace(lease, signal=_stronger(lease.signal, signal))
             return True
 
     def release(self, run: str, driver: str) -> None:
@@ -138,8 +139,11 @@ class SqliteLeases:
         if holder is None:
             return False
         with self._database.writing() as db:
-            update = "UPDATE run_claims SET wish = iif(wish = 'cancel', wish, ?) WHERE run = ? AND driver = ?"
-            return db.execute(update, (signal, run, holder)).rowcount == 1
+            row = db.execute("SELECT wish FROM run_claims WHERE run = ? AND driver = ?", (run, holder)).fetchone()
+            if row is None:
+                return False
+            update = "UPDATE run_claims SET wish = ? WHERE run = ? AND driver = ?"
+            return db.execute(update, (_stronger(row[0], signal), run, holder)).rowcount == 1
 
     def release(self, run: str, driver: str) -> None:
         with self._database.writing() as db:
@@ -151,6 +155,11 @@ class SqliteLeases:
 
     def _select(self, query: str, value: str) -> list[tuple[Any, ...]]:
         return self._database.rows("run_claims", query, value)
+
+
+def _stronger(before: Signal | None, signal: Signal) -> Signal:
+    order: tuple[Signal, ...] = get_args(Signal)
+    return signal if before is None else max(before, signal, key=order.index)
 
 
 def _living_holder(lease: Lease | None, now: float, *, other_than: str | None = None) -> str | None:

@@ -9,7 +9,7 @@ from agent_core.audit.signature import split_own_strands
 from agent_core.effects import Json
 from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains, is_finished
-from agent_core.journal.control import CONTROL
+from agent_core.journal.control import last_control
 from agent_core.journal.record import Tape
 from agent_core.run.secrets import verifying_keys
 from engine_shim.errors import DefinitionError, RunNotFound
@@ -79,8 +79,7 @@ class RunIndex:
 
     def last_control(self, run: str) -> str | None:
         """The last request about a run: pause, resume or cancel; None when there was none."""
-        rows = self.store.journal.load(run).get(CONTROL)
-        return str(rows[-1].record()["decision"]) if rows else None
+        return last_control(self.store.journal.load(run))
 
     def status(self, run: str) -> str:
         """A run's status, by the index."""

@@ -19,7 +19,7 @@ import pytest
 from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
-from engine_shim.runs.leases import TTL, new_driver
+from engine_shim.runs.leases import TTL, Signal, new_driver
 from engine_shim.runs.store import MemoryRunStore, RunEntry, RunFilter, RunStore, SqliteRunStore
 
 ROOT = Path(__file__).parents[2]
@@ -297,10 +297,20 @@ def test_a_signal_to_a_run_that_nobody_drives_leaves_nothing(store: RunStore, dr
     assert store.leases.renew(driver, ["r1"]) == {}
 
 
-def test_a_pause_takes_back_no_cancel(store: RunStore, driver: str) -> None:
+SIGNALS: list[tuple[Signal, Signal]] = [
+    ("message", "message"),
+    ("pause", "pause"),
+    ("message", "pause"),
+    ("cancel", "cancel"),
+    ("pause", "cancel"),
+    ("message", "cancel"),
+]
+
+
+def test_neither_a_message_nor_a_pause_takes_back_what_is_stronger(store: RunStore, driver: str) -> None:
     store.leases.acquire("r1", driver)
-    for sent, expected in (("pause", "pause"), ("cancel", "cancel"), ("pause", "cancel")):
-        assert store.leases.signal("r1", sent) is True  # type: ignore[arg-type]
+    for sent, expected in SIGNALS:
+        assert store.leases.signal("r1", sent) is True
         assert store.leases.renew(driver, ["r1"]) == {"r1": expected}
 
 

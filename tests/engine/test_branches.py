@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,63 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.effects import Cancelled, Failed, Suspended, ToolReply, Visit, Visits
-from engine_shim.flow.flow import flow
+from agent_core.effects import Cancelled, Failed, Suspended, ToolReply, Visit
 from support.by_hand import AT
-
-ANY = {"type": "object", "additionalProperties": True}
-READ = {"schema": ANY, "effect": "read", "idempotent": False, "within": 30.0}
-TOOLS = {
-    "work": READ,
-    "pay": {**READ, "effect": "write"},
-    "put": {**READ, "effect": "write", "idempotent": True},
-    "agent": {**READ, "effect": "nested", "within": None},
-}
-Edge = tuple[Any, ...]
-Answer = Callable[[Visit], Any]
-
-
-def node(name: str, tool: str = "work", **keys: Any) -> dict[str, Any]:
-    config = keys.pop("config", {})
-    return {"id": name, "tool": tool, "config": config, **keys}
-
-
-def definition(nodes: Sequence[Any], edges: Sequence[Edge] | None = None, **keys: Any) -> dict[str, Any]:
-    """A definition; a node that is only named does `work`, an edge is (from, to) and its other keys."""
-    whole = {"id": "w", "nodes": [node(each) if isinstance(each, str) else each for each in nodes], **keys}
-    if edges is not None:
-        whole["edges"] = [{"from": a, "to": b, **(rest[0] if rest else {})} for a, b, *rest in edges]
-    return whole
-
-
-class Run:
-    """A workflow run by hand. `visits` are those that were asked for, in that order."""
-
-    def __init__(self, whole: dict[str, Any], answer: Answer, *, order: random.Random | None = None, **keys: Any):
-        self.visits: list[Visit] = []
-        started = {"run": "r", "at": AT, "definition": whole, "external": {}, "env": {}, "tools": TOOLS}
-        loop = flow({**started, "limits": {"seconds": whole.get("timeout")}, **keys})
-        effect = next(loop)
-        assert isinstance(effect, Visits)
-        under_way = list(effect.first)
-        while under_way:
-            self.visits += [visit for visit in under_way if visit not in self.visits]
-            visit = under_way.pop(order.randrange(len(under_way)) if order else 0)
-            under_way += effect.more(visit, answer(visit), None)
-        with pytest.raises(StopIteration) as ended:
-            loop.send(())
-        self.outcome = ended.value.value
-        self.output = self.outcome.output
-
-    def after(self) -> dict[Any, Any]:
-        return {(visit.node, visit.n): visit.after for visit in self.visits}
-
-    def calls(self, name: str) -> list[Any]:
-        return [visit.call.config for visit in self.visits if visit.node == name]
-
-
-def did(value: Any = None, seconds: float = 0.0) -> ToolReply:
-    return ToolReply(True, value, None, AT, seconds)
+from support.flow_by_hand import Answer, Run, definition, did, node
 
 
 def broke(message: str = "it broke", partial: Any = None, seconds: float = 0.0) -> ToolReply:
@@ -550,13 +496,10 @@ class Builder:
         return Block(risky, join, lambda o: (o.visit(risky) is not None or handler.run(o)) and o.plain(join))
 
 
-@given(st.integers(0, 2**32), st.integers(0, 2**32), st.integers(0, 2**32))
-def test_any_workflow_does_what_its_blocks_say_in_whatever_order_branches_end(
-    shape: int, seed: int, order: int
-) -> None:
+def any_workflow(shape: int, seed: int) -> tuple[dict[str, Any], bool, "Oracle", Answer]:
+    """A workflow of random blocks, whether it completes, and the answers to its visits."""
     builder = Builder(random.Random(shape))
     whole_block = builder.block(3)
-
     whole = definition(builder.nodes, builder.edges, entry=whole_block.first, model="m")
     oracle = Oracle(seed)
     completed = whole_block.run(oracle)
@@ -567,8 +510,31 @@ def test_any_workflow_does_what_its_blocks_say_in_whatever_order_branches_end(
         value = {"v": oracle.value(visit.node, visit.n), "n": visit.n}
         return broke(partial=value) if oracle.breaks(visit.node, visit.n) else did(value)
 
+    return whole, completed, oracle, answer
+
+
+@given(st.integers(0, 2**32), st.integers(0, 2**32), st.integers(0, 2**32))
+def test_any_workflow_does_what_its_blocks_say_in_whatever_order_branches_end(
+    shape: int, seed: int, order: int
+) -> None:
+    whole, completed, oracle, answer = any_workflow(shape, seed)
     first, other = Run(whole, answer), Run(whole, answer, order=random.Random(order))
     assert first.output["status"] == ("completed" if completed else "failed")
     assert Counter(first.output["path"]) == oracle.visited
     assert first.output == other.output
     assert first.after() == other.after()
+
+
+@given(st.integers(0, 2**32), st.integers(0, 2**32), st.integers(0, 2**32), st.integers(1, 20))
+def test_which_visits_a_limit_leaves_does_not_depend_on_the_order_in_which_branches_end(
+    shape: int, seed: int, order: int, most: int
+) -> None:
+    whole, _, _, answer = any_workflow(shape, seed)
+    unlimited = Run(whole, answer)
+    first = Run({**whole, "max_visits": most}, answer)
+    other = Run({**whole, "max_visits": most}, answer, order=random.Random(order))
+    assert first.output == other.output
+    assert first.after() == other.after()
+    assert len(first.output["path"]) == min(most, len(unlimited.output["path"]))
+    if len(unlimited.output["path"]) <= most:
+        assert first.output == unlimited.output

@@ -155,9 +155,9 @@ MEANING = {
         {"inputs": {"properties": {"n": {}}, "additionalProperties": False}, "nodes": echoes("{{external.m}}")},
         ["nodes/0/config/text: {{external.m}}: there is no 'm' in external here; there are n"],
     ),
-    "run has only an id": (
+    "run has an id and messages": (
         {"nodes": echoes("{{run.at}}")},
-        ["nodes/0/config/text: {{run.at}}: there is no 'at' in run here; there are id"],
+        ["nodes/0/config/text: {{run.at}}: there is no 'at' in run here; there are id, messages"],
     ),
     "inputs that are no schema": (
         {"inputs": {"type": "objekt"}},

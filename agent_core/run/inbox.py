@@ -1,0 +1,38 @@
+"""Inbox: the messages that were added to a run that is driven, for the next question of one of its agents."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agent_core.effects import Json
+from agent_core.journal.control import unread_messages
+from agent_core.journal.record import Tape
+from agent_core.journal.store import Journal
+from agent_core.run.control import StopSignal
+
+
+@dataclass(slots=True)
+class Inbox:
+    """Hands each message to one agent. `accepts` says whether the agent of a strand reads them."""
+
+    run: str
+    journal: Journal
+    stop: StopSignal
+    accepts: Callable[[str], bool]
+    _unread: list[Json] = field(default_factory=list)
+    _taken: set[int] = field(default_factory=set)
+
+    def resume_from(self, tape: Tape) -> None:
+        """Begin with the messages of a tape that no agent has read."""
+        self._unread, self._taken = unread_messages(tape), set()
+
+    def take(self, strand: str) -> tuple[Json, ...]:
+        """The messages for the question that a strand is about to ask."""
+        if not self.accepts(strand):
+            return ()
+        if self.stop.has_messages:
+            self.stop.has_messages = False
+            unread = unread_messages(self.journal.load(self.run))
+            self._unread = [each for each in unread if each["n"] not in self._taken]
+        taken, self._unread = tuple(self._unread), []
+        self._taken |= {each["n"] for each in taken}
+        return taken

@@ -1,0 +1,1 @@
+"""Graphs of agents, built in a program: each is an ordinary workflow definition."""

@@ -1,0 +1,139 @@
+"""AgentBuilder: puts a graph of agents together, step by step, and checks it when it is built."""
+
+import copy
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from agent_core.config import AllowedTool
+from engine_shim.builder.graph import AgentGraph
+from engine_shim.builder.node import LLMNode
+from engine_shim.definition.errors import Problem, gathering, refuse
+from engine_shim.definition.graph import graph_of
+from engine_shim.definition.model import read_definition
+from engine_shim.runs.engine import Engine
+
+MAX_ITERATIONS = 50
+TIMEOUT_MS = 60_000
+_MESSAGE = {
+    "type": "object",
+    "required": ["role"],
+    "properties": {"role": {"enum": ["system", "user", "assistant", "tool"]}},
+}
+_FINISHED = {
+    "type": "object",
+    "required": ["role", "content"],
+    "properties": {"role": {"enum": ["user", "assistant"]}, "content": {"type": "string"}},
+}
+INPUTS = {
+    "type": "object",
+    "properties": {
+        "history": {"type": "array", "items": _FINISHED, "default": [], "description": "The turns that are finished"},
+        "context": {"type": "array", "items": _MESSAGE, "default": [], "description": "The conversation of this turn"},
+    },
+    "additionalProperties": False,
+}
+"""What a graph is started with, as the definition says it."""
+
+
+class AgentBuilder:
+    """Builds a graph. All methods but `build` return the builder; nothing is checked before `build`."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._description = name, ""
+        self._max_iterations, self._timeout_ms = MAX_ITERATIONS, TIMEOUT_MS
+        self._nodes: list[LLMNode] = []
+        self._edges: list[tuple[str, str, str | None]] = []
+        self._entries: list[str] = []
+        self._ends: list[str] | None = None
+
+    def set_description(self, description: str) -> Self:
+        self._description = description
+        return self
+
+    def set_max_iterations(self, visits: int) -> Self:
+        """How many node visits an execution may have in all."""
+        self._max_iterations = visits
+        return self
+
+    def set_timeout(self, milliseconds: int) -> Self:
+        """How long an execution may be active, in milliseconds; 0: unlimited."""
+        self._timeout_ms = milliseconds
+        return self
+
+    def add_llm_node(
+        self,
+        key: str,
+        description: str,
+        model: str,
+        tools: Sequence[str | Mapping[str, Any] | AllowedTool] = (),
+        system_prompt: str = "",
+        *,
+        retry: Mapping[str, Any] | None = None,
+        **config: Any,
+    ) -> Self:
+        """Add an agent. `config` are other keys of an agent's config, such as max_steps; `retry` is as in a definition:
+        {max_attempts, delay, backoff}."""
+        self._nodes.append(LLMNode(key, description, model, tuple(tools), system_prompt, retry, config))
+        return self
+
+    def add_edge(self, source: str, target: str) -> Self:
+        """`target` runs after `source`. Several plain edges out of one node run in parallel; beside edges with a
+        condition they are the default."""
+        self._edges.append((source, target, None))
+        return self
+
+    def add_conditional_edge(self, source: str, target: str, sentence: str) -> Self:
+        """`target` runs after `source` if the source's model says that the sentence is true of its output."""
+        self._edges.append((source, target, sentence))
+        return self
+
+    def set_entry_point(self, key: str) -> Self:
+        """A node that an execution may start at. Each call adds one."""
+        self._entries.append(key)
+        return self
+
+    def set_end_points(self, keys: Sequence[str]) -> Self:
+        """The nodes that an execution may end at; without them, those without outgoing edges."""
+        self._ends = list(keys)
+        return self
+
+    def build(self, engine: Engine | None = None) -> AgentGraph:
+        """The graph, which cannot be changed any more. DefinitionErrors for all that is wrong with it.
+
+        Executions run on `engine`; without it, on the host that the command line finds.
+        """
+        problems: list[Problem] = []
+        with gathering(problems):
+            graph_of(read_definition(self._definition(problems)))
+        refuse(problems)
+        return AgentGraph(tuple(self._nodes), copy.deepcopy(self._definition([])), engine)
+
+    def _definition(self, problems: list[Problem]) -> dict[str, Any]:
+        nodes: list[dict[str, Any]] = []
+        for node in self._nodes:
+            with gathering(problems):
+                nodes.append(node.to_definition())
+        if not self._entries:
+            problems.append(Problem("entry", "the graph has no entry point; name one by set_entry_point"))
+        whole = {
+            "id": re.sub(r"[^A-Za-z0-9_-]+", "-", self._name).strip("-") or "graph",
+            "name": self._name,
+            "description": self._description or None,
+            "inputs": INPUTS,
+            "nodes": nodes,
+            "edges": [self._edge(*edge) for edge in self._edges],
+            "entry": list(dict.fromkeys(self._entries)) or None,
+            "ends": self._ends,
+            "max_iterations": self._max_iterations,
+            "max_visits": self._max_iterations,
+            "timeout": self._timeout_ms / 1000,
+        }
+        return {key: value for key, value in whole.items() if value is not None}
+
+    def _edge(self, source: str, target: str, sentence: str | None) -> dict[str, Any]:
+        edge = {"from": source, "to": target}
+        if sentence is None:
+            return edge
+        models = [node.model for node in self._nodes if node.key == source]
+        return {**edge, "ask": sentence, **({"model": models[0]} if models else {})}

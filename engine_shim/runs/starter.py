@@ -1,0 +1,93 @@
+"""RunStarter: how a run begins on this host: checked, prepared, and written before anything is driven."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_core.agents.catalog import AgentCatalog
+from agent_core.effects import Json
+from agent_core.journal.operations import Spec
+from agent_core.journal.record import chain_row, genesis
+from agent_core.run.run_id import check_run_id, new_run_id
+from agent_core.run.secrets import Secrets
+from engine_shim.definition.errors import refuse
+from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.definition.validate import CheckedWorkflow, check
+from engine_shim.runs.host_check import HostCheck
+from engine_shim.runs.models import HostModels
+from engine_shim.runs.prepare import ROOT, Preparer
+from engine_shim.runs.run_index import RunIndex
+from engine_shim.runs.store import RunEntry, RunStore, StrPath
+from utools.registry import ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A run that may begin, or go on: its workflow, its `run_started` body, and what prepares the runs in it."""
+
+    run: str
+    checked: CheckedWorkflow
+    body: Json
+    preparer: Preparer
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(ROOT, {"definition": self.checked.data, "external": self.body["external"]})
+
+
+class RunStarter:
+    """Starts the runs of one store. `agents` are those that nodes may name; `host` names the file that configures
+    this host, if there is one."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        registry: ToolRegistry,
+        secrets: Secrets,
+        models: HostModels,
+        host_check: HostCheck,
+        agents: AgentCatalog | None,
+    ) -> None:
+        self.host = ""
+        self._store, self._index, self._host_check = store, RunIndex(store), host_check
+        self._registry, self._secrets, self._models, self._agents = registry, secrets, models, agents
+
+    def prepare(
+        self,
+        workflow: Workflow | CheckedWorkflow | Mapping[str, Any] | StrPath,
+        external: Mapping[str, Any] | None,
+        run_id: str | None,
+    ) -> Start:
+        """How a run starts. DefinitionError, with nothing written, when it cannot be run."""
+        if not isinstance(workflow, Workflow | CheckedWorkflow):
+            workflow = load_workflow(workflow)
+        begun = run_id is not None and self._index.has_started(check_run_id(run_id))
+        checked = check(workflow, self._registry, self._agents, begun=begun)
+        if not begun:
+            refuse(self._host_check.run_problems(checked.workflow, checked.invoked))
+        inputs = checked.external_of(external or {})
+        run = new_run_id() if run_id is None else check_run_id(run_id)
+        preparer = self.preparer(checked.base, checked, begun=begun)
+        return Start(run, checked, preparer.start(run, checked, inputs, {}), preparer)
+
+    def write(self, start: Start) -> bool:
+        """Write how a run begins. True when the store held it already, which has to be the same."""
+        run, checked = start.run, start.checked
+        is_known = self._index.has_begun(run, start.body)
+        if not is_known or self._store.entry(run) is None:
+            self.add_entry(run, checked.data, checked.base.resolve(), start.body["at"])
+        if not is_known:
+            started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **start.body})
+            self._store.journal.append(run, [started])
+        return is_known
+
+    def add_entry(self, run: str, definition: Mapping[str, Any], base: Path, at: str) -> None:
+        """Add a run that has begun to the index."""
+        version = definition.get("version", "1")
+        self._store.save(RunEntry(run, definition["id"], version, "pending", at, str(base), host=self.host))
+
+    def preparer(self, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
+        """What prepares the runs below a directory."""
+        info = self._models.info(base)
+        return Preparer(self._registry, self._secrets, base, info, checked, self._agents, begun=begun)
