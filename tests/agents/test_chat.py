@@ -310,8 +310,8 @@ async def test_the_tools_of_a_turn_go_to_the_model_as_function_schemas() -> None
         {"name": "desk", "model": "scripted:x", "skill_policy": {"allow": ["file_search", "calculator"]},
          "runtime_policy": {"protocol": "tools"}}
     )  # fmt: skip
-    model = Asked([{"content": "", "calls": [{"name": "calculator", "arguments": {"operation": "mean", "numbers": [3]}}]},
-                   {"content": "It is 3."}])  # fmt: skip
+    call = {"name": "calculator", "arguments": {"operation": "mean", "numbers": [3]}}
+    model = Asked([{"content": "", "calls": [call]}, {"content": "It is 3."}])
     reply = await Conversations(AgentExecutor(catalog, model=model), MemoryContextStore()).chat("The mean?")
     functions = {each["function"]["name"]: each["function"] for each in model.questions[0].options["tools"]}
     assert set(functions) == {"file_search", "calculator"}
