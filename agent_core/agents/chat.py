@@ -119,12 +119,13 @@ class Conversations:
         async with self._lock(conversation_id):
             return await self._store.clear(conversation_id)
 
-    async def without_last(self, conversation_id: str) -> str:
-        """The id of a new conversation that has all turns of this one but the last; this one stays as it is."""
-        copy = new_run_id()
-        for number, turn in enumerate((await self._turns(conversation_id))[:-1]):
-            await self._store.append(copy, turn[0].get("trace_id") or str(number), turn)
-        return copy
+    async def undo(self, conversation_id: str) -> Turn:
+        """Take back the last turn, which is returned; empty where there is none. Its run stays in the journal."""
+        async with self._lock(conversation_id):
+            while turns := await self._turns(conversation_id):
+                if await self._store.drop_last(conversation_id, len(turns)):
+                    return turns[-1]
+            return []
 
     async def _run(self, asked: _Turn, decisions: Decisions | None, on_event: OnEvent | None) -> ChatReply:
         result = await self._result(asked, decisions, on_event)

@@ -24,7 +24,7 @@ COMMANDS = {
     "/tools": "the tools of this agent",
     "/trace": "the steps of the last turn",
     "/agent": "/agent NAME: goes on with another agent; /agent lists them",
-    "/undo": "goes on without the last turn, in a new conversation; this one is kept",
+    "/undo": "takes the last turn back from the conversation",
     "/help": "these commands",
     "/exit": "leaves; so does Ctrl-D. Ctrl-C cancels a turn",
 }
@@ -156,13 +156,11 @@ class Chat:
             self._view.note(str(error), style="red")
 
     def _undo(self) -> None:
-        history = self._runner.run(self._conversations.history(self._conversation))
-        if not history:
+        self._last = None
+        if not self._runner.run(self._conversations.undo(self._conversation)):
             self._view.note("there is no turn to undo")
             return
-        before, self._last = self._conversation, None
-        self._conversation = self._runner.run(self._conversations.without_last(before))
-        self._view.note(f"goes on without the last turn, as conversation {self._conversation}; {before} is kept")
+        self._view.note("the last turn is taken back; what its tools did is not")
 
 
 def _choose_agent(host: HostConversations, name: str | None) -> str:

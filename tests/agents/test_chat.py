@@ -269,13 +269,23 @@ async def test_a_deleted_conversation_is_gone() -> None:
     assert await desk.history("c") == []
 
 
-async def test_a_conversation_without_its_last_turn_is_a_new_one() -> None:
-    desk = talk(Asked([final("One."), final("Two.")]))
+async def test_the_last_turn_is_taken_back_and_the_next_one_does_not_read_it(store: ContextStore) -> None:
+    model = Asked([final("One."), final("Two."), final("Three.")])
+    desk = talk(model, store)
     await desk.chat("First.", "c")
     await desk.chat("Second.", "c")
-    copy = await desk.without_last("c")
-    assert says(await desk.history(copy)) == [("user", "First."), ("assistant", "One.")]
-    assert len(await desk.history("c")) == 4
+    assert says(await desk.undo("c")) == [("user", "Second."), ("assistant", "Two.")]
+    assert says(await desk.history("c")) == [("user", "First."), ("assistant", "One.")]
+    await desk.chat("Third.", "c")
+    assert "First." in str(model.questions[-1].messages)
+    assert "Second." not in str(model.questions[-1].messages)
+
+
+async def test_undo_goes_back_to_an_empty_conversation_and_no_further(store: ContextStore) -> None:
+    desk = talk(Asked([final("One.")]), store)
+    await desk.chat("First.", "c")
+    assert [len(await desk.undo("c")) for _ in range(2)] == [2, 0]
+    assert (await desk.history("c"), await store.sessions()) == ([], [])
 
 
 BAD: list[tuple[Callable[[Conversations], Any], type[Exception], str]] = [
