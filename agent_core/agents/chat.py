@@ -36,6 +36,8 @@ class _Turn:
     conversation: str
     run: str
     options: ConversationOptions
+    decisions: Decisions | None = None
+    by: str = "caller"
 
 
 class Conversations:
@@ -85,7 +87,7 @@ class Conversations:
         asked = _Turn(self._agent_name(agent), user_message, conversation, run, options)
         async with self._lock(conversation):
             if tape := self._tape(run):
-                return await self._run(_recorded(tape, asked), None, on_event)
+                return await self._run(_recorded(tape, asked), on_event)
             turns = await self._turns(conversation)
             if self._budget is not None:
                 spent = sum(self._tokens(run) for run in _runs(turns))
@@ -93,22 +95,29 @@ class Conversations:
                     return refuse_spent(conversation, spent, self._budget)
                 options = replace(options, max_tokens=_least(max_tokens, self._budget - spent))
             options = replace(options, conversation_history=_messages(turns))
-            return await self._run(replace(asked, options=options), None, on_event)
+            return await self._run(replace(asked, options=options), on_event)
 
     async def decide(
-        self, conversation_id: str, run_id: str, decisions: Decisions, *, on_event: OnEvent | None = None
+        self,
+        conversation_id: str,
+        run_id: str,
+        decisions: Decisions,
+        *,
+        by: str = "caller",
+        on_event: OnEvent | None = None,
     ) -> ChatReply:
         """Go on with a turn that waits for a person, by the decisions on its calls, and store it once it has ended.
 
-        DecisionError for a decision that fits nothing, and for a run that is no turn of this conversation.
+        `by` names who decided. DecisionError for a decision that fits nothing, and for a run that is no turn of this
+        conversation.
         """
         tape = self._tape(check_run_id(run_id))
         if not tape:
             raise DecisionError(f"run {run_id!r} is not in the journal of this executor, so nothing waits there")
-        agent = _start(tape).get("agent", {}).get("name", "")
-        asked = _Turn(agent, _start(tape)["config"]["prompt"], conversation_id, run_id, ConversationOptions())
+        agent, prompt = (_start(tape).get(key, {}).get(name) for key, name in (("agent", "name"), ("config", "prompt")))
+        asked = _Turn(agent, prompt, conversation_id, run_id, ConversationOptions(), decisions, by)
         async with self._lock(conversation_id):
-            return await self._run(_recorded(tape, asked), decisions, on_event)
+            return await self._run(_recorded(tape, asked), on_event)
 
     async def history(self, conversation_id: str) -> list[Message]:
         """The stored messages, oldest first, each with the `trace_id` of its run; none where there is no such one."""
@@ -127,17 +136,23 @@ class Conversations:
                     return turns[-1]
             return []
 
-    async def _run(self, asked: _Turn, decisions: Decisions | None, on_event: OnEvent | None) -> ChatReply:
-        result = await self._result(asked, decisions, on_event)
+    async def _run(self, asked: _Turn, on_event: OnEvent | None) -> ChatReply:
+        result = await self._result(asked, on_event)
         if turn := _turn_of(result):
             await self._store.append(asked.conversation, asked.run, turn)
         return read_reply(asked.conversation, result)
 
-    async def _result(self, asked: _Turn, decisions: Decisions | None, on_event: OnEvent | None) -> ConversationResult:
+    async def _result(self, asked: _Turn, on_event: OnEvent | None) -> ConversationResult:
         """What came of the turn, also when it is an error to the executor."""
         try:
             return await self._executor.execute_conversation(
-                asked.agent, asked.message, asked.options, run_id=asked.run, decisions=decisions, on_event=on_event
+                asked.agent,
+                asked.message,
+                asked.options,
+                run_id=asked.run,
+                decisions=asked.decisions,
+                by=asked.by,
+                on_event=on_event,
             )
         except AgentError as error:
             if error.result is None:

@@ -81,9 +81,11 @@ class AgentExecutor:
         *,
         run_id: str | None = None,
         decisions: Decisions | None = None,
+        by: str = "caller",
         on_event: Callable[[Event], None] | None = None,
     ) -> ConversationResult:
-        """Let an agent answer a message; a turn that waits for a person goes on under its `run_id`, with `decisions`.
+        """Let an agent answer a message; a turn that waits for a person goes on under its `run_id`, with `decisions`
+        that `by` made.
 
         AgentNotFound, and MaxStepsExceeded and ModelCallFailed with the result as far as it got; DefinitionError for a
         base_path outside the host's root and for messages that are none. A cancelled caller cancels the run.
@@ -101,6 +103,7 @@ class AgentExecutor:
             journal=self.journal,
             run_id=run_id,
             decisions=decisions,
+            by=by,
             on_event=on_event,
             secrets=self._secrets,
             agent={**note, "overrides": sorted(overrides)},

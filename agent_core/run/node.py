@@ -107,16 +107,16 @@ async def run_agent(
     on_event: Callable[[Event], None] | None = None,
     secrets: Secrets | None = None,
     agent: AgentNote | None = None,
+    by: str = "caller",
 ) -> AgentOutput:
     """Run one agent to its outcome, or on from where its journal ends.
 
     An unfinished `run_id` (or unfinished JSONL file) goes on, a finished one gives its output without acting.
     `registry` may be a list of tools. `model`, a client or `provider:name`, answers every question; without it the
     config's `provider:name` does. `journal` may be a file's path: JSONL (.jsonl), or SQLite (.db, .sqlite, .sqlite3).
-    `decisions` are a person's decisions on what waits, by (strand, n). `agent` says in the record which agent of a
-    catalogue this is. Raises DefinitionError for a bad config, or for
-    another config than the run began with, DecisionError for a decision that fits nothing, JournalError when the
-    journal cannot be used.
+    `decisions` are a person's decisions on what waits, by (strand, n), and `by` names who decided. `agent` says in the
+    record which agent of a catalogue this is. Raises DefinitionError for a bad config, or for another config than the
+    run began with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used.
     """
     with open_journal(journal) as opened:
         return await _run_agent(
@@ -129,6 +129,7 @@ async def run_agent(
             on_event,
             secrets or Secrets(),
             agent,
+            by,
         )
 
 
@@ -142,6 +143,7 @@ async def _run_agent(
     on_event: Callable[[Event], None] | None,
     allowed: Secrets,
     agent: AgentNote | None,
+    by: str,
 ) -> AgentOutput:
     run = _choose_run_id(run_id, journal)
     providers, redactor = Providers(), allowed.redactor()
@@ -156,7 +158,7 @@ async def _run_agent(
     listener = EventSource(on_event) if on_event else None
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
     if decisions:
-        append_decisions(journal, run, decisions, by="caller", redactor=redactor, keys=keys)
+        append_decisions(journal, run, decisions, by=by, redactor=redactor, keys=keys)
     spec = Spec(CODE, config_as_dict(config))
     driving = drive(
         run, ROOT, spec, journal=journal, executor=executor, loops=AGENT_LOOPS, listener=listener, keys=keys

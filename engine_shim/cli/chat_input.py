@@ -2,15 +2,20 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from engine_shim.cli import terminal
 
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+
 ReadLine = Callable[[str], str]
-"""Gives the next line after a prompt; EOFError at the end of the input, KeyboardInterrupt for a line given up."""
+"""Gives the next line after a prompt; EOFError at the end of the input."""
 
 
 def line_reader(*, attended: bool, history: Iterable[str], words: Iterable[str]) -> ReadLine:
-    """What reads the lines. `history` are earlier ones, oldest first; `words` are completed after a `/`."""
+    """What reads the lines. `history` are earlier ones, oldest first; `words` are completed by the tab key."""
     return _terminal_reader(history, words) if attended else _read_plainly
 
 
@@ -27,11 +32,28 @@ def _terminal_reader(history: Iterable[str], words: Iterable[str]) -> ReadLine:
     from prompt_toolkit.history import InMemoryHistory
     from prompt_toolkit.output import create_output
 
-    completer = WordCompleter(list(words), sentence=True)
     session: PromptSession[str] = PromptSession(
         history=InMemoryHistory(list(history)),
-        completer=completer,
+        completer=WordCompleter(list(words), sentence=True),
         complete_while_typing=False,
+        key_bindings=_bindings(),
         output=create_output(stdout=terminal.own_err()),
     )
     return session.prompt
+
+
+def _bindings() -> "KeyBindings":
+    """Ctrl-C gives the line up, and ends the input where it is empty."""
+    from prompt_toolkit.key_binding import KeyBindings
+
+    bindings = KeyBindings()
+
+    def give_up(event: "KeyPressEvent") -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=EOFError)
+
+    bindings.add("c-c")(give_up)
+    bindings.add("<sigint>")(give_up)
+    return bindings

@@ -3,11 +3,14 @@
 import json
 
 from rich.console import Console
+from rich.status import Status
 from rich.text import Text
 
 from agent_core.agents.reply import ChatReply
 from agent_core.run.events import Event
+from agent_core.run.node import ROOT
 from engine_shim.cli import output, terminal
+from engine_shim.cli.log import logs_json
 from engine_shim.cli.terminal import visible
 
 WIDTH = 110
@@ -18,52 +21,66 @@ class ChatView:
     """Shows one turn after another. On a terminal the answer is shown while it is written."""
 
     def __init__(self) -> None:
-        self._console = Console(file=terminal.err(), highlight=False, soft_wrap=True)
+        self._console = Console(file=terminal.err(), highlight=False, soft_wrap=True, quiet=logs_json())
         self._width = self._console.width if self._console.is_terminal else WIDTH
         self._streams = terminal.out().isatty()
+        self._status: Status | None = None
         self._shown = ""
 
     def show(self, event: Event) -> None:
         """Print one event of the turn's own run, or of one nested in it."""
+        own = event["strand"] == ROOT
         match event:
-            case {"event": "answer_delta", "text": text} if self._streams and event["strand"] == "agent":
+            case {"event": "answer_delta", "text": text} if own and self._streams:
+                self._stop_spinner()
                 self._shown += text
                 self._write(visible(text))
-            case {"event": "answer_discarded"} if event["strand"] == "agent":
+            case {"event": "answer_discarded"} if own:
                 self._break_off()
-            case {"event": "thought", "text": text}:
-                self.note(text)
-            case {"event": "action", "tool": tool}:
-                self.note(f"{tool} {json.dumps(event['args'], ensure_ascii=False)}")
-            case {"event": "observation", "success": success, "text": text}:
-                self.note(f"  {'→' if success else '✗'} {text}")
-            case {"event": "repair", "kind": kind, "message": message}:
-                self.note(f"{kind}: {message}")
+            case {"event": "step_started", "model": model}:
+                self._spin(f"asking {model}")
+            case {"event": "finished"}:
+                self._stop_spinner()
+            case _ if step := describe_step(event):
+                self.note(step if own else f"  {event['node']}: {step}")
+                if event["event"] == "action":
+                    self._spin(f"running {event['tool']}")
 
     def end(self, reply: ChatReply) -> None:
         """Print the answer, as far as it was not shown yet, or why there is none."""
+        self._stop_spinner()
         if self._shown != reply.response:
             self._break_off()
             output.line(reply.response)
         elif self._shown:
             self._write("\n")
         self._shown = ""
-        if reply.error is not None and reply.finish_reason != "awaiting_approval":
+        if reply.error is not None and not reply.waiting:
             self.note(f"{reply.error['kind']}: {reply.error['message']}", style="red")
         terminal.out().flush()
 
-    def give_up(self) -> None:
-        """Leave the line of an answer that is not written to its end."""
-        self._break_off()
-
     def note(self, text: str, style: str = "dim") -> None:
         """Print a line about the conversation, cut to the width of the terminal."""
+        self._stop_spinner()
         self._break_off()
-        line = Text(visible(" ".join(text.split("\n"))), style)
+        line = Text(visible(" ".join(text.split())), style)
         line.truncate(self._width - 1, overflow="ellipsis")
         self._console.print(line)
 
+    def _spin(self, text: str) -> None:
+        """Show what is waited for, where there is a terminal."""
+        self._stop_spinner()
+        if self._console.is_terminal and not self._console.quiet and not self._shown:
+            self._status = self._console.status(Text(visible(text), "dim"))
+            self._status.start()
+
+    def _stop_spinner(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
     def _break_off(self) -> None:
+        """Leave the line of an answer that is not written to its end."""
         if self._shown:
             self._write("\n")
         self._shown = ""
@@ -72,3 +89,21 @@ class ChatView:
     def _write(text: str) -> None:
         terminal.out().write(text)
         terminal.out().flush()
+
+
+def describe_step(event: Event) -> str | None:
+    """A line for an event of a run; None for one that has none."""
+    match event:
+        case {"event": "thought", "text": text}:
+            return str(text)
+        case {"event": "action", "tool": tool, "args": args}:
+            return f"{tool} {json.dumps(args, ensure_ascii=False)}"
+        case {"event": "observation", "success": success, "text": text}:
+            return f"{'→' if success else '✗'} {text}"
+        case {"event": "repair", "kind": kind, "message": message}:
+            return f"{kind}: {message}"
+        case {"event": "plan", "steps": steps}:
+            return f"plan: {'; '.join(each['description'] for each in steps)}"
+        case {"event": "finished", "finish_reason": reason, "usage": usage}:
+            return f"{reason}, {output.count(usage['total_tokens'], 'token')}"
+    return None

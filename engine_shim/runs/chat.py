@@ -1,7 +1,9 @@
 """HostConversations: the conversations of one host, with its agents, or one that stands in where there is none."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.chat import Conversations
@@ -9,12 +11,15 @@ from agent_core.agents.conversation import AgentExecutor
 from agent_core.agents.definition import NEVER_BY_DEFAULT, AgentDefinition
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
+from agent_core.run.node import ROOT
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import with_runs
+from engine_shim.runs.run_list import list_runs
+from engine_shim.runs.store import RunFilter, SqliteRunStore
 from utools.context.store import ContextStore
 from utools.defaults import host_context_store
 from utools.registry import ToolRegistry
@@ -49,8 +54,20 @@ class HostConversations:
         )
         return Conversations(executor, self.store, agent=agent)
 
+    async def last_agent(self, conversation: str) -> str | None:
+        """Which agent of this host answered last in a conversation, as far as the journal knows."""
+        turns = await self.store.turns(conversation)
+        run = turns[-1][0].get("trace_id") if turns else None
+        return None if run is None else self.agent_of(run)
+
+    def agent_of(self, run: str) -> str | None:
+        """Which agent of this host a turn began with."""
+        name = agent_note(self.journal, run).get("name")
+        return name if name in {agent.name for agent in self.catalog.list()} else None
+
     def _client(self, agent: AgentDefinition) -> ModelClient:
-        return self.models.at(Path())(agent.model, agent.runtime_policy)
+        base = self.config.base if self.model is None else Path()
+        return self.models.at(base)(agent.model, agent.runtime_policy)
 
 
 def open_conversations(config: HostConfig, journal: Journal, model: str | None) -> HostConversations:
@@ -63,6 +80,21 @@ def open_conversations(config: HostConfig, journal: Journal, model: str | None) 
         chosen.register(agent)
     models = HostModels(base_urls=config.base_urls, default_provider=config.default_provider, tape_of=journal.load)
     return HostConversations(config, chosen, registry, host_context_store(), journal, models, model)
+
+
+def find_waiting_turn(store: SqliteRunStore, conversation: str) -> str | None:
+    """The run of the conversation's newest turn that waits for a person."""
+    for entry in list_runs(store, RunFilter(statuses=("waiting",))):
+        if agent_note(store.journal, entry.run).get("conversation") == conversation:
+            return entry.run
+    return None
+
+
+def agent_note(journal: Journal, run: str) -> Mapping[str, Any]:
+    """What a run's first record says of the agent that it is a turn of; empty for any other run."""
+    rows = journal.load(run).get(ROOT)
+    note: Mapping[str, Any] = rows[0].record().get("agent", {}) if rows else {}
+    return note
 
 
 def _with_model(agent: AgentDefinition, model: str | None) -> AgentDefinition:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_core import Approve, Deny, MemoryJournal, replay, verify
+from agent_core import Approve, Deny, MemoryJournal, replay, run_agent, verify
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.chat import Conversations
 from agent_core.agents.conversation import AgentExecutor
@@ -226,20 +226,27 @@ async def test_a_turn_that_waits_goes_on_by_its_run_although_the_conversation_di
     assert await desk.history("c") == []
     await desk.chat("Are you there?", "c")
     (call,) = waits.waiting
-    done = await desk.decide("c", waits.trace_id, {(call["strand"], call["n"]): decision})
+    done = await desk.decide("c", waits.trace_id, {(call["strand"], call["n"]): decision}, by="Ann")
     assert (done.success, done.response, done.trace_id) == (True, "Decided.", waits.trace_id)
     questions = [content for role, content in says(await desk.history("c")) if role == "user"]
     assert questions == ["Are you there?", "What is 2 + 3?"]
+    resolved = [each.record() for each in journal.load(waits.trace_id)["agent"] if each.record()["kind"] == "resolved"]
+    assert [each["by"] for each in resolved] == ["Ann"]
     assert verify(journal, run_id=waits.trace_id).ok
     assert replay(journal, run_id=waits.trace_id).identical
 
 
 async def test_a_run_of_another_conversation_does_not_go_on_in_this_one() -> None:
-    desk = talk(Asked([SUM]), policy=[{"tool": "calculator", "approval": "always"}])
+    journal = MemoryJournal()
+    desk = talk(Asked([SUM]), journal=journal, policy=[{"tool": "calculator", "approval": "always"}])
     waits = await desk.chat("What is 2 + 3?", "c")
     assert waits.trace_id is not None
+    alone = {"model": "scripted:x", "max_steps": 1, "allowed_tools": [], "prompt": "Hello."}
+    await run_agent(alone, registry=[], model=Asked([final("Hello.")]), journal=journal, run_id="alone")
     with pytest.raises(DecisionError, match="is no turn of the conversation 'd'"):
         await desk.decide("d", waits.trace_id, {})
+    with pytest.raises(DecisionError, match="is no turn of the conversation 'c'"):
+        await desk.decide("c", "alone", {})
     with pytest.raises(DecisionError, match="'nope' is not in the journal"):
         await desk.decide("c", "nope", {})
 
