@@ -34,9 +34,10 @@ def chat_with_agent(agent: str | None, model: str | None, conversation: str | No
                 if conversation is None:
                     state = ChatState(host, agent or _only_agent(host), new_run_id(), runner)
                     return Chat(state, options).talk(None)
-                last = runner.run(host.last_agent(conversation))
+                waiting = find_waiting_turn(store, conversation)
+                last = host.agent_of(waiting) if waiting else runner.run(host.last_agent(conversation))
                 state = ChatState(host, agent or last or _only_agent(host), conversation, runner)
-                return Chat(state, options).talk(find_waiting_turn(store, conversation))
+                return Chat(state, options).talk(waiting)
             finally:
                 runner.run(host.models.close())
     except ToolError as error:
@@ -125,7 +126,7 @@ class Chat:
         return asked
 
     def _show_end(self) -> None:
-        if self._attended and self._state.history():
+        if self._attended and self._state.last_run() is not None:
             self._view.note(f"to go on: {self._options.command('chat', '--conversation', self._state.conversation)}")
 
     def _count(self, code: int) -> None:

@@ -1,6 +1,8 @@
 """ChatState: one conversation and the agent that answers in it; its turns are taken in one event loop."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 from agent_core.agents.reply import ChatReply
 from agent_core.journal.control import Decisions
@@ -27,7 +29,7 @@ class ChatState:
     def ask(self, message: str) -> ChatReply:
         """Take a turn, within the agent's own limits."""
         chat = self._conversations.chat(message, self.conversation, None, None, on_event=self.view.show)
-        return self._keep(self._runner.run(chat))
+        return self._take(chat)
 
     def resume(self, run: str, decisions: Decisions | None = None) -> ChatReply:
         """Go on with a turn that waits, with the agent that it began with."""
@@ -35,7 +37,7 @@ class ChatState:
         decide = conversations.decide(
             self.conversation, run, decisions or {}, by=output.user(), on_event=self.view.show
         )
-        return self._keep(self._runner.run(decide))
+        return self._take(decide)
 
     def history(self) -> list[Message]:
         """The stored messages."""
@@ -55,6 +57,8 @@ class ChatState:
         """The records of a turn."""
         return self.host.journal.load(run)
 
-    def _keep(self, reply: ChatReply) -> ChatReply:
+    def _take(self, turn: Coroutine[Any, Any, ChatReply]) -> ChatReply:
+        with self.view:
+            reply = self._runner.run(turn)
         self._run = reply.trace_id
         return reply

@@ -18,7 +18,10 @@ WIDTH = 110
 
 
 class ChatView:
-    """Shows one turn after another. On a terminal the answer is shown while it is written."""
+    """Shows one turn after another. On a terminal the answer is shown while it is written.
+
+    Use it as a context manager around a turn, so that the spinner ends with it.
+    """
 
     def __init__(self) -> None:
         self._console = Console(file=terminal.err(), highlight=False, soft_wrap=True, quiet=logs_json())
@@ -26,6 +29,12 @@ class ChatView:
         self._streams = terminal.out().isatty()
         self._status: Status | None = None
         self._shown = ""
+
+    def __enter__(self) -> "ChatView":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop_spinner()
 
     def show(self, event: Event) -> None:
         """Print one event of the turn's own run, or of one nested in it."""
@@ -40,7 +49,7 @@ class ChatView:
             case {"event": "step_started", "model": model}:
                 self._spin(f"asking {model}")
             case {"event": "finished"}:
-                self._stop_spinner()
+                pass  # the reply says it
             case _ if step := describe_step(event):
                 self.note(step if own else f"  {event['node']}: {step}")
                 if event["event"] == "action":
@@ -48,7 +57,6 @@ class ChatView:
 
     def end(self, reply: ChatReply) -> None:
         """Print the answer, as far as it was not shown yet, or why there is none."""
-        self._stop_spinner()
         if self._shown != reply.response:
             self._break_off()
             output.line(reply.response)
