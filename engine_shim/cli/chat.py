@@ -105,7 +105,7 @@ class Chat:
             call = reply.waiting[0]
             decision = ask_decision(call, self._state.tape(reply.trace_id)) if self._attended else None
             if decision is None:
-                self._view.note(f"{call['tool']} waits for a decision; until then the turn is not in the conversation")
+                self._view.note(f"{call['tool']} waits for a decision; {self._going_on()} asks again")
                 break
             try:
                 reply = self._state.resume(reply.trace_id, {(call["strand"], call["n"]): decision})
@@ -121,13 +121,16 @@ class Chat:
         who = f"{self._state.agent}, conversation {self._state.conversation}{stands}"
         self._view.note(f"{who}; /help lists the commands")
         if asked:
-            self._view.note(f"{self._state.agent}> {asked[-1]}")
-            self._view.note(next((each["content"] for each in reversed(history) if each["content"]), ""))
+            self._view.step(f"{self._state.agent}> {asked[-1]}")
+            self._view.step(next((each["content"] for each in reversed(history) if each["content"]), ""))
         return asked
 
     def _show_end(self) -> None:
         if self._attended and self._state.last_run() is not None:
-            self._view.note(f"to go on: {self._options.command('chat', '--conversation', self._state.conversation)}")
+            self._view.note(f"to go on: {self._going_on()}")
+
+    def _going_on(self) -> str:
+        return self._options.command("chat", "--conversation", self._state.conversation)
 
     def _count(self, code: int) -> None:
         self._code = self._code or code

@@ -51,7 +51,7 @@ class ChatView:
             case {"event": "finished"}:
                 pass  # the reply says it
             case _ if step := describe_step(event):
-                self.note(step if own else f"  {event['node']}: {step}")
+                self.step(step if own else f"  {event['node']}: {step}")
                 if event["event"] == "action":
                     self._spin(f"running {event['tool']}")
 
@@ -68,12 +68,19 @@ class ChatView:
         terminal.out().flush()
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Print a line about the conversation, cut to the width of the terminal."""
+        """Print something about the conversation."""
+        self._print(Text(visible(text), style))
+
+    def step(self, text: str) -> None:
+        """Print a line, cut to the width of the terminal."""
+        line = Text(visible(" ".join(text.split())), "dim")
+        line.truncate(self._width - 1, overflow="ellipsis")
+        self._print(line)
+
+    def _print(self, text: Text) -> None:
         self._stop_spinner()
         self._break_off()
-        line = Text(visible(" ".join(text.split())), style)
-        line.truncate(self._width - 1, overflow="ellipsis")
-        self._console.print(line)
+        self._console.print(text)
 
     def _spin(self, text: str) -> None:
         """Show what is waited for, where there is a terminal."""
