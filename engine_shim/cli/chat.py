@@ -93,7 +93,7 @@ class Chat:
             if not self._attended:
                 raise
         except DefinitionError as error:
-            self._view.note(str(error), style="red")
+            self._view.fail(str(error))
             self._count(output.DEFINITION)
         else:
             self._view.end(reply)
@@ -110,7 +110,7 @@ class Chat:
             try:
                 reply = self._state.resume(reply.trace_id, {(call["strand"], call["n"]): decision})
             except DecisionError as error:  # such as edited arguments that the tool does not take: asked again
-                self._view.note(str(error), style="red")
+                self._view.fail(str(error))
         return reply
 
     def _show_beginning(self) -> list[str]:

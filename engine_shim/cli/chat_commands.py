@@ -41,7 +41,7 @@ def obey(state: ChatState, command: str, argument: str) -> int:
             for name, meaning in COMMANDS.items():
                 output.line(f"{name:<8}{meaning}")
         case _:
-            state.view.note(f"there is no command {command}; /help lists them", style="red")
+            state.view.fail(f"there is no command {command}; /help lists them")
             return output.USAGE
     return output.OK
 
@@ -66,7 +66,7 @@ def _change_agent(state: ChatState, name: str) -> int:
     try:
         state.choose(name)
     except (AgentNotFound, DefinitionError) as error:
-        state.view.note(str(error), style="red")
+        state.view.fail(str(error))
         return output.USAGE
     return output.OK
 

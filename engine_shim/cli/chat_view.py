@@ -64,12 +64,18 @@ class ChatView:
             self._write("\n")
         self._shown = ""
         if reply.error is not None and not reply.waiting:
-            self.note(f"{reply.error['kind']}: {reply.error['message']}", style="red")
+            self.fail(f"{reply.error['kind']}: {reply.error['message']}")
         terminal.out().flush()
 
-    def note(self, text: str, style: str = "dim") -> None:
+    def fail(self, message: str) -> None:
+        """Print what went wrong, as every command does."""
+        self._stop_spinner()
+        self._break_off()
+        output.error(output.mask(message), kind="", where="", as_json=False)
+
+    def note(self, text: str) -> None:
         """Print something about the conversation."""
-        self._print(Text(visible(text), style))
+        self._print(Text(visible(text), "dim"))
 
     def step(self, text: str) -> None:
         """Print a line, cut to the width of the terminal."""

@@ -268,6 +268,14 @@ def test_without_a_terminal_the_exit_code_says_what_failed(
     assert "Traceback" not in ran.err
 
 
+def test_json_logs_take_the_place_of_the_steps_and_errors_are_written_all_the_same(say: Say) -> None:
+    ran = say("Hi.\n/nope\n", "--agent", "desk", "--log-format", "json")
+    *logged, error = ran.err.splitlines()
+    assert error == "agent-core: there is no command /nope; /help lists them"
+    assert "tool_call" in [json.loads(each)["event"] for each in logged]
+    assert ran.out == "It is 5.\n"
+
+
 def test_a_host_without_agents_has_one_that_stands_in_with_a_recorded_model_too(
     say: Say, cli: Cli, write: Write, home: Any
 ) -> None:
