@@ -50,7 +50,7 @@ def agents(write: Write) -> None:
     scripts: dict[str, tuple[list[Any], Any]] = {
         "desk": ([action("calculator", operation="sum", numbers=[2, 3]), final("It is 5.")], "calculator"),
         "payer": ([action("pay", to=HOSTILE), final("Paid.")], {"tool": "pay", "approval": "always"}),
-        "slow": ([action("ponder", q="x"), final("Done.")], "ponder"),
+        "slow": ([{"type": "action", "tool": "ponder", "args": {}}, final("Done.")], "ponder"),
         "hostile": ([final(HOSTILE)], "calculator"),
     }
     write("own_tools.py", TOOLS)
@@ -59,7 +59,6 @@ def agents(write: Write) -> None:
         write(f"{name}.json", replies)
         policy = {"skill_policy": {"allow": [allowed]}, "runtime_policy": {"max_steps": 3}}
         write(f"agents/{name}.yaml", {"name": name, "model": f"scripted:{name}.json", **policy})
-    write("slow.json", [{"type": "action", "tool": "ponder", "args": {}}, final("Done.")])
 
 
 @pytest.fixture
@@ -129,14 +128,14 @@ def test_nothing_that_a_model_writes_steers_the_terminal(start: Start) -> None:
 @pytest.mark.parametrize(
     ("answers", "paid", "decision"),
     [
-        pytest.param([("[y/n/edit] ", "y")], HOSTILE, "approve", id="yes"),
-        pytest.param([("[y/n/edit] ", "n"), ("why? ", "Not today.")], None, "deny", id="no"),
+        pytest.param([("[y/n/edit] ", "y")], [HOSTILE], "approve", id="yes"),
+        pytest.param([("[y/n/edit] ", "n"), ("why? ", "Not today.")], [], "deny", id="no"),
         pytest.param([("[y/n/edit] ", "edit"), ("JSON object: ", '{"to": 1}'), ("/to: expected a string", ""),
-                      ("[y/n/edit] ", "edit"), ("JSON object: ", '{"to": "c"}')], "c", "edit", id="edit"),
+                      ("[y/n/edit] ", "edit"), ("JSON object: ", '{"to": "c"}')], ["c"], "edit", id="edit"),
     ],
 )  # fmt: skip
 def test_a_call_that_waits_is_asked_in_place(
-    start: Start, cli: Cli, home: Any, answers: list[tuple[str, str]], paid: str | None, decision: str
+    start: Start, cli: Cli, home: Any, answers: list[tuple[str, str]], paid: list[str], decision: str
 ) -> None:
     terminal = ask(start("--agent", "payer", "--conversation", "c"), "Pay.")
     for shown, typed in answers:
@@ -144,8 +143,7 @@ def test_a_call_that_waits_is_asked_in_place(
         if typed:
             terminal.type(f"{typed}\n")
     assert leave(terminal.expect("Paid.")) == 0
-    written = home / "paid.txt"
-    assert (written.read_text().strip() if written.exists() else None) == paid
+    assert [each.read_text().strip() for each in home.glob("paid.txt")] == paid
     resolved = [each for each in cli("show", "last", "--json").json["records"] if each["kind"] == "resolved"]
     assert [(each["decision"], each["by"]) for each in resolved] == [(decision, user())]
     assert questions(cli, "c") == ["Pay."]
@@ -222,10 +220,9 @@ def test_undo_takes_the_last_turn_back(say: Say, cli: Cli) -> None:
 
 
 def test_after_undo_the_trace_is_that_of_the_turn_before(say: Say) -> None:
-    ran = say("First.\n/trace\nSecond.\n/undo\n/trace\n", "--agent", "desk")
+    ran = say("/trace\nFirst.\n/trace\nSecond.\n/undo\n/trace\n", "--agent", "desk")
     first, again = re.findall(r"agent-core show (\S+) has", ran.out)
-    assert first == again
-    assert "there is no turn yet" in say("/trace\n", "--agent", "desk").err
+    assert (first == again, "there is no turn yet" in ran.err) == (True, True)
 
 
 def test_a_message_may_begin_with_a_slash(say: Say, cli: Cli) -> None:
