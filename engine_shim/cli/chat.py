@@ -61,6 +61,7 @@ class Chat:
         """
         asked = self._show_beginning()
         if waiting is not None and self._attended:
+            self._view.step(f"{self._state.agent}> {self._state.question(waiting)}")
             self._take(None, run=waiting)
         read = line_reader(attended=self._attended, history=asked, words=COMMANDS)
         while True:

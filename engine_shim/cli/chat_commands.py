@@ -14,7 +14,7 @@ COMMANDS = {
     "/tools": "the tools of this agent",
     "/trace": "the steps of the last turn",
     "/agent": "the agents of this host; /agent NAME goes on with another one",
-    "/undo": "takes the last turn back from the conversation",
+    "/undo": "takes the last turn back from the conversation; what its tools did stays",
     "/help": "these commands",
     QUIT: "ends; so do Ctrl-D, and Ctrl-C on an empty line. Ctrl-C cancels a turn",
 }
@@ -34,9 +34,8 @@ def obey(state: ChatState, command: str, argument: str) -> int:
         case "/agent":
             _list_agents(state)
         case "/undo":
-            undone = state.undo()
-            told = "took the last turn back; what its tools did stays" if undone else "there is no turn to take back"
-            state.view.note(told)
+            turn = state.undo()
+            state.view.step(f"took back: {turn[0]['content']}" if turn else "there is no turn to take back")
         case "/help":
             for name, meaning in COMMANDS.items():
                 output.line(f"{name:<8}{meaning}")

@@ -7,10 +7,12 @@ from typing import Any
 from agent_core.agents.reply import ChatReply
 from agent_core.journal.control import Decisions
 from agent_core.journal.record import Tape
+from agent_core.run.node import ROOT
+from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.chat_view import ChatView
 from engine_shim.runs.chat import HostConversations
-from utools.context.turns import Message
+from utools.context.turns import Message, Turn
 
 
 class ChatState:
@@ -28,11 +30,15 @@ class ChatState:
 
     def ask(self, message: str) -> ChatReply:
         """Take a turn, within the agent's own limits."""
-        chat = self._conversations.chat(message, self.conversation, None, None, on_event=self.view.show)
+        self._run = new_run_id()
+        chat = self._conversations.chat(
+            message, self.conversation, None, None, run_id=self._run, on_event=self.view.show
+        )
         return self._take(chat)
 
     def resume(self, run: str, decisions: Decisions | None = None) -> ChatReply:
         """Go on with a turn that waits, with the agent that it began with."""
+        self._run = run
         conversations = self.host.of(self.host.agent_of(run) or self.agent)
         decide = conversations.decide(
             self.conversation, run, decisions or {}, by=output.user(), on_event=self.view.show
@@ -43,15 +49,21 @@ class ChatState:
         """The stored messages."""
         return self._runner.run(self._conversations.history(self.conversation))
 
-    def undo(self) -> bool:
-        """Take the last turn back; whether there was one."""
+    def undo(self) -> Turn:
+        """Take back the last turn that is stored, which is returned; empty where there is none."""
         self._run = None
-        return bool(self._runner.run(self._conversations.undo(self.conversation)))
+        return self._runner.run(self._conversations.undo(self.conversation))
 
     def last_run(self) -> str | None:
-        """The run of the last turn: of this process, else of those that are stored."""
+        """The run of the last turn: of this session, also if it was cancelled, else of those that are stored."""
+        if self._run is not None and self.tape(self._run):
+            return self._run
         runs = [each["trace_id"] for each in self.history() if "trace_id" in each]
-        return self._run or (runs[-1] if runs else None)
+        return runs[-1] if runs else None
+
+    def question(self, run: str) -> str:
+        """The message that a turn answers."""
+        return str(self.tape(run)[ROOT][0].record()["config"]["prompt"])
 
     def tape(self, run: str) -> Tape:
         """The records of a turn."""
@@ -59,6 +71,4 @@ class ChatState:
 
     def _take(self, turn: Coroutine[Any, Any, ChatReply]) -> ChatReply:
         with self.view:
-            reply = self._runner.run(turn)
-        self._run = reply.trace_id
-        return reply
+            return self._runner.run(turn)

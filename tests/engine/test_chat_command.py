@@ -153,7 +153,7 @@ def test_who_leaves_a_waiting_call_is_asked_again_in_the_next_session(start: Sta
     terminal = ask(start("--agent", "payer", "--conversation", "c"), "Pay.").expect("[y/n/edit] ").type("\x03")
     assert leave(terminal.expect("agent-core chat --conversation c asks again")) == 0
     assert "no sessions" in cli("context", "list").out
-    terminal = start("--conversation", "c").expect("payer, conversation c").expect("[y/n/edit] ").type("y\n")
+    terminal = start("--conversation", "c").expect("payer> Pay.").expect("[y/n/edit] ").type("y\n")
     assert leave(terminal.expect("Paid.")) == 0
     assert (home / "paid.txt").exists()
     assert questions(cli, "c") == ["Pay."]
@@ -163,6 +163,7 @@ def test_ctrl_c_cancels_the_turn_and_keeps_the_conversation(start: Start, cli: C
     terminal = ask(start("--agent", "desk", "--conversation", "c"), "What is 2 + 3?").expect("It is 5.\r\n")
     ask(terminal, "/agent slow")
     ask(terminal, "Ponder.").expect("ponder {").type("\x03").expect("cancelled: the turn is not in the conversation")
+    ask(terminal, "/trace").expect("ponder {").expect("has every record")
     ask(terminal, "/agent desk")
     ask(terminal, "And again?").expect("It is 5.\r\n")
     assert leave(terminal) == 0
@@ -213,7 +214,7 @@ def test_the_commands_answer_on_stdout(say: Say) -> None:
 
 def test_undo_takes_the_last_turn_back(say: Say, cli: Cli) -> None:
     ran = say("First.\nSecond.\n/undo\nThird.\n", "--agent", "desk", "--conversation", "c")
-    assert (ran.code, questions(cli, "c")) == (0, ["First.", "Third."])
+    assert (ran.code, questions(cli, "c"), "took back: Second.\n" in ran.err) == (0, ["First.", "Third."], True)
     started = next(each for each in cli("show", "last", "--json").json["records"] if each["kind"] == "run_started")
     assert "Second." not in json.dumps(started)
     assert "there is no turn to take back" in say("/undo\n/undo\n/undo\n", "--conversation", "c").err
