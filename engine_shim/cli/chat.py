@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 
 import typer
 
@@ -31,12 +32,12 @@ def chat_with_agent(agent: str | None, model: str | None, conversation: str | No
         host = open_conversations(config, store.journal, model)
         with asyncio.Runner() as runner:
             try:
-                if conversation is None:
-                    state = ChatState(host, agent or _only_agent(host), new_run_id(), runner)
-                    return Chat(state, options).talk(None)
-                waiting = find_waiting_turn(store, conversation)
-                last = host.agent_of(waiting) if waiting else runner.run(host.last_agent(conversation))
-                state = ChatState(host, agent or last or _only_agent(host), conversation, runner)
+                waiting, last = None, None
+                if conversation is not None:
+                    waiting = find_waiting_turn(store, conversation)
+                    last = host.agent_of(waiting) if waiting else runner.run(host.last_agent(conversation))
+                name = agent or last or _only_agent(host)
+                state = ChatState(host, name, new_run_id() if conversation is None else conversation, runner)
                 return Chat(state, options).talk(waiting)
             finally:
                 runner.run(host.models.close())
@@ -62,7 +63,7 @@ class Chat:
         asked = self._show_beginning()
         if waiting is not None and self._attended:
             self._view.step(f"{self._state.agent}> {self._state.question(waiting)}")
-            self._take(None, run=waiting)
+            self._take(lambda: self._state.resume(waiting))
         read = line_reader(attended=self._attended, history=asked, words=COMMANDS)
         while True:
             try:
@@ -83,12 +84,12 @@ class Chat:
         if COMMAND.fullmatch(word):
             self._count(obey(self._state, word, argument.strip()))
         elif line:
-            self._take(line)
+            self._take(lambda: self._state.ask(line))
 
-    def _take(self, message: str | None, run: str | None = None) -> None:
-        """Take a turn: a new one with a message, or one that waits, by its run."""
+    def _take(self, turn: Callable[[], ChatReply]) -> None:
+        """Take a turn to its end, and show what came of it."""
         try:
-            reply = self._decide(self._state.resume(run) if run is not None else self._state.ask(message or ""))
+            reply = self._decide(turn())
         except KeyboardInterrupt:
             self._view.note("cancelled: the turn is not in the conversation")
             if not self._attended:
