@@ -110,13 +110,14 @@ class RunStartedBody(TypedDict):
 class AgentNote(TypedDict):
     """An agent of the catalogue: the tools that its policy kept, and why it dropped each other one of the host.
 
-    `overrides` are the keys of its config that this turn set otherwise.
+    `overrides` are the keys of its config that this turn set otherwise, `conversation` the one that it is a turn of.
     """
 
     name: str
     kept: list[str]
     dropped: dict[str, str]
     overrides: list[str]
+    conversation: NotRequired[str]
 
 
 class AgentStartedBody(RunStartedBody):

@@ -6,6 +6,7 @@ from utools.lazy_menu import lazy_menu
 
 if TYPE_CHECKING:
     from agent_core.agents.catalog import AgentCatalog as AgentCatalog
+    from agent_core.agents.chat import Conversations as Conversations
     from agent_core.agents.conversation import AgentExecutor as AgentExecutor
     from agent_core.agents.conversation import ConversationOptions as ConversationOptions
     from agent_core.agents.definition import AgentDefinition as AgentDefinition
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from agent_core.agents.errors import AgentNotFound as AgentNotFound
     from agent_core.agents.errors import MaxStepsExceeded as MaxStepsExceeded
     from agent_core.agents.errors import ModelCallFailed as ModelCallFailed
+    from agent_core.agents.reply import ChatReply as ChatReply
     from agent_core.agents.result import ConversationResult as ConversationResult
 
 HOMES = {
@@ -21,8 +23,10 @@ HOMES = {
     "AgentError": "agent_core.agents.errors",
     "AgentExecutor": "agent_core.agents.conversation",
     "AgentNotFound": "agent_core.agents.errors",
+    "ChatReply": "agent_core.agents.reply",
     "ConversationOptions": "agent_core.agents.conversation",
     "ConversationResult": "agent_core.agents.result",
+    "Conversations": "agent_core.agents.chat",
     "MaxStepsExceeded": "agent_core.agents.errors",
     "ModelCallFailed": "agent_core.agents.errors",
 }

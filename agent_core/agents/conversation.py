@@ -12,6 +12,7 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.definition import config_of
 from agent_core.agents.errors import AgentError, MaxStepsExceeded, ModelCallFailed
 from agent_core.agents.result import ConversationResult, read_result
+from agent_core.config import AgentConfig
 from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.control import Decisions
@@ -35,12 +36,17 @@ class ConversationOptions:
 
     `conversation_history` are the messages before this turn. `max_steps` 0 and `temperature` None are the agent's own;
     a temperature of 0 is 0. `base_path` is the directory that file tools see, inside that of the host.
+    `max_tool_calls` and `max_tokens` (read and written), unless 0 or None, narrow the agent's own limits.
+    `conversation` is the id of the stored conversation that the turn belongs to, for the record.
     """
 
     conversation_history: Sequence[Json] = ()
     max_steps: int = 0
     temperature: float | None = None
     base_path: str | os.PathLike[str] | None = None
+    max_tool_calls: int | None = None
+    max_tokens: int | None = None
+    conversation: str | None = None
 
 
 class AgentExecutor:
@@ -64,7 +70,8 @@ class AgentExecutor:
         self._root = Path(root).resolve()
         self._tools_at = lru_cache(tools_at)
         self._config_of = lru_cache(lambda name: config_of(catalog.get(name), catalog.codes))
-        self._model, self._journal, self._secrets = model, journal, secrets
+        self.journal = journal
+        self._model, self._secrets = model, secrets
 
     async def execute_conversation(
         self,
@@ -74,26 +81,31 @@ class AgentExecutor:
         *,
         run_id: str | None = None,
         decisions: Decisions | None = None,
+        by: str = "caller",
         on_event: Callable[[Event], None] | None = None,
     ) -> ConversationResult:
-        """Let an agent answer a message; a turn that waits for a person goes on under its `run_id`, with `decisions`.
+        """Let an agent answer a message; a turn that waits for a person goes on under its `run_id`, with `decisions`
+        that `by` made.
 
         AgentNotFound, and MaxStepsExceeded and ModelCallFailed with the result as far as it got; DefinitionError for a
         base_path outside the host's root and for messages that are none. A cancelled caller cancels the run.
         """
         options = options or ConversationOptions()
         config, note = self._config_of(agent_name)
-        overrides = _overrides(options)
-        told = {**note, "overrides": sorted(overrides)}
+        overrides = _overrides(options, config)
+        told: Json = {**note, "overrides": sorted(overrides)}
+        if options.conversation is not None:
+            told["conversation"] = options.conversation
         _log_tools(note)
         history = [dict(message) for message in options.conversation_history]
         output = await run_agent(
             {**config, **overrides, "messages_json": history, "prompt": user_message, "agent": told},
             registry=self._tools_at(self._directory(options.base_path)),
             model=self._model,
-            journal=self._journal,
+            journal=self.journal,
             run_id=run_id,
             decisions=decisions,
+            by=by,
             on_event=on_event,
             secrets=self._secrets,
         )
@@ -112,9 +124,13 @@ class AgentExecutor:
         return directory
 
 
-def _overrides(options: ConversationOptions) -> Json:
+def _overrides(options: ConversationOptions, config: Json) -> Json:
     """The keys of the agent's config that the turn sets otherwise."""
     given: Json = {}
+    for key, limit in (("max_tool_calls", options.max_tool_calls), ("total_token_budget", options.max_tokens)):
+        own = config.get(key, AgentConfig.model_fields[key].default)
+        if limit and not (own and own <= limit):
+            given[key] = limit
     if options.max_steps:
         given["max_steps"] = options.max_steps
     if options.temperature is not None:

@@ -9,8 +9,10 @@ from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 
 ROLES = ("system", "user", "assistant", "tool")
-KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "quotes"}
-"""`quotes` are the messages that a summary stands for. No model reads them; values keep their origin there."""
+KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "quotes", "trace_id"}
+"""`quotes` are the messages that a summary stands for: values keep their origin there. `trace_id` is the run that the
+message came from. No model reads either."""
+UNREAD = frozenset({"quotes", "trace_id"})
 
 
 def read_messages(value: Any, *, where: str = "messages_json") -> list[Json]:
@@ -52,6 +54,8 @@ def _message(message: Any, index: int, where: str) -> Json:
         raise DefinitionError("must be a list of calls", where=f"{where}/tool_calls", value=message["tool_calls"])
     for i, call in enumerate(message.get("tool_calls") or ()):
         _tool_call(call, f"{where}/tool_calls/{i}")
+    if not isinstance(message.get("trace_id", ""), str):
+        raise DefinitionError("must be a text", where=f"{where}/trace_id", value=message["trace_id"])
     if "quotes" in message:
         _check_quotes(message, where)
     return message
@@ -67,10 +71,10 @@ def _check_quotes(message: Json, where: str) -> None:
         _message(quoted, i + 1, f"{where}/quotes/{i}")
 
 
-def without_quotes(messages: Sequence[Json]) -> list[Json]:
+def as_read(messages: Sequence[Json]) -> list[Json]:
     """The messages as a model may read them."""
     return [
-        {key: value for key, value in message.items() if key != "quotes"} if "quotes" in message else message
+        {key: value for key, value in message.items() if key not in UNREAD} if UNREAD & message.keys() else message
         for message in messages
     ]
 

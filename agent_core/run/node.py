@@ -106,15 +106,16 @@ async def run_agent(
     decisions: Decisions | None = None,
     on_event: Callable[[Event], None] | None = None,
     secrets: Secrets | None = None,
+    by: str = "caller",
 ) -> AgentOutput:
     """Run one agent to its outcome, or on from where its journal ends.
 
     An unfinished `run_id` (or unfinished JSONL file) goes on, a finished one gives its output without acting.
     `registry` may be a list of tools. `model`, a client or `provider:name`, answers every question; without it the
     config's `provider:name` does. `journal` may be a file's path: JSONL (.jsonl), or SQLite (.db, .sqlite, .sqlite3).
-    `decisions` are a person's decisions on what waits, by (strand, n). Raises DefinitionError for a bad config, or for
-    another config than the run began with, DecisionError for a decision that fits nothing, JournalError when the
-    journal cannot be used.
+    `decisions` are a person's decisions on what waits, by (strand, n), and `by` names who decided. Raises
+    DefinitionError for a bad config, or for another config than the run began with, DecisionError for a decision that
+    fits nothing, JournalError when the journal cannot be used.
     """
     with open_journal(journal) as opened:
         return await _run_agent(
@@ -126,6 +127,7 @@ async def run_agent(
             decisions,
             on_event,
             secrets or Secrets(),
+            by,
         )
 
 
@@ -138,6 +140,7 @@ async def _run_agent(
     decisions: Decisions | None,
     on_event: Callable[[Event], None] | None,
     allowed: Secrets,
+    by: str,
 ) -> AgentOutput:
     run = _choose_run_id(run_id, journal)
     providers, redactor = Providers(), allowed.redactor()
@@ -152,7 +155,7 @@ async def _run_agent(
     listener = EventSource(on_event) if on_event else None
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
     if decisions:
-        append_decisions(journal, run, decisions, by="caller", redactor=redactor, keys=keys)
+        append_decisions(journal, run, decisions, by=by, redactor=redactor, keys=keys)
     spec = Spec(CODE, config_as_dict(config))
     driving = drive(
         run, ROOT, spec, journal=journal, executor=executor, loops=AGENT_LOOPS, listener=listener, keys=keys

@@ -25,7 +25,7 @@ from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
-from agent_core.protocol.messages import last_turns, read_messages, without_quotes
+from agent_core.protocol.messages import as_read, last_turns, read_messages
 from agent_core.protocol.step_schema import plan_schema, step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
 from agent_core.records import AgentNote, AgentStartedBody, LimitsRecord
@@ -176,7 +176,7 @@ def _write_messages(
     """The system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
     leading = [message["content"] for message in conversation if message["role"] == "system"]
     others = [message for message in conversation if message["role"] != "system"]
-    history = without_quotes(last_turns(others, config.max_history_messages))
+    history = as_read(last_turns(others, config.max_history_messages))
     variables = {
         **variables,
         "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in history[:-1]),

@@ -62,6 +62,33 @@ def run(
     return run_and_watch(lambda: run_workflow(file, pairs or [], inputs, model, options))
 
 
+def chat(
+    agent: Annotated[str | None, typer.Option(metavar="<name>", help="Which agent of this host answers.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="<model>", help="Ask this model instead of the agent's.")] = None,
+    conversation: Annotated[
+        str | None, typer.Option(metavar="<id>", help="Go on with this conversation; else a new one begins.")
+    ] = None,
+    store: Store = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+) -> int:
+    """Talk with an agent. Its steps go to stderr, its answers to stdout; /help lists what else can be done. Without a
+    terminal each line of stdin is a message.
+
+    \b
+    Examples:
+      agent-core chat --model openai:gpt-4o-mini
+      agent-core chat --agent support --conversation desk
+    """
+    from engine_shim.cli.chat import chat_with_agent
+    from engine_shim.cli.output import Options
+
+    return chat_with_agent(agent, model, conversation, Options(store, config))
+
+
 def resume(
     run_id: RunId,
     retry_failed: Annotated[

@@ -36,7 +36,12 @@ def exit_code(result: RunResult) -> int:
         return OK
     if result.status in ("waiting", "paused"):
         return WAITING
-    return _BY_KIND.get((result.error or {}).get("kind", ""), FAILED)
+    return code_of_kind((result.error or {}).get("kind", ""))
+
+
+def code_of_kind(kind: str) -> int:
+    """The exit code of a run that ended by an error of this kind."""
+    return _BY_KIND.get(kind, FAILED)
 
 
 def report(result: RunResult, workflow: Workflow, options: Options) -> int:

@@ -65,6 +65,12 @@ def err() -> TextIO:
     return cast(TextIO, QuietStream(streams.err if streams else sys.stderr))
 
 
+def own_err() -> TextIO:
+    """The process's stderr itself, for a library that edits lines there."""
+    streams = _STREAMS.get()
+    return streams.err if streams else sys.stderr
+
+
 def with_own_streams(command: Callable[P, T]) -> Callable[P, T]:
     """The same command; while it runs, and after, whatever else is written to stdout goes to stderr.
 

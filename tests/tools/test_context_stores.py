@@ -132,6 +132,44 @@ async def test_cleared_session_is_gone_and_may_begin_anew(store: ContextStore) -
     assert await store.turns("s") == [turn("new")]
 
 
+async def test_the_last_turn_is_dropped_if_there_are_as_many_as_the_caller_knows(store: ContextStore) -> None:
+    for text in ("one", "two", "three"):
+        await store.append("s", text, turn(text))
+    assert not await store.drop_last("s", 2)
+    assert not await store.drop_last("s", 4)
+    assert await store.drop_last("s", 3)
+    assert not await store.drop_last("s", 3)
+    assert await store.turns("s") == [turn("one"), turn("two")]
+    for text in ("four", "three"):
+        assert await store.append("s", text, turn(text))
+    assert await store.turns("s") == [turn(each) for each in ("one", "two", "four", "three")]
+
+
+async def test_a_session_whose_only_turn_is_dropped_is_gone(store: ContextStore) -> None:
+    await store.append("s", "t", turn("one"), ttl=100)
+    await store.keep_summary("s", Summary(1, "one"))
+    assert await store.drop_last("s", 1)
+    assert (await store.turns("s"), await store.sessions(), await store.summary("s")) == ([], [], None)
+    assert not await store.drop_last("s", 0)
+
+
+async def test_a_summary_goes_with_the_turn_that_it_stands_for_and_no_sooner(store: ContextStore) -> None:
+    for text in ("one", "two"):
+        await store.append("s", text, turn(text))
+        await store.keep_summary("s", Summary(1, "one"))
+    assert await store.append("s", "three", turn("three"))
+    await store.drop_last("s", 3)
+    assert await store.summary("s") == Summary(1, "one")
+    await store.keep_summary("s", Summary(2, "both"))
+    await store.drop_last("s", 2)
+    assert await store.summary("s") is None
+    for text in ("four", "five"):
+        await store.append("s", text, turn(text))
+    assert await store.turns("s") == [turn("one"), turn("four"), turn("five")]
+    await store.keep_summary("s", Summary(1, "anew"))
+    assert await store.summary("s") == Summary(1, "anew")
+
+
 async def test_sessions_are_named_until_they_are_gone(store: ContextStore, later: Callable[[float], None]) -> None:
     assert await store.sessions() == []
     for session in ("b", "a*", "ä\n", "gone", "cleared"):

@@ -14,6 +14,8 @@ from utools.context.window import Window, split_at_window
 from utools.errors import ToolError
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
+UNREAD = frozenset({"quotes", "trace_id"})
+"""Keys of a message that no model reads."""
 RETRIED = re.compile(r"~\d+")
 
 # by op: the arguments that it needs, and those that it may have
@@ -142,7 +144,7 @@ async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None,
         messages += [{**as_message(summary, language), "quotes": quote(turns[:left_out])}] if summary else []
     dropped, history = _split_messages(turns, left_out)
     messages += [*history, {"role": "user", "content": args["user_message"]}]
-    sendable = [{key: value for key, value in each.items() if key != "quotes"} for each in messages]
+    sendable = [{key: value for key, value in each.items() if key not in UNREAD} for each in messages]
     shapes = {name: FORMATS[name](sendable) for name in args.get("formats", ())}
     counts = {"history_messages": len(history), "dropped_messages": len(dropped)}
     output = {"session_id": args["session_id"], "messages_json": messages, **counts, **shapes}

@@ -35,6 +35,13 @@ class ContextStore(Protocol):
         """The names of all sessions that have turns, sorted."""
         ...
 
+    async def drop_last(self, session: str, count: int) -> bool:
+        """Delete the last of `count` turns, atomically, and a summary that stands for it.
+
+        False if the session has another number of turns, which stays unchanged. Its id may be stored again.
+        """
+        ...
+
     async def clear(self, session: str) -> bool:
         """Delete the session; whether there was one."""
         ...

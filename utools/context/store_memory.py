@@ -46,6 +46,18 @@ class MemoryContextStore:
         with self._lock:
             return sorted(session for session in list(self._sessions) if self._live(session))
 
+    async def drop_last(self, session: str, count: int) -> bool:
+        with self._lock:
+            stored = self._live(session)
+            if stored is None or len(stored.turns) != count:
+                return False
+            stored.turns.popitem()
+            if stored.summary is not None and stored.summary.turns == count:
+                stored.summary = None
+            if count == 1:
+                del self._sessions[session]
+            return True
+
     async def clear(self, session: str) -> bool:
         with self._lock:
             live = self._live(session) is not None

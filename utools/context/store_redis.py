@@ -16,8 +16,9 @@ LONGEST = 100 * 365 * 86400
 """Seconds; Redis refuses times that are too far ahead."""
 
 # A session is one hash, so that it expires, is deleted and is evicted as a whole: turn id -> number, a space, messages.
-# Fields are never deleted, so the length of the hash is a number that no turn has. The summary's field is the empty
-# text, which is no turn's id: "summary", a space, how many turns it stands for, a space, its text.
+# Only the last turn is ever deleted, so the length of the hash is a number that no turn has. The summary's field is the
+# empty text, which is no turn's id: "summary", a space, how many turns it stands for, a space, its text. It is never
+# deleted: one of no turns is none.
 APPEND = """
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], redis.call('HLEN', KEYS[1]) .. ' ' .. ARGV[2])
@@ -30,6 +31,25 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local kept = redis.call('HGET', KEYS[1], '')
 if kept and tonumber(string.match(kept, '^summary (%d+)')) >= tonumber(ARGV[1]) then return 0 end
 return redis.call('HSET', KEYS[1], '', 'summary ' .. ARGV[1] .. ' ' .. ARGV[2])
+"""
+
+DROP = """
+local count, last, highest, kept = 0, nil, -1, nil
+local fields = redis.call('HGETALL', KEYS[1])
+for at = 1, #fields, 2 do
+    local number = tonumber(string.match(fields[at + 1], '^(%d+) '))
+    if fields[at] == '' then kept = fields[at + 1]
+    elseif number then
+        count = count + 1
+        if number > highest then last, highest = fields[at], number end
+    end
+end
+if count == 0 or count ~= tonumber(ARGV[1]) then return 0 end
+if count == 1 then return redis.call('DEL', KEYS[1]) end
+if kept and tonumber(string.match(kept, '^summary (%d+)')) == count then
+    redis.call('HSET', KEYS[1], '', 'summary 0 ""')
+end
+return redis.call('HDEL', KEYS[1], last)
 """
 
 
@@ -63,7 +83,7 @@ class RedisContextStore:
         if stored is None:
             return None
         _, turns, text = stored.split(b" ", 2)
-        return Summary(int(turns), json.loads(text))
+        return Summary(int(turns), json.loads(text)) if int(turns) else None
 
     async def keep_summary(self, session: str, summary: Summary) -> None:
         await self._ask(session, "EVAL", KEEP, 1, self._key(session), summary.turns, json.dumps(summary.text))
@@ -75,6 +95,9 @@ class RedisContextStore:
             found.update(keys)
             if int(cursor) == 0:
                 return sorted(key[len(self._key("")) :].decode("utf-8", "surrogatepass") for key in found)
+
+    async def drop_last(self, session: str, count: int) -> bool:
+        return bool(await self._ask(session, "EVAL", DROP, 1, self._key(session), count))
 
     async def clear(self, session: str) -> bool:
         return bool(await self._server.ask("UNLINK", self._key(session)))

@@ -28,6 +28,7 @@ LAYOUT = Layout("conversations", ((SESSIONS, TURNS), (SUMMARIES,)), frozenset({"
 NOT_EXPIRED = "NOT EXISTS (SELECT 1 FROM sessions WHERE session = ? AND expires <= ?)"
 SESSIONS_WITH_TURNS = """SELECT DISTINCT session FROM turns
     WHERE session NOT IN (SELECT session FROM sessions WHERE expires <= ?)"""
+LAST = "SELECT count(*), max(place) FROM turns WHERE session = ? HAVING count(*) > 0"
 KEEP = """INSERT INTO summaries (session, turns, text)
     SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM turns WHERE session = ?)
     ON CONFLICT DO UPDATE SET turns = excluded.turns, text = excluded.text WHERE turns < excluded.turns"""
@@ -54,6 +55,9 @@ class SqliteContextStore:
 
     async def sessions(self) -> list[str]:
         return await self._threads.run(self._sessions)
+
+    async def drop_last(self, session: str, count: int) -> bool:
+        return await self._threads.run(self._drop_last, session, count)
 
     async def clear(self, session: str) -> bool:
         return await self._threads.run(self._clear, session)
@@ -97,6 +101,18 @@ class SqliteContextStore:
         with self._file() as file, file.writing() as database:
             self._expire(database, session)
             database.execute(KEEP, (session, summary.turns, json.dumps(summary.text), session))
+
+    def _drop_last(self, session: str, count: int) -> bool:
+        with self._file() as file, file.writing() as database:
+            self._expire(database, session)
+            found = database.execute(LAST, (session,)).fetchone()
+            if found is None or found[0] != count:
+                return False
+            if count == 1:
+                return _forget(database, session) > 0
+            database.execute("DELETE FROM turns WHERE place = ?", (found[1],))
+            database.execute("DELETE FROM summaries WHERE session = ? AND turns = ?", (session, count))
+            return True
 
     def _clear(self, session: str) -> bool:
         with self._file() as file, file.writing() as database:

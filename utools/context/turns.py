@@ -1,6 +1,7 @@
 """Turns: the messages from one `user` message until the next, stored whole and in order, or not at all. Pure.
 
-Messages are neutral: `role`, `content`, and where they apply `name`, `tool_calls` (OpenAI's shape), `tool_call_id`.
+Messages are neutral: `role`, `content`, and where they apply `name`, `tool_calls` (OpenAI's shape), `tool_call_id`,
+and `trace_id`: the run that the message came from, which no model reads.
 """
 
 import json
@@ -15,9 +16,9 @@ Turn = list[Message]
 
 INSTRUCTING = frozenset({"system", "developer"})
 KEYS = {
-    "user": ("role", "content", "name"),
-    "assistant": ("role", "content", "name", "tool_calls"),
-    "tool": ("role", "content", "name", "tool_call_id"),
+    "user": ("role", "content", "name", "trace_id"),
+    "assistant": ("role", "content", "name", "tool_calls", "trace_id"),
+    "tool": ("role", "content", "name", "tool_call_id", "trace_id"),
 }
 
 
@@ -128,6 +129,8 @@ def _neutral(message: Message, at: int) -> Message:
     if not isinstance(calls, list) or not all(map(_is_call, calls)):
         raise ToolError("message {at} has tool_calls that are not [{{id, function: {{name, arguments}}}}, …]", at=at)
     content = neutral.setdefault("content", None)
+    if not isinstance(neutral.get("trace_id", ""), str):
+        raise ToolError("message {at} has a trace_id that is not a text", at=at)
     if not isinstance(content, str) and not (content is None and calls):
         raise ToolError("message {at} has a content that is not a text", at=at)
     return neutral

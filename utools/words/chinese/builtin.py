@@ -204,6 +204,7 @@ TEXTS: Final[Mapping[str, str]] = {
         "消息 {at} 的 tool_calls 不符合 [{{id, function: {{name, arguments}}}}, …]"
     ),
     "message {at} has a content that is not a text": "消息 {at} 的 content 不是文本",
+    "message {at} has a trace_id that is not a text": "消息 {at} 的 trace_id 不是文本",
     "the turn cannot be stored: {error}": "这一轮对话无法存储：{error}",
     "the tool call {call!r} has no answer before message {at}": "工具调用 {call!r} 在消息 {at} 之前没有答复",
     "message {at} has two tool calls with the same id": "消息 {at} 中有两个 id 相同的工具调用",

@@ -1,0 +1,256 @@
+"""Conversations: turns with agents by the id of a conversation, whose history a ContextStore keeps."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from weakref import WeakValueDictionary
+
+from agent_core.agents.conversation import AgentExecutor, ConversationOptions
+from agent_core.agents.errors import AgentError
+from agent_core.agents.reply import ChatReply, read_reply, refuse_spent
+from agent_core.agents.result import ConversationResult
+from agent_core.effects import Json
+from agent_core.errors import DecisionError, DefinitionError
+from agent_core.journal.control import Decisions
+from agent_core.journal.record import Tape
+from agent_core.run.arguments import open_journal
+from agent_core.run.events import Event
+from agent_core.run.node import ROOT
+from agent_core.run.run_id import check_run_id, new_run_id
+from utools.context.store import ContextStore
+from utools.context.turns import Message, Turn, check_history, rename_repeated_calls
+from utools.errors import ToolError
+
+LONGEST_ID = 256
+"""Characters of a conversation's id."""
+OnEvent = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One turn that is asked for."""
+
+    agent: str
+    message: str
+    conversation: str
+    run: str
+    options: ConversationOptions
+    decisions: Decisions | None = None
+    by: str = "caller"
+
+
+class Conversations:
+    """Talks with the agents of an executor. Share it among the tasks of one event loop, not among several.
+
+    `agent` answers where a call names none; without it the catalogue's only one does. `max_conversation_tokens` is
+    what all stored turns of a conversation may cost, read and written; the executor needs a journal for it, as it does
+    for turns that go on.
+    """
+
+    def __init__(
+        self,
+        executor: AgentExecutor,
+        store: ContextStore,
+        *,
+        agent: str | None = None,
+        max_conversation_tokens: int | None = None,
+    ) -> None:
+        if max_conversation_tokens is not None and executor.journal is None:
+            what = "needs an executor with a journal, which knows what each turn cost"
+            raise DefinitionError(what, where="max_conversation_tokens", value=max_conversation_tokens)
+        self._executor, self._store, self._agent = executor, store, agent
+        self._budget = max_conversation_tokens
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def chat(
+        self,
+        user_message: str,
+        conversation_id: str | None = None,
+        max_tool_calls: int | None = 5,
+        max_tokens: int | None = 2000,
+        *,
+        agent: str | None = None,
+        run_id: str | None = None,
+        on_event: OnEvent | None = None,
+    ) -> ChatReply:
+        """Let an agent answer in a conversation, a new one without an id, and store the turn under its run's id.
+
+        `max_tokens` are those read and written over the turn; both limits only narrow the agent's own, None leaves
+        them. A `run_id` that has been answered gives its reply again. However the run ends is told in the reply;
+        raised are AgentNotFound, DefinitionError for bad input, and ToolError for a store that cannot be used. The
+        turns of a conversation wait for each other. A cancelled caller cancels the turn, which is not stored.
+        """
+        conversation = _check_id(conversation_id)
+        run = new_run_id() if run_id is None else check_run_id(run_id)
+        options = ConversationOptions(max_tool_calls=max_tool_calls, max_tokens=max_tokens, conversation=conversation)
+        asked = _Turn(self._agent_name(agent), user_message, conversation, run, options)
+        async with self._lock(conversation):
+            if tape := self._tape(run):
+                return await self._run(_recorded(tape, asked), on_event)
+            turns = await self._turns(conversation)
+            if self._budget is not None:
+                spent = sum(self._tokens(run) for run in _runs(turns))
+                if spent >= self._budget:
+                    return refuse_spent(conversation, spent, self._budget)
+                options = replace(options, max_tokens=_least(max_tokens, self._budget - spent))
+            options = replace(options, conversation_history=_messages(turns))
+            return await self._run(replace(asked, options=options), on_event)
+
+    async def decide(
+        self,
+        conversation_id: str,
+        run_id: str,
+        decisions: Decisions,
+        *,
+        by: str = "caller",
+        on_event: OnEvent | None = None,
+    ) -> ChatReply:
+        """Go on with a turn that waits for a person, by the decisions on its calls, and store it once it has ended.
+
+        `by` names who decided. DecisionError for a decision that fits nothing, and for a run that is no turn of this
+        conversation.
+        """
+        tape = self._tape(check_run_id(run_id))
+        if not tape:
+            raise DecisionError(f"run {run_id!r} is not in the journal of this executor, so nothing waits there")
+        agent, prompt = (_start(tape).get(key, {}).get(name) for key, name in (("agent", "name"), ("config", "prompt")))
+        asked = _Turn(agent, prompt, conversation_id, run_id, ConversationOptions(), decisions, by)
+        async with self._lock(conversation_id):
+            return await self._run(_recorded(tape, asked), on_event)
+
+    async def history(self, conversation_id: str) -> list[Message]:
+        """The stored messages, oldest first, each with the `trace_id` of its run; none where there is no such one."""
+        return _messages(await self._turns(conversation_id))
+
+    async def delete(self, conversation_id: str) -> bool:
+        """Delete a conversation; whether there was one. The records of its runs stay in the journal."""
+        async with self._lock(conversation_id):
+            return await self._store.clear(conversation_id)
+
+    async def undo(self, conversation_id: str) -> Turn:
+        """Take back the last turn, which is returned; empty where there is none. Its run stays in the journal."""
+        async with self._lock(conversation_id):
+            while turns := await self._turns(conversation_id):
+                if await self._store.drop_last(conversation_id, len(turns)):
+                    return turns[-1]
+            return []
+
+    async def _run(self, asked: _Turn, on_event: OnEvent | None) -> ChatReply:
+        result = await self._result(asked, on_event)
+        if turn := _turn_of(result):
+            await self._store.append(asked.conversation, asked.run, turn)
+        return read_reply(asked.conversation, result)
+
+    async def _result(self, asked: _Turn, on_event: OnEvent | None) -> ConversationResult:
+        """What came of the turn, also when it is an error to the executor."""
+        try:
+            return await self._executor.execute_conversation(
+                asked.agent,
+                asked.message,
+                asked.options,
+                run_id=asked.run,
+                decisions=asked.decisions,
+                by=asked.by,
+                on_event=on_event,
+            )
+        except AgentError as error:
+            if error.result is None:
+                raise
+            return error.result
+
+    async def _turns(self, conversation: str) -> list[Turn]:
+        turns = await self._store.turns(conversation)
+        try:
+            check_history(list(chain.from_iterable(turns)))
+        except ToolError as error:
+            raise DefinitionError(str(error), where="conversation_id", value=conversation) from None
+        return turns
+
+    def _agent_name(self, agent: str | None) -> str:
+        """The agent that answers. DefinitionError where nobody says which of several."""
+        names = [each.name for each in self._executor.catalog.list()]
+        chosen = agent or self._agent or (names[0] if len(names) == 1 else None)
+        if chosen is None:
+            known = f"name one of {', '.join(names)}" if names else "the catalogue has none"
+            raise DefinitionError(f"who is to answer? {known}", where="agent")
+        return self._executor.catalog.get(chosen).name
+
+    def _tape(self, run: str) -> Tape:
+        if self._executor.journal is None:
+            return {}
+        with open_journal(self._executor.journal) as journal:
+            return journal.load(run)
+
+    def _tokens(self, run: str) -> int:
+        """What a recorded turn cost; nothing where its record is gone."""
+        rows = self._tape(run).get(ROOT, [])
+        usage = rows[-1].record().get("usage", {}) if rows else {}
+        return int(usage.get("total_tokens", 0))
+
+    def _lock(self, conversation: str) -> asyncio.Lock:
+        return self._locks.setdefault(conversation, asyncio.Lock())
+
+
+def _check_id(conversation: str | None) -> str:
+    if conversation is None:
+        return new_run_id()
+    if not isinstance(conversation, str) or not 0 < len(conversation) <= LONGEST_ID:
+        raise DefinitionError(f"must be a text of 1 to {LONGEST_ID} characters", where="conversation_id")
+    return conversation
+
+
+def _start(tape: Tape) -> Json:
+    rows = tape.get(ROOT)
+    return rows[0].record() if rows else {}
+
+
+def _recorded(tape: Tape, asked: _Turn) -> _Turn:
+    """The turn with the history and the limits that its run began with. DecisionError for another conversation's."""
+    started = _start(tape)
+    note = started.get("agent", {})
+    if note.get("conversation") != asked.conversation:
+        raise DecisionError(f"run {asked.run!r} is no turn of the conversation {asked.conversation!r}")
+    config = started["config"]
+    options = ConversationOptions(
+        conversation_history=config["messages_json"] or (),
+        max_tool_calls=config["max_tool_calls"],
+        max_tokens=config["total_token_budget"],
+        conversation=asked.conversation,
+    )
+    return replace(asked, options=options)
+
+
+def _turn_of(result: ConversationResult) -> Turn:
+    """What is stored of a turn: its messages, if it has ended, and cost or did anything."""
+    output = result.output
+    if output.waiting or not (output.usage["total_tokens"] or output.used_tools) or output.finish_reason == "paused":
+        return []
+    start = max(at for at, each in enumerate(result.messages) if each["role"] == "user")
+    return [{**each, "trace_id": output.run_id} for each in _answered(result.messages[start:])]
+
+
+def _answered(turn: list[Message]) -> Iterator[Message]:
+    """The messages without the calls that the end of the run left unanswered."""
+    answers = {each["tool_call_id"] for each in turn if each["role"] == "tool"}
+    for each in turn:
+        calls = each.get("tool_calls") or []
+        kept = [call for call in calls if call["id"] in answers]
+        if kept == calls:
+            yield each
+        elif kept or each["content"]:
+            rest = {key: value for key, value in each.items() if key != "tool_calls"}
+            yield {**rest, "tool_calls": kept} if kept else rest
+
+
+def _messages(turns: list[Turn]) -> list[Message]:
+    return rename_repeated_calls(list(chain.from_iterable(turns)))
+
+
+def _runs(turns: list[Turn]) -> list[str]:
+    """The runs that the turns came from."""
+    return list(dict.fromkeys(each["trace_id"] for turn in turns for each in turn if "trace_id" in each))
+
+
+def _least(limit: int | None, left: int) -> int:
+    return min(limit, left) if limit else left

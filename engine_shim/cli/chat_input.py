@@ -1,0 +1,59 @@
+"""The lines of a conversation: from a person at the terminal, with arrows and history, or as they are piped in."""
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from engine_shim.cli import terminal
+
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+
+ReadLine = Callable[[str], str]
+"""Gives the next line after a prompt; EOFError at the end of the input."""
+
+
+def line_reader(*, attended: bool, history: Iterable[str], words: Iterable[str]) -> ReadLine:
+    """What reads the lines. `history` are earlier ones, oldest first; `words` are completed by the tab key."""
+    return _terminal_reader(history, words) if attended else _read_plainly
+
+
+def _read_plainly(_: str) -> str:
+    line = sys.stdin.readline() if sys.stdin is not None else ""
+    if not line:
+        raise EOFError
+    return line
+
+
+def _terminal_reader(history: Iterable[str], words: Iterable[str]) -> ReadLine:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
+    from prompt_toolkit.history import InMemoryHistory
+    from prompt_toolkit.output import create_output
+
+    session: PromptSession[str] = PromptSession(
+        history=InMemoryHistory(list(history)),
+        completer=WordCompleter(list(words), sentence=True),
+        complete_while_typing=False,
+        key_bindings=_bindings(),
+        output=create_output(stdout=terminal.own_err()),
+    )
+    return session.prompt
+
+
+def _bindings() -> "KeyBindings":
+    """Ctrl-C gives the line up, and ends the input where it is empty."""
+    from prompt_toolkit.key_binding import KeyBindings
+
+    bindings = KeyBindings()
+
+    def give_up(event: "KeyPressEvent") -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=EOFError)
+
+    bindings.add("c-c")(give_up)
+    bindings.add("<sigint>")(give_up)
+    return bindings

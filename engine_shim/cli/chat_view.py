@@ -1,0 +1,130 @@
+"""ChatView: a turn as it happens: its steps dimly on stderr, its answer on stdout."""
+
+import json
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from agent_core.agents.reply import ChatReply
+from agent_core.run.events import Event
+from agent_core.run.node import ROOT
+from engine_shim.cli import output, terminal
+from engine_shim.cli.log import logs_json
+from engine_shim.cli.terminal import visible
+
+WIDTH = 110
+"""How long a line of a step may be where there is no terminal."""
+
+
+class ChatView:
+    """Shows one turn after another. On a terminal the answer is shown while it is written.
+
+    Use it as a context manager around a turn, so that the spinner ends with it.
+    """
+
+    def __init__(self) -> None:
+        self._console = Console(file=terminal.err(), highlight=False, soft_wrap=True, quiet=logs_json())
+        self._width = self._console.width if self._console.is_terminal else WIDTH
+        self._streams = terminal.out().isatty()
+        self._status: Status | None = None
+        self._shown = ""
+
+    def __enter__(self) -> "ChatView":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop_spinner()
+
+    def show(self, event: Event) -> None:
+        """Print one event of the turn's own run, or of one nested in it."""
+        own = event["strand"] == ROOT
+        match event:
+            case {"event": "answer_delta", "text": text} if own and self._streams:
+                self._stop_spinner()
+                self._shown += text
+                self._write(visible(text))
+            case {"event": "answer_discarded"} if own:
+                self._break_off()
+            case {"event": "step_started", "model": model}:
+                self._spin(f"asking {model}")
+            case {"event": "finished"}:
+                pass  # the reply says it
+            case _ if step := describe_step(event):
+                self.step(step if own else f"  {event['node']}: {step}")
+                if event["event"] == "action":
+                    self._spin(f"running {event['tool']}")
+
+    def end(self, reply: ChatReply) -> None:
+        """Print the answer, as far as it was not shown yet, or why there is none."""
+        if self._shown != reply.response:
+            self._break_off()
+            output.line(reply.response)
+        elif self._shown:
+            self._write("\n")
+        self._shown = ""
+        if reply.error is not None and not reply.waiting:
+            self.fail(f"{reply.error['kind']}: {reply.error['message']}")
+        terminal.out().flush()
+
+    def fail(self, message: str) -> None:
+        """Print what went wrong, as every command does."""
+        self._stop_spinner()
+        self._break_off()
+        output.error(output.mask(message), kind="", where="", as_json=False)
+
+    def note(self, text: str) -> None:
+        """Print something about the conversation."""
+        self._print(Text(visible(text), "dim"))
+
+    def step(self, text: str) -> None:
+        """Print a line, cut to the width of the terminal."""
+        line = Text(visible(" ".join(text.split())), "dim")
+        line.truncate(self._width - 1, overflow="ellipsis")
+        self._print(line)
+
+    def _print(self, text: Text) -> None:
+        self._stop_spinner()
+        self._break_off()
+        self._console.print(text)
+
+    def _spin(self, text: str) -> None:
+        """Show what is waited for, where there is a terminal."""
+        self._stop_spinner()
+        if self._console.is_terminal and not self._console.quiet and not self._shown:
+            self._status = self._console.status(Text(visible(text), "dim"))
+            self._status.start()
+
+    def _stop_spinner(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def _break_off(self) -> None:
+        """Leave the line of an answer that is not written to its end."""
+        if self._shown:
+            self._write("\n")
+        self._shown = ""
+
+    @staticmethod
+    def _write(text: str) -> None:
+        terminal.out().write(text)
+        terminal.out().flush()
+
+
+def describe_step(event: Event) -> str | None:
+    """A line for an event of a run; None for one that has none."""
+    match event:
+        case {"event": "thought", "text": text}:
+            return str(text)
+        case {"event": "action", "tool": tool, "args": args}:
+            return f"{tool} {json.dumps(args, ensure_ascii=False)}"
+        case {"event": "observation", "success": success, "text": text}:
+            return f"{'→' if success else '✗'} {text}"
+        case {"event": "repair", "kind": kind, "message": message}:
+            return f"{kind}: {message}"
+        case {"event": "plan", "steps": steps}:
+            return f"plan: {'; '.join(each['description'] for each in steps)}"
+        case {"event": "finished", "finish_reason": reason, "usage": usage}:
+            return f"{reason}, {output.count(usage['total_tokens'], 'token')}"
+    return None

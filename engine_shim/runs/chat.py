@@ -1,0 +1,128 @@
+"""HostConversations: the conversations of one host, with its agents, or one that stands in where there is none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_core.agents.catalog import AgentCatalog
+from agent_core.agents.chat import Conversations
+from agent_core.agents.conversation import AgentExecutor
+from agent_core.agents.definition import NEVER_BY_DEFAULT, AgentDefinition
+from agent_core.journal.store import Journal
+from agent_core.models.client import ModelClient
+from agent_core.run.node import ROOT
+from engine_shim.errors import DefinitionError
+from engine_shim.host.config import HostConfig
+from engine_shim.host.registry import build_registry
+from engine_shim.runs.agents import build_catalog
+from engine_shim.runs.models import HostModels
+from engine_shim.runs.prepare import with_runs
+from engine_shim.runs.run_list import list_runs
+from engine_shim.runs.store import RunFilter, SqliteRunStore
+from utools.context.store import ContextStore
+from utools.defaults import host_context_store
+from utools.registry import ToolRegistry
+from utools.schema.config_schema import author_keys
+
+DEFAULT_AGENT = "assistant"
+OF_ITS_MODEL = ("base_url", "api_key_env", "fallback_models")
+"""Keys of a runtime policy that are meant for the agent's own model, and for no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostConversations:
+    """What conversations on a host need. `model` answers for every agent; without it their own do."""
+
+    config: HostConfig
+    catalog: AgentCatalog
+    registry: ToolRegistry
+    store: ContextStore
+    journal: Journal
+    models: HostModels
+    model: str | None
+
+    def of(self, agent: str) -> Conversations:
+        """The conversations with one agent. AgentNotFound; DefinitionError for a model that cannot be asked."""
+        executor = AgentExecutor(
+            self.catalog,
+            root=self.config.base / self.config.root,
+            tools_at=lambda _: self.registry,
+            model=self._client(self.catalog.get(agent)),
+            journal=self.journal,
+            secrets=self.config.secrets(),
+        )
+        return Conversations(executor, self.store, agent=agent)
+
+    async def last_agent(self, conversation: str) -> str | None:
+        """Which agent of this host answered last in a conversation, as far as the journal knows."""
+        turns = await self.store.turns(conversation)
+        run = turns[-1][0].get("trace_id") if turns else None
+        return None if run is None else self.agent_of(run)
+
+    def agent_of(self, run: str) -> str | None:
+        """Which agent of this host a turn began with."""
+        name = agent_note(self.journal, run).get("name")
+        return name if name in {agent.name for agent in self.catalog.list()} else None
+
+    def _client(self, agent: AgentDefinition) -> ModelClient:
+        base = self.config.base if self.model is None else Path()
+        return self.models.at(base)(agent.model, agent.runtime_policy)
+
+
+def open_conversations(config: HostConfig, journal: Journal, model: str | None) -> HostConversations:
+    """The conversations of a host. DefinitionError where it has no agents, and no model for one that stands in."""
+    registry = with_runs(build_registry(config), None)
+    catalog = build_catalog(config)
+    agents = [_with_model(agent, model) for agent in catalog.list()] or [_default_agent(registry, model)]
+    chosen = AgentCatalog(catalog.codes)
+    for agent in agents:
+        chosen.register(agent)
+    models = HostModels(base_urls=config.base_urls, default_provider=config.default_provider, tape_of=journal.load)
+    return HostConversations(config, chosen, registry, host_context_store(), journal, models, model)
+
+
+def find_waiting_turn(store: SqliteRunStore, conversation: str) -> str | None:
+    """The run of the conversation's newest turn that waits for a person."""
+    for entry in list_runs(store, RunFilter(statuses=("waiting",))):
+        if agent_note(store.journal, entry.run).get("conversation") == conversation:
+            return entry.run
+    return None
+
+
+def agent_note(journal: Journal, run: str) -> Mapping[str, Any]:
+    """What a run's first record says of the agent that it is a turn of; empty for any other run."""
+    rows = journal.load(run).get(ROOT)
+    note: Mapping[str, Any] = rows[0].record().get("agent", {}) if rows else {}
+    return note
+
+
+def _with_model(agent: AgentDefinition, model: str | None) -> AgentDefinition:
+    if model is None:
+        return agent
+    policy = {key: value for key, value in agent.runtime_policy.items() if key not in OF_ITS_MODEL}
+    return agent.model_copy(update={"model": model, "runtime_policy": policy})
+
+
+def _default_agent(registry: ToolRegistry, model: str | None) -> AgentDefinition:
+    """An agent with the tools that need nothing of an author; a person decides on what writes."""
+    if model is None:
+        what = "this host has no agents: name a model, as in `--model openai:gpt-4o-mini`, or write agents/NAME.yaml"
+        raise DefinitionError(what, where="model")
+    codes = [tool.code for tool in registry.all() if tool.code not in NEVER_BY_DEFAULT]
+    usable = [code for code in codes if not _needs_author(registry, code)]
+    return AgentDefinition.model_validate(
+        {
+            "name": DEFAULT_AGENT,
+            "description": "Stands in where the host has no agents.",
+            "model": model,
+            "skill_policy": {"allow": usable},
+            "runtime_policy": {"approval": "on_write"},
+        }
+    )
+
+
+def _needs_author(registry: ToolRegistry, code: str) -> bool:
+    """Whether a tool has a required argument that no model can set."""
+    schema = registry.schema(code).schema
+    return any(name in author_keys(schema) for name in schema.get("required", ()))
