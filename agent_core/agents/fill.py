@@ -1,4 +1,4 @@
-"""fill_agents(): a node's config with all that the agents stand for which it names. Pure."""
+"""fill_agents(): a node's config with all that the agents stand for which it names."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""fill_workflow(): a workflow in which each agent of the host's catalogue stands for what its definition says. Pure."""
+"""fill_workflow(): a workflow in which each agent of the host's catalogue stands for what its definition says."""
 
 from collections.abc import Mapping
 from dataclasses import replace
