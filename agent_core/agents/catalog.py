@@ -7,27 +7,38 @@ from typing import Any
 
 from agent_core.agents.definition import AgentDefinition, config_of, read_agent
 from agent_core.agents.errors import AgentNotFound
+from agent_core.effects import Json
 from agent_core.errors import DefinitionError
+from agent_core.records import AgentNote
 from utools.document import Document, read_document
 from utools.problems import Problem, problems_in, refuse
+from utools.registry import ToolRegistry
+from utools.schema.config_schema import author_keys
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class AgentCatalog:
-    """Agents whose policies fit the tools of one host, `codes`."""
+    """Agents whose policies fit the tools of one host: its registry, or their codes alone.
 
-    def __init__(self, codes: Sequence[str]) -> None:
+    With a registry, a tool that needs a preset of its author is none of the default tools.
+    """
+
+    def __init__(self, tools: ToolRegistry | Sequence[str]) -> None:
+        registry = tools if isinstance(tools, ToolRegistry) else None
+        codes = tools if not isinstance(tools, ToolRegistry) else [tool.code for tool in tools.all()]
         self.codes = tuple(codes)
+        self._bound = {code for code in codes if registry is not None and _needs_author(registry, code)}
         self._agents: dict[str, AgentDefinition] = {}
+        self._configs: dict[str, tuple[Json, AgentNote]] = {}
 
     @classmethod
-    def from_directory(cls, directory: Path, codes: Sequence[str]) -> "AgentCatalog":
+    def from_directory(cls, directory: Path, tools: ToolRegistry | Sequence[str]) -> "AgentCatalog":
         """The agents of all files there, in the order of their names.
 
         DefinitionErrors with file and line of each fault.
         """
-        catalog, problems = cls(codes), list[Problem]()
+        catalog, problems = cls(tools), list[Problem]()
         for path in sorted(path for path in directory.iterdir() if path.suffix in SUFFIXES):
             problems += catalog._register_file(path)
         refuse(problems)
@@ -38,7 +49,7 @@ class AgentCatalog:
         agent = agent if isinstance(agent, AgentDefinition) else read_agent(agent)
         if agent.name in self._agents:
             raise DefinitionError("another agent already has this name", where="name", value=agent.name)
-        config_of(agent, self.codes)
+        self._configs[agent.name] = config_of(agent, self.codes, self._bound)
         self._agents[agent.name] = agent
         return agent
 
@@ -48,6 +59,10 @@ class AgentCatalog:
             return self._agents[name]
         except KeyError:
             raise AgentNotFound(name, list(self._agents)) from None
+
+    def config_of(self, name: str) -> tuple[Json, AgentNote]:
+        """The config of an agent's runs, without its task, and what their records say of the agent; AgentNotFound."""
+        return self._configs[self.get(name).name]
 
     def list(self) -> list[AgentDefinition]:
         """All agents, in the order in which they were added."""
@@ -63,6 +78,12 @@ class AgentCatalog:
             self.register(document.data)
         except DefinitionError as error:
             yield from (_in_file(each, document) for each in problems_in(error))
+
+
+def _needs_author(registry: ToolRegistry, code: str) -> bool:
+    """Whether a tool has a required argument that no model can set."""
+    schema = registry.schema(code).schema
+    return any(name in author_keys(schema) for name in schema.get("required", ()))
 
 
 def _in_file(problem: Problem, document: Document) -> Problem:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.agents.definition import config_of
 from agent_core.agents.errors import AgentError, MaxStepsExceeded, ModelCallFailed
 from agent_core.agents.result import ConversationResult, read_result
 from agent_core.config import AgentConfig
@@ -69,7 +68,6 @@ class AgentExecutor:
         self.catalog = catalog
         self._root = Path(root).resolve()
         self._tools_at = lru_cache(tools_at)
-        self._config_of = lru_cache(lambda name: config_of(catalog.get(name), catalog.codes))
         self.journal = journal
         self._model, self._secrets = model, secrets
 
@@ -91,7 +89,7 @@ class AgentExecutor:
         base_path outside the host's root and for messages that are none. A cancelled caller cancels the run.
         """
         options = options or ConversationOptions()
-        config, note = self._config_of(agent_name)
+        config, note = self.catalog.config_of(agent_name)
         overrides = _overrides(options, config)
         told: Json = {**note, "overrides": sorted(overrides)}
         if options.conversation is not None:

@@ -1,6 +1,6 @@
 """An agent as its author defines it, and the config of the runs that it stands for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -80,28 +80,31 @@ def read_agent(data: Any) -> AgentDefinition:
         raise DefinitionErrors(problems_of(error, AgentDefinition, "")) from None
 
 
-def choose_skills(agent: AgentDefinition, codes: Sequence[str]) -> Skills:
+def choose_skills(agent: AgentDefinition, codes: Sequence[str], bound: Set[str] = frozenset()) -> Skills:
     """The tools that an agent has of those of a host. DefinitionErrors for names that the host does not know.
 
-    Without `allow` it has all but those of NEVER_BY_DEFAULT.
+    Without `allow` it has all but those of NEVER_BY_DEFAULT, and those `bound` to a preset of their author.
     """
     policy, problems = agent.skill_policy, list[Problem]()
-    allowed: Sequence[str | AllowedTool] = policy.allow or [code for code in codes if code not in NEVER_BY_DEFAULT]
+    usual = [code for code in codes if code not in NEVER_BY_DEFAULT and code not in bound]
+    allowed: Sequence[str | AllowedTool] = policy.allow or usual
     config = AgentConfig(model=agent.model, max_steps=1, allowed_tools=list(allowed))
     selected, faults = find_tools(config, codes)
     problems += [replace(each, where=_place(each.where)) for each in faults]
     problems += _unknown_denials(policy.deny, codes)
     refuse(problems)
-    dropped = {code: why for code in codes if (why := _why_dropped(agent, code, selected)) is not None}
+    dropped = {code: why for code in codes if (why := _why_dropped(agent, code, selected, bound)) is not None}
     return Skills(allowed, [code for code in codes if code not in dropped], dropped)
 
 
-def _why_dropped(agent: AgentDefinition, code: str, selected: Mapping[str, Any]) -> str | None:
+def _why_dropped(agent: AgentDefinition, code: str, selected: Mapping[str, Any], bound: Set[str]) -> str | None:
     servers = agent.mcp_policy.servers
     if any(fnmatchcase(code, glob) for glob in agent.skill_policy.deny):
         return "denied"
     if code not in selected:
-        return "not allowed" if agent.skill_policy.allow else "never by default"
+        if agent.skill_policy.allow:
+            return "not allowed"
+        return "needs a preset of its author" if code in bound else "never by default"
     if servers is not None and code.startswith("mcp.") and code.split(".")[1] not in servers:
         return "of another MCP server"
     return None
@@ -118,12 +121,12 @@ def _unknown_denials(deny: Sequence[str], codes: Sequence[str]) -> Iterator[Prob
             yield Problem(f"skill_policy/deny/{index}", f"{what} (got {glob!r})")
 
 
-def config_of(agent: AgentDefinition, codes: Sequence[str]) -> tuple[Json, AgentNote]:
+def config_of(agent: AgentDefinition, codes: Sequence[str], bound: Set[str] = frozenset()) -> tuple[Json, AgentNote]:
     """The config of a run of this agent, without its conversation, and what the run's record says of the agent.
 
     DefinitionErrors for all that no run can have, with their places in the agent's definition.
     """
-    skills, problems = choose_skills(agent, codes), list[Problem]()
+    skills, problems = choose_skills(agent, codes, bound), list[Problem]()
     config: Json = {
         "max_steps": DEFAULT_STEPS,
         **agent.runtime_policy,

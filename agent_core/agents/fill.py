@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
+from agent_core.agents.definition import AgentDefinition
 from agent_core.agents.errors import AgentNotFound
 from agent_core.agents.narrow import narrow_agent
 from agent_core.effects import Json
@@ -30,7 +31,8 @@ def _fill(config: Mapping[str, Any], catalog: AgentCatalog, above: Sequence[str]
     if isinstance(name, str):
         if name in above:
             raise DefinitionError(f"this agent calls itself: {' → '.join((*above, name))}", where="agent", value=name)
-        filled = narrow_agent(_get(catalog, name), _without_name(config), catalog.codes)
+        agent = _get(catalog, name)
+        filled = narrow_agent(agent, catalog.config_of(name), _without_name(config))
         above = (*above, name)
     elif name is not None and not isinstance(name, Mapping):
         raise DefinitionError("must be the name of an agent", where="agent", value=name)
@@ -58,7 +60,7 @@ def _fill_tool(entry: Any, catalog: AgentCatalog, above: Sequence[str]) -> Any:
     return {**entry, "preset": _fill(preset, catalog, above)} if isinstance(preset, Mapping) else entry
 
 
-def _get(catalog: AgentCatalog, name: str) -> Any:
+def _get(catalog: AgentCatalog, name: str) -> AgentDefinition:
     try:
         return catalog.get(name)
     except AgentNotFound as error:

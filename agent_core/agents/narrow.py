@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from agent_core.agents.definition import AgentDefinition, config_of
+from agent_core.agents.definition import AgentDefinition
 from agent_core.config import AgentConfig
 from agent_core.effects import Json
 from agent_core.errors import DefinitionError
+from agent_core.records import AgentNote
 from utools.problems import Problem, refuse
 
 LIMITS: Final = (
@@ -26,12 +27,13 @@ OF_ITS_MODEL: Final = ("base_url", "api_key_env", "fallback_models")
 """Keys that are meant for the agent's own model, and for no other."""
 
 
-def narrow_agent(agent: AgentDefinition, keys: Mapping[str, Any], codes: Sequence[str]) -> Json:
+def narrow_agent(agent: AgentDefinition, of_agent: tuple[Json, AgentNote], keys: Mapping[str, Any]) -> Json:
     """The config of a node that gives these keys besides the agent's name, and who it is, for the record.
 
-    DefinitionErrors for what would give the agent more than its definition does.
+    `of_agent` is the agent's own config and note. DefinitionErrors for what would give the agent more than its
+    definition does.
     """
-    config, note = config_of(agent, codes)
+    config, note = of_agent
     refuse(_widenings(agent, config, keys, note["kept"]))
     own = {key: value for key, value in config.items() if key not in OF_ITS_MODEL or "model" not in keys}
     given = {key: value for key, value in keys.items() if not (key in LIMITS and value in (0, None))}

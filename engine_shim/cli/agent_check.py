@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from agent_core.agents.definition import config_of
 from agent_core.audit.whatif import VARIABLE_KEYS
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row
@@ -22,7 +21,7 @@ def check_agent(
 ) -> int:
     """Judge every recorded run of the agent anew, and write which past decisions would change; the exit code."""
     catalog = build_catalog(load_host_config(config))
-    policy, _ = config_of(catalog.get(name), catalog.codes)
+    policy, _ = catalog.config_of(name)
     store = SqliteRunStore(store_path or default_store())
     runs = runs_since(store, since)
     tried = [found for run, workflow in runs for found in _try_agent(store, run, workflow, name, policy)]

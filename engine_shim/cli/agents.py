@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_core.agents.definition import AgentDefinition, config_of
+from agent_core.agents.definition import AgentDefinition
 from engine_shim.cli import output
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.agents import build_catalog
@@ -27,7 +27,7 @@ def show_agent(name: str, config: Path | None) -> int:
     """Write an agent's definition, the tools that it has on this host, and why it lacks the others."""
     catalog = build_catalog(load_host_config(config))
     agent = catalog.get(name)
-    _, note = config_of(agent, catalog.codes)
+    _, note = catalog.config_of(name)
     output.document({**agent.model_dump(exclude_defaults=True), "tools": note["kept"], "dropped": note["dropped"]})
     return output.OK
 

@@ -1,6 +1,5 @@
 """What a person may write in a conversation besides messages: /tools, /trace, /agent, /undo, /help."""
 
-from agent_core.agents.definition import config_of
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import DefinitionError
 from agent_core.run.events import EventSource
@@ -46,8 +45,7 @@ def obey(state: ChatState, command: str, argument: str) -> int:
 
 
 def _list_tools(state: ChatState) -> None:
-    agent = state.host.catalog.get(state.agent)
-    codes = config_of(agent, state.host.catalog.codes)[1]["kept"]
+    codes = state.host.catalog.config_of(state.agent)[1]["kept"]
     width = max(map(len, codes), default=0)
     for code in codes:
         output.line(f"{code:<{width}}  {output.flatten(state.host.registry.get(code).description, LONGEST)}")

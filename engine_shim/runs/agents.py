@@ -12,10 +12,10 @@ def build_catalog(config: HostConfig) -> AgentCatalog:
 
     DefinitionErrors with file and line of each fault of an agent.
     """
-    codes = [tool.code for tool in with_runs(build_registry(config), None).all()]
+    registry = with_runs(build_registry(config), None)
     directory = config.base / config.agents
     if directory.is_dir():
-        return AgentCatalog.from_directory(directory, codes)
+        return AgentCatalog.from_directory(directory, registry)
     if "agents" in config.model_fields_set:
         raise DefinitionError("there is no such directory", where=config.at("agents"), value=config.agents)
-    return AgentCatalog(codes)
+    return AgentCatalog(registry)

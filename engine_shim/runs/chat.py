@@ -8,7 +8,7 @@ from typing import Any
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.chat import Conversations
 from agent_core.agents.conversation import AgentExecutor
-from agent_core.agents.definition import NEVER_BY_DEFAULT, AgentDefinition
+from agent_core.agents.definition import AgentDefinition
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.run.node import ROOT
@@ -23,7 +23,6 @@ from engine_shim.runs.store import RunFilter, SqliteRunStore
 from utools.context.store import ContextStore
 from utools.defaults import host_context_store
 from utools.registry import ToolRegistry
-from utools.schema.config_schema import author_keys
 
 DEFAULT_AGENT = "assistant"
 OF_ITS_MODEL = ("base_url", "api_key_env", "fallback_models")
@@ -74,8 +73,8 @@ def open_conversations(config: HostConfig, journal: Journal, model: str | None) 
     """The conversations of a host. DefinitionError where it has no agents, and no model for one that stands in."""
     registry = with_runs(build_registry(config), None)
     catalog = build_catalog(config)
-    agents = [_with_model(agent, model) for agent in catalog.list()] or [_default_agent(registry, model)]
-    chosen = AgentCatalog(catalog.codes)
+    agents = [_with_model(agent, model) for agent in catalog.list()] or [_default_agent(model)]
+    chosen = AgentCatalog(registry)
     for agent in agents:
         chosen.register(agent)
     models = HostModels(base_urls=config.base_urls, default_provider=config.default_provider, tape_of=journal.load)
@@ -104,25 +103,16 @@ def _with_model(agent: AgentDefinition, model: str | None) -> AgentDefinition:
     return agent.model_copy(update={"model": model, "runtime_policy": policy})
 
 
-def _default_agent(registry: ToolRegistry, model: str | None) -> AgentDefinition:
-    """An agent with the tools that need nothing of an author; a person decides on what writes."""
+def _default_agent(model: str | None) -> AgentDefinition:
+    """An agent with the default tools; a person decides on what writes."""
     if model is None:
         what = "this host has no agents: name a model, as in `--model openai:gpt-4o-mini`, or write agents/NAME.yaml"
         raise DefinitionError(what, where="model")
-    codes = [tool.code for tool in registry.all() if tool.code not in NEVER_BY_DEFAULT]
-    usable = [code for code in codes if not _needs_author(registry, code)]
     return AgentDefinition.model_validate(
         {
             "name": DEFAULT_AGENT,
             "description": "Stands in where the host has no agents.",
             "model": model,
-            "skill_policy": {"allow": usable},
             "runtime_policy": {"approval": "on_write"},
         }
     )
-
-
-def _needs_author(registry: ToolRegistry, code: str) -> bool:
-    """Whether a tool has a required argument that no model can set."""
-    schema = registry.schema(code).schema
-    return any(name in author_keys(schema) for name in schema.get("required", ()))

@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from agent_core.agents.catalog import AgentCatalog
+from agent_core.agents.conversation import AgentExecutor
 from agent_core.agents.definition import choose_skills, config_of, read_agent
 from agent_core.agents.errors import AgentError, AgentNotFound
 from agent_core.errors import DefinitionError
+from agent_core.models import ScriptedModel
+from support.by_hand import final
+from utools import default_registry
 
 CODES = ["read_file", "send_mail", "shell_command", "agent_core", "mcp.files.read", "mcp.web.get"]
 BY_DEFAULT = ["read_file", "send_mail", "mcp.files.read", "mcp.web.get"]
@@ -114,3 +118,18 @@ def test_an_agent_that_is_not_there_is_told_with_one_that_is() -> None:
     assert isinstance(raised.value, AgentError)
     assert raised.value.result is None
     assert catalog.get("support").system_prompt == "You help."
+
+
+def test_a_tool_that_needs_a_preset_of_its_author_is_none_of_the_default_tools() -> None:
+    catalog = AgentCatalog(default_registry())
+    catalog.register(agent())
+    _, note = catalog.config_of(agent()["name"])
+    assert note["dropped"]["feishu_bot"] == "needs a preset of its author"
+    assert "calculator" in note["kept"]
+
+
+async def test_an_agent_without_a_policy_answers_with_the_default_tools_of_a_host() -> None:
+    catalog = AgentCatalog(default_registry())
+    catalog.register(agent())
+    desk = AgentExecutor(catalog, model=ScriptedModel([final("Yes.")]))
+    assert (await desk.execute_conversation(agent()["name"], "Are you there?")).content == "Yes."

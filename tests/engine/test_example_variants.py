@@ -18,6 +18,8 @@ from support.command import Cli
 from support.loopback import http, serving
 from support.redis_server import real_server
 
+pytestmark = pytest.mark.exhaustive
+
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
 OPEN = {"allowed_domains": ["127.0.0.1"], "allow_cidrs": ["127.0.0.0/8"]}
 
