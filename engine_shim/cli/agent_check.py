@@ -1,8 +1,9 @@
 """The command agents check: the recorded runs of an agent, judged under its definition of today."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from agent_core.audit.whatif import VARIABLE_KEYS
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row
 from engine_shim.cli import output
-from engine_shim.cli.replays import Replayed, runs_since, try_run, write_table
+from engine_shim.cli.many_replays import Named, replay_many
+from engine_shim.cli.replays import Replayed, try_run, write_table
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.store import SqliteRunStore, default_store
@@ -22,10 +24,7 @@ def check_agent(
     """Judge every recorded run of the agent anew, and write which past decisions would change; the exit code."""
     catalog = build_catalog(load_host_config(config))
     policy, _ = catalog.config_of(name)
-    store = SqliteRunStore(store_path or default_store())
-    runs = runs_since(store, since)
-    tried = [found for run, workflow in runs for found in _try_agent(store, run, workflow, name, policy)]
-    store.close()
+    tried = replay_many(store_path or default_store(), since, partial(_try_agent, name, policy))
     code = write_table(tried, as_json=as_json)
     for each in tried if not as_json else ():
         if each.changed:
@@ -33,21 +32,21 @@ def check_agent(
     return code
 
 
-def _try_agent(
-    store: SqliteRunStore, run: str, workflow: str, name: str, config: Mapping[str, Any]
-) -> Iterator[Replayed]:
+def _try_agent(name: str, config: Mapping[str, Any], store: SqliteRunStore, named: Named) -> list[Replayed]:
     """The replay of each strand of a run that is this agent."""
+    run, workflow = named
     try:
         tape = store.journal.load(run)
     except JournalError as error:
-        yield Replayed(run, workflow, "damaged", why=str(error))
-        return
+        return [Replayed(run, workflow, "damaged", why=str(error))]
+    found: list[Replayed] = []
     for strand, rows in tape.items():
         started = _read_start(rows[0])
         note = started.get("agent", {})
         if note.get("name") == name:
             policy = _policy(config, list(started["tools"]), note["overrides"])
-            yield try_run(run, workflow, lambda _: tape, policy, strand)
+            found.append(try_run(run, workflow, lambda _: tape, policy, strand))
+    return found
 
 
 def _read_start(first: Row) -> Mapping[str, Any]:

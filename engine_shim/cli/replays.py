@@ -1,10 +1,9 @@
-"""The command replay --all: every run of a store replayed, and a table of the outcomes."""
+"""Replays of the runs of a store, and a table of their outcomes."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 from agent_core.audit.replay import Replay
@@ -16,7 +15,7 @@ from agent_core.journal.record import Tape
 from engine_shim.cli import output
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import RunFilter, SqliteRunStore, default_store
+from engine_shim.runs.store import RunFilter, SqliteRunStore
 
 _FINE: Final = {"identical", "unfinished", "inapplicable"}
 
@@ -38,16 +37,6 @@ class Replayed:
     steps: int = 0
     changed: int = 0
     why: str | None = None
-
-
-def replay_all(
-    store_path: Path | None, since: datetime | None, policy: Mapping[str, Any] | None, *, as_json: bool
-) -> int:
-    """Replay every run that began at `since` or later, newest first, and write a table; returns the exit code."""
-    store = SqliteRunStore(store_path or default_store())
-    found = [try_run(run, workflow, store.journal.load, policy) for run, workflow in runs_since(store, since)]
-    store.close()
-    return write_table(found, as_json=as_json)
 
 
 def write_table(found: Sequence[Replayed], *, as_json: bool) -> int:

@@ -102,7 +102,7 @@ def replay(
       agent-core replay --all --since 7d
     """
     from engine_shim.cli.audit import read_policy, replay_run
-    from engine_shim.cli.replays import replay_all
+    from engine_shim.cli.many_replays import replay_all
     from engine_shim.cli.timespec import read_time
 
     varied = read_policy(policy, changes or [])

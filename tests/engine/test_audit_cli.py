@@ -16,7 +16,7 @@ from agent_core.journal.record import FORMAT, Record, chain_row, genesis
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.models import ScriptedModel
 from engine_shim import MemoryRunStore, SqliteRunStore
-from engine_shim.cli import output
+from engine_shim.cli import many_replays, output
 from engine_shim.cli.retention import find_expired
 from engine_shim.cli.runs import STATUSES
 from engine_shim.runs.leases import new_driver
@@ -570,3 +570,27 @@ def test_a_store_that_nobody_can_write_is_read_and_no_run_is_driven(cli: Cli, re
     assert [cli(*[read_only if word == "RUN" else word for word in words]).code for words in READ] == [0] * 4
     refused(cli, read_only, 1, "readonly database", *DRIVE, ["retention", "--older-than", "0m"])
     assert [cli(*[read_only if word == "RUN" else word for word in words]).code for words in READ] == [0] * 4
+
+
+def test_many_runs_are_replayed_by_several_processes_with_the_same_table(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("w.yaml", "id: w\nnodes: [{id: a, tool: echo, config: {text: hi}}]\n")
+    for _ in range(4):
+        assert cli("run", "w.yaml").code == 0
+    here = cli("replay", "--all", "--json").json
+    monkeypatch.setattr(many_replays, "FEW", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    others: list[int] = []
+    monkeypatch.setattr(many_replays, "_replay_elsewhere", counting(many_replays._replay_elsewhere, others))
+    assert cli("replay", "--all", "--json").json == here
+    assert others == [3]
+    assert here["outcomes"] == {"identical": 4}
+
+
+def counting(replay_elsewhere: Callable[..., Any], counts: list[int]) -> Callable[..., Any]:
+    def counted(path: Path, runs: list[Any], *more: Any) -> Any:
+        counts.append(len(runs))
+        return replay_elsewhere(path, runs, *more)
+
+    return counted
