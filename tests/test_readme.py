@@ -13,6 +13,8 @@ from support.config_table import config_rows, config_table
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+"""A link to a file of this repository."""
 LANGUAGES = ("README.md", "README.zh.md")
 README, CHINESE = ((ROOT / name).read_text("utf-8") for name in LANGUAGES)
 PRINTED = [
@@ -127,3 +129,12 @@ def test_the_demo_proves_itself_without_a_key(tmp_path: Path) -> None:
 def test_the_two_commands_of_the_readme_are_what_ci_runs() -> None:
     commands = re.findall(r"^python3 -m venv .+$", README, re.MULTILINE)
     assert [command.rsplit("/", 1)[-1] for command in commands] == ["agent-core demo", "pytest"]
+
+
+def test_every_link_to_a_file_leads_somewhere() -> None:
+    pages = [path for path in ROOT.rglob("*.md") if not any(part.startswith(".") for part in path.parts)]
+    links = [
+        (page, link) for page in pages for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
+    ]
+    assert len(links) > 60
+    assert [(str(page), link) for page, link in links if not (page.parent / link).exists()] == []

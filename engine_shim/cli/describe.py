@@ -92,8 +92,8 @@ def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Seq
         found = examine(workflow, registry, catalog)
         workflow = found.workflow
         problems = by_line([*found.problems, *check.problems(workflow, found.invoked)])
-        unpriced = map(workflow.locate, find_warnings(workflow.definition, models.is_priced(workflow.base)))
-        doubts = [*unpriced, *found.warnings, *check.warnings(workflow, found.invoked)]
+        unbounded = find_warnings(workflow.definition, models.is_priced(workflow.base), registry.policy.presets)
+        doubts = [*map(workflow.locate, unbounded), *found.warnings, *check.warnings(workflow, found.invoked)]
         return problems, [*(Problem("tools", each) for each in undescribed_tools(registry)), *by_line(doubts)]
     except DefinitionError as error:
         return problems_in(error), ()

@@ -102,11 +102,12 @@ def replay(
       agent-core replay --all --since 7d
     """
     from engine_shim.cli.audit import read_policy, replay_run
-    from engine_shim.cli.many_replays import replay_all
-    from engine_shim.cli.timespec import read_time
 
     varied = read_policy(policy, changes or [])
     if every and run is None:
+        from engine_shim.cli.many_replays import replay_all
+        from engine_shim.cli.timespec import read_time
+
         return replay_all(store, None if since is None else read_time("--since", since), varied, as_json=as_json)
     if every or run is None or since is not None:
         raise typer.BadParameter("replay takes one run, or --all, which --since goes with")

@@ -20,16 +20,21 @@ EVERYWHERE = (
     f"{WRITER} may write in all of the host's root, also what other programs run; give it a directory of its own"
 )
 
+Presets = Mapping[str, Mapping[str, Any]]
 
-def find_warnings(definition: Definition, is_priced: IsPriced) -> Iterator[Problem]:
-    """Each tool that may do more than somebody wrote down, and each budget in USD that cannot be counted."""
+
+def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets) -> Iterator[Problem]:
+    """Each tool that may do more than somebody wrote down, and each budget in USD that cannot be counted.
+
+    `presets` are the host's own, by tool.
+    """
     for index, node in enumerate(definition.nodes):
         where = f"nodes/{index}/config"
-        if node.tool == NETWORK and not _names_host(node):
+        if node.tool == NETWORK and HOSTS not in presets.get(NETWORK, {}) and not _names_host(node):
             yield Problem(f"{where}/{HOSTS}", EVERY_HOST)
         entries = node.config.get("allowed_tools") if node.tool == AGENT else None
         for number, entry in enumerate(entries if isinstance(entries, list) else ()):
-            for message in _open_permissions(entry):
+            for message in _open_permissions(entry, presets):
                 yield Problem(f"{where}/allowed_tools/{number}", message)
         if node.config.get("cost_budget"):
             yield from _unpriced_models(node, where, is_priced)
@@ -55,12 +60,14 @@ def _has_price(model: str, options: Mapping[str, Any], is_priced: IsPriced) -> b
         return True
 
 
-def _open_permissions(entry: Any) -> Iterator[str]:
+def _open_permissions(entry: Any, presets: Presets) -> Iterator[str]:
     """What an entry of the whitelist leaves to a model that its author may not mean."""
     pattern = entry.get("tool") if isinstance(entry, Mapping) else entry
     preset = entry.get("preset") if isinstance(entry, Mapping) else None
     bound: Mapping[str, Any] = preset if isinstance(preset, Mapping) else {}
-    if isinstance(pattern, str) and fnmatchcase(NETWORK, pattern) and HOSTS not in bound:
+    if not isinstance(pattern, str):
+        return
+    if fnmatchcase(NETWORK, pattern) and HOSTS not in {**presets.get(NETWORK, {}), **bound}:
         yield f"{EVERY_HOST}, in its preset"
-    if isinstance(pattern, str) and fnmatchcase(WRITER, pattern) and normpath(str(bound.get("root"))) == ".":
+    if fnmatchcase(WRITER, pattern) and normpath(str({**presets.get(WRITER, {}), **bound}.get("root"))) == ".":
         yield EVERYWHERE

@@ -136,3 +136,20 @@ def test_placeholder_without_quotes_is_told_to_have_some(cli: Cli, write: Write,
 def test_placeholder_without_quotes_in_json_too(cli: Cli, write: Write) -> None:
     write("flow.json", '{"id": "w", "nodes": [{"tool": "echo", "config": {"text": {{external.x}}}}]}')
     assert 'must be in quotes: "{{' in cli("validate", "flow.json").out
+
+
+def test_a_host_that_bounds_a_tool_needs_no_bound_of_the_author(cli: Cli, write: Write) -> None:
+    fetch = {"id": "fetch", "tool": "http_request", "config": {"method": "GET", "url": "{{external.url}}"}}
+    config = {
+        "model": "scripted:x.json",
+        "max_steps": 1,
+        "allowed_tools": ["http_request", "write_file"],
+        "prompt": "x",
+    }
+    write("x.json", [])
+    write("flow.json", {"id": "f", "nodes": [fetch, {"id": "ask", "tool": "agent_core", "config": config}]})
+    presets = {"http_request": {"allowed_domains": ["example.com"]}, "write_file": {"root": "out"}}
+    write("agent-core.yaml", {"presets": presets})
+    assert "warning" not in cli("validate", "flow.json").out
+    write("agent-core.yaml", {"presets": {**presets, "http_request": {"allowed_methods": ["GET"]}}})
+    assert cli("validate", "flow.json").out.count(EVERY_HOST) == 2
