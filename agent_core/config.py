@@ -24,6 +24,25 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class Document(_Strict):
+    """An MCP resource by its `uri`, or a prompt by its `name`, that the model reads as data.
+
+    `text` is what it said when the run began; nobody writes it into a definition.
+    """
+
+    server: str = Field(description="The MCP server, as the host's configuration calls it")
+    uri: str | None = Field(default=None, description="Of a resource")
+    name: str | None = Field(default=None, description="Of a prompt")
+    arguments: dict[str, str] = Field(default={}, description="Of a prompt")
+    max_len: Annotated[int, Field(ge=1)] = Field(default=16384, description="Characters that the model reads of it")
+    text: str | None = Field(default=None, description="What it said when the run began")
+
+    @property
+    def label(self) -> str:
+        """What the document is called: its server, and the URI of a resource or the name of a prompt."""
+        return f"mcp.{self.server} {self.uri if self.uri is not None else f'prompt {self.name}'}"
+
+
 class AnyOf(_Strict):
     """The origins that will do for an argument."""
 
@@ -159,6 +178,9 @@ class AgentConfig(_Strict):
         default=PlanConfig(),
         description="Of mode: plan: does a person confirm it; after a failed step skip, abort or replan",
     )
+    documents: list[Document] = Field(
+        default=[], description="MCP resources and prompts that the system message has as data"
+    )
     agent: str | dict[str, Any] | None = Field(
         default=None, description="The agent of the host's catalogue that this is; the other keys narrow it"
     )
@@ -182,6 +204,9 @@ def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
     if isinstance(config.agent, str):
         message = "names an agent, and there is no catalogue here: agents are in workflows of a host with agents/*.yaml"
         yield Problem(f"{where}/agent", str(DefinitionError(message, value=config.agent)))
+    for index, document in enumerate(config.documents):
+        if (document.uri is None) == (document.name is None):
+            yield Problem(f"{where}/documents/{index}", "give the uri of a resource, or the name of a prompt")
     if config.mode == "plan" and config.protocol != "json":
         message = "a plan is written as text; use protocol: json, or mode: react"
         yield Problem(f"{where}/protocol", str(DefinitionError(message, value=config.protocol)))

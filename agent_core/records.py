@@ -120,6 +120,15 @@ class AgentNote(TypedDict):
     conversation: NotRequired[str]
 
 
+class DocumentRecord(TypedDict):
+    """An MCP resource or prompt that the system message has as data: its hash and length, and how much was shown."""
+
+    label: str
+    sha256: str
+    characters: int
+    shown: int
+
+
 class AgentStartedBody(RunStartedBody):
     """How an agent's run begins: config, policy, rendered prompt and every template, so that a replay needs no host."""
 
@@ -136,6 +145,7 @@ class AgentStartedBody(RunStartedBody):
     reading: NotRequired[ToolPolicy]
     examples: NotRequired[list[Json]]
     agent: NotRequired[AgentNote]
+    documents: NotRequired[Sequence[DocumentRecord]]
 
 
 class AgentStarted(AgentStartedBody):

@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,16 @@ FAULTS_LISTED = 20
 MARKS = ("transient", "permanent", "cut_off")
 """What a failure's metadata may tell the host: another try may help; the call was sent and no answer came back."""
 
+ReadDocument = Callable[[Mapping[str, Any]], Awaitable[str]]
+"""Reads a document, {uri} or {name, arguments}; ToolError, or an OSError, when it cannot be read."""
+
 
 class ToolRegistry:
     """The tools of one host, and what their calls share. Tools are added at start; then threads and event loops may
     share the registry.
 
-    `policy` is the host's last word on each tool. `known_good` says that a test has checked the tools' schemas, as it
-    has the built-in ones'.
+    `policy` is the host's last word on each tool, `readers` read the documents of its MCP servers, by name.
+    `known_good` says that a test has checked the tools' schemas, as it has the built-in ones'.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class ToolRegistry:
     ) -> None:
         self.calls = calls or SharedCalls()
         self.policy = policy or HostPolicy()
+        self.readers: dict[str, ReadDocument] = {}
         self._refused: dict[str, str] = {}
         self._tools: dict[str, Tool] = {}
         self._schemas: dict[str, ConfigSchema] = {}

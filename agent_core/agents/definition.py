@@ -18,10 +18,10 @@ NEVER_BY_DEFAULT = ("shell_command", "invoke_workflow", "agent_core", "context_m
 DEFAULT_STEPS = 10
 OWN_KEYS = (
     "model", "system_prompt", "allowed_tools", "deny_tools", "messages_json", "prompt", "repair_scope",
-    "primary_output", "trusted_text", "answer_schema",
+    "primary_output", "trusted_text", "answer_schema", "agent", "documents",
 )  # fmt: skip
 """Keys of a config that a `runtime_policy` cannot have."""
-_PLACES = {"allowed_tools": "skill_policy/allow", "deny_tools": "skill_policy/deny"}
+_PLACES = {"documents": "mcp_policy", "allowed_tools": "skill_policy/allow", "deny_tools": "skill_policy/deny"}
 _DEFINED = ("model", "system_prompt")
 
 
@@ -36,10 +36,30 @@ class SkillPolicy(_Strict):
     deny: list[str] = []
 
 
+class McpResource(_Strict):
+    """A resource of an MCP server; the model reads at most `max_len` characters of it."""
+
+    server: str
+    uri: str
+    max_len: int = Field(default=16384, ge=1)
+
+
+class McpPrompt(_Strict):
+    """A prompt of an MCP server, with its arguments."""
+
+    server: str
+    name: str
+    arguments: dict[str, str] = {}
+    max_len: int = Field(default=16384, ge=1)
+
+
 class McpPolicy(_Strict):
-    """The MCP servers whose tools an agent may have; without it, all of them."""
+    """The MCP servers whose tools an agent may have, without it all of them; the resources and prompts that it reads
+    as data."""
 
     servers: list[str] | None = None
+    resources: list[McpResource] = []
+    prompts: list[McpPrompt] = []
 
 
 class AgentDefinition(_Strict):
@@ -136,6 +156,8 @@ def config_of(agent: AgentDefinition, codes: Sequence[str], bound: Set[str] = fr
         "deny_tools": [code for code, why in skills.dropped.items() if why in ("denied", "of another MCP server")],
         "repair_scope": "unreadable",
     }
+    if documents := [*agent.mcp_policy.resources, *agent.mcp_policy.prompts]:
+        config["documents"] = [each.model_dump() for each in documents]
     with gathering(problems):
         read_config({**config, "prompt": "any"}, where="")
     refuse(replace(each, where=_place(each.where)) for each in problems)

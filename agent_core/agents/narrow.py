@@ -71,6 +71,8 @@ def _widenings(agent: AgentDefinition, config: Json, keys: Mapping[str, Any], ke
         own: Any = config.get(key, defaults.get(key))
         if key == "system_prompt":
             yield Problem(key, f"is the agent's own; what this node adds goes into developer_prompt (got {value!r})")
+        elif key == "documents":
+            yield Problem(key, f"are the agent's own, by its mcp_policy (got {value!r})")
         elif key == "allowed_tools":
             yield from _unfit_tools(agent, value, kept)
         elif key == "deny_tools":

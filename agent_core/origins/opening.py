@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from agent_core.config import AgentConfig
+from agent_core.config import AgentConfig, Document
 from agent_core.effects import Inherited, Json, OriginKind, SourceRecord
 from agent_core.policy import Policies
 
@@ -40,6 +40,7 @@ class _Opening:
         for key in ("system_prompt", "developer_prompt"):
             if text := getattr(self._config, key):
                 yield from self._split(self._written("author", "author", text), key)
+        yield from (_record("other", each.label, shown_text(each)) for each in self._config.documents)
         yield from self._of_messages(conversation, has_prompt=self._config.prompt is not None)
         if not self._is_limited:
             trusted = self._inherited.get("trusted", ())
@@ -100,6 +101,11 @@ class _Opening:
         if index is None:
             return {**record, "value": message["content"]}
         return {**record, "message": index}
+
+
+def shown_text(document: Document) -> str:
+    """What the model reads of a document."""
+    return (document.text or "")[: document.max_len]
 
 
 def _record(kind: OriginKind, label: str, value: Any) -> SourceRecord:

@@ -105,7 +105,7 @@ class LiveDriver:
             case Act():
                 return await self._act(operation)
             case Begin(path):
-                return self._stop_reply(path) or self._executor.begin(operation)
+                return self._stop_reply(path) or await self._executor.begin(operation)
             case Sleep(path, seconds):
                 return await self._sleep(path, seconds)
             case Classify():

@@ -21,6 +21,7 @@ from agent_core.run.admission import Admission, admit, call_to_admit, wait_for_r
 from agent_core.run.answer_stream import AnswerStream
 from agent_core.run.clock import now
 from agent_core.run.deadline import CancelledItself, TooLate, run_within
+from agent_core.run.documents import read_documents
 from agent_core.run.events import EventSource
 from agent_core.run.prepare import Prepare
 from agent_core.run.secrets import Secrets, fill_secrets
@@ -55,7 +56,7 @@ class Executor:
     redactor: Redactor = field(default_factory=lambda: Redactor({}))
     events: EventSource | None = None
 
-    def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
+    async def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
         """The `run_started` body of a run nested under a call; a bad config is a failure of that call."""
         words = words_in(op.spec.language)
         if nesting_depth(op.path) > MAX_NESTING:
@@ -63,7 +64,8 @@ class Executor:
         if op.spec.tool not in self.prepare:
             return Failed("tool_error", words.needs_engine.format(tool=op.spec.tool), now(), 0.0)
         try:
-            return self.prepare[op.spec.tool](self.run, op.path, op.spec.config, op.spec.inherited)
+            config = await read_documents(op.spec.config, self.registry)
+            return self.prepare[op.spec.tool](self.run, op.path, config, op.spec.inherited)
         except DefinitionError as error:
             return Failed("definition", str(error), now(), 0.0)
 

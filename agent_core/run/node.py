@@ -27,6 +27,7 @@ from agent_core.records import AgentStartedBody
 from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.clock import now
 from agent_core.run.control import append_decisions
+from agent_core.run.documents import read_documents
 from agent_core.run.driver import drive
 from agent_core.run.events import Event, EventSource
 from agent_core.run.executor import Executor
@@ -148,6 +149,8 @@ async def _run_agent(
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
     keys, tape = signing_keys(), journal.load(run)
+    if ROOT not in tape:
+        config = await read_documents(config_as_dict(config), registry)
     prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start)
     check_signer(tape, keys)
     if not is_finished(tape, ROOT):

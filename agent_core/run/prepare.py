@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 from pydantic import BaseModel
 
-from agent_core.config import AgentConfig, read_config
+from agent_core.config import AgentConfig, Document, read_config
 from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.record import FORMAT
@@ -18,7 +18,7 @@ from agent_core.loop.budget import limits_of
 from agent_core.loop.plan_check import PLAN
 from agent_core.loop.reading import may_read_on, reading_policy
 from agent_core.models.client import ModelInfo, ModelInfoOf
-from agent_core.origins.opening import opening_sources
+from agent_core.origins.opening import opening_sources, shown_text
 from agent_core.policy import Policies
 from agent_core.prompts.examples import show_examples, write_examples
 from agent_core.prompts.limits import describe_limits
@@ -28,7 +28,7 @@ from agent_core.prompts.tools import tool_definitions
 from agent_core.protocol.messages import as_read, last_turns, read_messages
 from agent_core.protocol.step_schema import plan_schema, step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
-from agent_core.records import AgentNote, AgentStartedBody, LimitsRecord
+from agent_core.records import AgentNote, AgentStartedBody, DocumentRecord, LimitsRecord
 from agent_core.rules import CURRENT
 from agent_core.run.tool_policies import tool_policies
 from agent_core.words.catalogue import Words, words_in
@@ -67,7 +67,7 @@ def prepare_agent(
     examples = _write_examples(read, tools, registry, singles=needs_turns)
     turns = examples if needs_turns else []
     variables = {**_variables(read, tools, limits, words), "examples": show_examples(examples, texts, words)}
-    system, messages = _write_messages(read, texts, variables, conversation, example_turns=bool(turns))
+    system, messages = _write_messages(read, texts, variables, conversation, words, example_turns=bool(turns))
     body: AgentStartedBody = {
         "loop": "agent",
         "format": FORMAT,
@@ -88,6 +88,8 @@ def prepare_agent(
     }
     if (window := _question_tokens(read, known)) is not None:
         body["window"] = window
+    if read.documents:
+        body["documents"] = [_document_record(each) for each in read.documents]
     if isinstance(read.agent, dict):
         body["agent"] = cast(AgentNote, read.agent)
     if tools and read.mode == "react" and read.observation_max_len and may_read_on(read, tools):
@@ -97,7 +99,18 @@ def prepare_agent(
 
 def config_record(config: AgentConfig, clean: Redactor) -> Json:
     """A config as `run_started` holds it; the agent that it is of has a key of its own there."""
-    return {**clean.value(config.model_dump(mode="json", exclude={"agent"})), "model": config.model}
+    shown = config.model_dump(mode="json", exclude={"agent": True, "documents": {"__all__": {"text"}}})
+    return {**clean.value(shown), "model": config.model}
+
+
+def _document_record(document: Document) -> DocumentRecord:
+    text = document.text or ""
+    return {
+        "label": document.label,
+        "sha256": sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        "characters": len(text),
+        "shown": len(shown_text(document)),
+    }
 
 
 class _Parts(NamedTuple):
@@ -125,6 +138,7 @@ def _read_parts(
     if config.mode == "plan" and PLAN in tools:
         message = "in plan mode this code stands for the plan itself, where it waits for a person; rename the tool"
         problems.append(Problem("allowed_tools", str(DefinitionError(message, value=PLAN))))
+    problems += _unknown_servers(config, registry)
     with gathering(problems):
         conversation = _read_conversation(config)
     with gathering(problems):
@@ -132,6 +146,15 @@ def _read_parts(
         texts = templates(config.language, config.templates, base, protocol=protocol)
     refuse(problems)
     return _Parts(tools, conversation, texts)
+
+
+def _unknown_servers(config: AgentConfig, registry: ToolRegistry) -> Iterator[Problem]:
+    """The documents that no server of this host has."""
+    known = ", ".join(sorted(registry.readers)) or "none"
+    for index, document in enumerate(config.documents):
+        if document.server not in registry.readers:
+            what = f"this host has no such MCP server; there are {known}"
+            yield Problem(f"documents/{index}/server", str(DefinitionError(what, value=document.server)))
 
 
 def _question_tokens(config: AgentConfig, known: ModelInfo | None) -> int | None:
@@ -171,7 +194,13 @@ def _read_conversation(config: AgentConfig) -> list[Json]:
 
 
 def _write_messages(
-    config: AgentConfig, texts: Json, variables: dict[str, str], conversation: Sequence[Json], *, example_turns: bool
+    config: AgentConfig,
+    texts: Json,
+    variables: dict[str, str],
+    conversation: Sequence[Json],
+    words: Words,
+    *,
+    example_turns: bool,
 ) -> tuple[str, list[Json]]:
     """The system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
     leading = [message["content"] for message in conversation if message["role"] == "system"]
@@ -190,7 +219,8 @@ def _write_messages(
     if config.answer_schema is not None:
         protocol.append(render(texts["answer"], {"answer_schema": orjson.dumps(config.answer_schema).decode()}))
     examples = [shown] if config.examples is None else config.examples
-    parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *examples]
+    documents = [words.document.format(label=each.label, text=shown_text(each)) for each in config.documents]
+    parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *documents, *examples]
     return "\n\n".join(part for part in parts if part), history
 
 

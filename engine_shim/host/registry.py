@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -49,12 +49,15 @@ def build_registry(config: HostConfig) -> ToolRegistry:
         raise DefinitionError(error.message, where=config.at(error.where)) from None
     registry.discover()
     problems: list[Problem] = []
-    for where, tools in _tool_sources(config, root, problems):
+    pinned = pinned_sources(config)
+    for where, tools in _tool_sources(config, root, pinned, problems):
         try:
             for tool in tools():
                 _register(tool, registry, where)
         except DefinitionError as error:
             problems += problems_in(error)
+    for source in pinned:
+        registry.readers.update(source.readers() if isinstance(source, McpServers) else {})
     problems += _unknown_tools(config, registry)
     refuse(problems)
     return registry
@@ -67,7 +70,9 @@ def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:
             yield f"the tool {tool.code} has no description for the model: give its function a docstring"
 
 
-def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> Iterator[Source]:
+def _tool_sources(
+    config: HostConfig, root: Path, pinned: Sequence[McpServers | RemoteHosts], problems: list[Problem]
+) -> Iterator[Source]:
     """Each entry of the file that brings tools, with its place; patterns that match nothing go to `problems`."""
     for index, reference in enumerate(config.tools):
         where = config.at(f"tools/{index}")
@@ -81,7 +86,7 @@ def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> It
         yield from ((str(file), partial(manifest_tools, file, root=root, trusted=True)) for file in files)
     for name, document in config.openapi.items():
         yield config.at(f"openapi/{name}"), partial(openapi_tools, name, document, config.base)
-    for source in pinned_sources(config):
+    for source in pinned:
         yield config.at(source.where), source.tools
 
 

@@ -162,7 +162,7 @@ def test_the_keys_of_the_agents_own_endpoint_are_not_for_another_model() -> None
 
 def test_every_key_of_a_config_is_known_to_be_free_or_to_be_narrowed() -> None:
     """A new key that limits an agent must not be free in a node by oversight."""
-    narrowed = {*LIMITS, *STRICTER, "max_repairs", "allowed_tools", "deny_tools", "system_prompt", "agent"}
+    narrowed = {*LIMITS, *STRICTER, "max_repairs", "allowed_tools", "deny_tools", "system_prompt", "documents", "agent"}
     free = {
         *("prompt", "messages_json", "developer_prompt", "examples", "language", "prompts", "mode", "plan", "protocol"),
         *("parsing", "response_format", "temperature", "top_p", "seed", "stop", "tool_choice", "max_input_tokens"),

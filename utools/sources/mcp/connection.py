@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from utools.errors import ToolError
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
+from utools.sources.mcp.documents import read_document
 from utools.sources.mcp.failure import SHOWN, Meaning, exception_of, meaning_of
 from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.session import CLOSING, McpSession
@@ -71,6 +72,27 @@ class McpConnection:
         except _ForgottenError:
             return await self._call_once(approved, dict(args), seconds, ready_by, report)
 
+    async def read(self, document: Mapping[str, Any], *, seconds: float) -> str:
+        """What a resource ({uri}) or a prompt ({name, arguments}) of the server says, in so many seconds.
+
+        ToolError if the server refuses or cannot be reached, or if it is no text; TimeoutError if it takes too long.
+        """
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            async with asyncio.timeout(seconds):
+                session = await self._ready_session()
+                session.calls += 1
+                try:
+                    return await read_document(session.client, document)
+                finally:
+                    session.finish_call()
+        except TimeoutError:
+            raise self._too_late(seconds) from None
+        except (MCPError, RuntimeError, ValueError) as error:
+            text = str(error)[:SHOWN]
+            raise ToolError("the MCP server {name} refused: {text}", name=self._name, text=text) from None
+
     async def close(self) -> None:
         """End the connection for good, and the server if it was started."""
         self._session, self._closed = None, True
@@ -89,15 +111,13 @@ class McpConnection:
             async with asyncio.timeout(seconds):
                 return await self._send(session, approved.name, args, report)
         except TimeoutError:
-            raise TimeoutError(
-                Text(
-                    "the MCP server {server} gave no answer within {seconds:g} seconds",
-                    server=self._name,
-                    seconds=seconds,
-                )
-            ) from None
+            raise self._too_late(seconds) from None
         finally:
             session.finish_call()
+
+    def _too_late(self, seconds: float) -> TimeoutError:
+        what = "the MCP server {server} gave no answer within {seconds:g} seconds"
+        return TimeoutError(Text(what, server=self._name, seconds=seconds))
 
     async def _send(self, session: McpSession, tool: str, args: dict[str, Any], report: Progress) -> Any:
         from mcp.shared.exceptions import MCPError

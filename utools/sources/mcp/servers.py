@@ -8,9 +8,11 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from utools.command import check_program
 from utools.errors import DefinitionError, ToolError
+from utools.registry import ReadDocument
 from utools.sources.loop_thread import LoopThread
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection import McpConnection
@@ -52,6 +54,17 @@ class McpServers(PinnedSource):
     def tools(self) -> list[Tool]:
         """The approved tools. DefinitionError for a new server that cannot be asked."""
         return [tool for name, approved in self.approved().items() for tool in self._make_tools(name, approved)]
+
+    def readers(self) -> dict[str, ReadDocument]:
+        """What reads the resources and prompts of each server, which is started if need be."""
+        return {name: partial(self._read_document, name) for name in self._servers}
+
+    async def _read_document(self, name: str, document: Mapping[str, Any]) -> str:
+        async def read() -> str:
+            text = await self._connection(name).read(document, seconds=self._servers[name].timeout)
+            return redactor_of(self._servers[name].env).text(text)
+
+        return await self._thread.run(read())
 
     def offered(self, names: Sequence[str]) -> dict[str, list[Definition]]:
         """What these servers offer now; each is started, if need be, and goes on running."""
