@@ -4,6 +4,7 @@ nobody."""
 import asyncio
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from utools import ToolRegistry, default_registry
 from utools.sources.mcp.servers import McpServer, McpServers
 
 pytestmark = needs("mcp")
+REFERENCE = os.environ.get("AGENT_CORE_TEST_MCP", "")
 
 RESOURCE = {"server": "own", "uri": "doc:letter"}
 PROMPT = {"server": "own", "name": "greet", "arguments": {"who": "Ann"}}
@@ -156,3 +158,33 @@ async def test_a_node_whose_server_does_not_answer_fails_and_says_which(tmp_path
         await asyncio.to_thread(servers.close)
     assert result.status == "failed"
     assert "documents/0: cannot be read: the MCP server own gave no answer within 0.5 seconds" in str(result.error)
+
+
+def test_a_host_reads_them_for_an_agent_of_its_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the files of a host to the record of its run."""
+    server = {"command": [sys.executable, FAULTY, str(tmp_path)]}
+    (tmp_path / "agents").mkdir()
+    desk = {"name": "desk", "model": "scripted:x.json", "mcp_policy": {"resources": [RESOURCE]}}
+    flow = {"id": "w", "nodes": [{"id": "ask", "tool": "agent_core", "config": {"agent": "desk", "prompt": "Hi"}}]}
+    files = {"agent-core.yaml": {"mcp_servers": {"own": server}}, "agents/desk.json": desk, "w.json": flow}
+    for name, content in {**files, "x.json": {"flow/ask.1": [final("Fine.")]}}.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    monkeypatch.chdir(tmp_path)
+    host = Engine.from_config(store=tmp_path / "runs.db")
+    result = host.run_sync("w.json", run_id="r")
+    assert result.outputs["ask"]["final_answer"] == "Fine."
+    started = host.store.journal.load("r")["flow/ask.1"][0].record()
+    assert (started["agent"]["name"], started["documents"][0]["label"]) == ("desk", "mcp.own doc:letter")
+    assert len((tmp_path / "starts").read_text().splitlines()) == 1
+
+
+@pytest.mark.skipif(not REFERENCE, reason="AGENT_CORE_TEST_MCP does not name the directory of the reference servers")
+async def test_a_resource_and_a_prompt_of_the_reference_server_are_read(tmp_path: Path) -> None:
+    everything = McpServer(command=[f"{REFERENCE}/mcp-server-everything"])
+    servers = McpServers({"all": everything}, lock=tmp_path / "lock.json", base=tmp_path)
+    try:
+        read = servers.readers()["all"]
+        assert "architecture" in (await read({"uri": "demo://resource/static/document/architecture.md"})).lower()
+        assert "Paris" in await read({"name": "args-prompt", "arguments": {"city": "Paris"}})
+    finally:
+        await asyncio.to_thread(servers.close)
