@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from engine_shim.cli.completion import complete_flow, complete_tool, complete_words
-from engine_shim.cli.parameters import AsJson, Config, ExistingStore, Flow, Flows, Model, Verbose
+from engine_shim.cli.parameters import AsJson, Config, Flow, Flows, Model, Verbose, check_store
 
 Example = Literal["log-analyst", "nightly-report", "orders", "planner", "research-graph", "support-desk"]
 """The directories in `engine_shim/examples`."""
@@ -66,18 +66,25 @@ def agents(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None,
     since: Annotated[str | None, typer.Option(help="With check: begun since a date, or in the last 7d.")] = None,
     config: Config = None,
-    store: ExistingStore = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", "--store", help="The run store's file.", envvar="AGENT_CORE_STORE", callback=check_store
+        ),
+    ] = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
     """List the agents of this host. `show NAME` prints one, with the tools that its policy keeps and drops.
-    `check NAME` tries it on its recorded runs: which past decisions would change, and by which rule.
+    `check NAME` tries it on its recorded runs: which past decisions would change, and by which rule. For NAME it takes
+    a workflow's file, too, whose agents are tried.
 
     \b
     Examples:
       agent-core agents
       agent-core agents show support
       agent-core agents check support --since 30d
+      agent-core agents check flow.yaml --against runs.db
     """
     from engine_shim.cli.agent_check import check_agent
     from engine_shim.cli.agents import list_agents, show_agent

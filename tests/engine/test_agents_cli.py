@@ -141,3 +141,22 @@ async def test_a_sub_agent_keeps_its_own_policy(cli: Cli, write: Write) -> None:
 
 def test_the_agent_that_is_checked_has_to_be_there(cli: Cli) -> None:
     assert "there is no agent 'x'; there are none" in cli("agents", "check", "x").err
+
+
+def test_a_changed_workflow_is_tried_on_the_recorded_runs_of_its_agents(cli: Cli, write: Write) -> None:
+    node: dict[str, Any] = {"model": "scripted:x.json", "max_steps": 3, "allowed_tools": ["calculator", "echo"]}
+    config = {**node, "prompt": "{{external.q}}"}
+    flow = {"id": "sums", "nodes": [{"id": "ask", "tool": "agent_core", "config": config}]}
+    write("x.json", {"flow/ask.1": SCRIPT})
+    write("flow.json", flow)
+    write("other.json", {**flow, "id": "others"})
+    for file in ("flow.json", "other.json"):
+        assert cli("run", file, "--input", "q=2 + 3?", "--store", "runs.db").code == 0
+    same = cli("agents", "check", "flow.json", "--against", "runs.db")
+    assert (same.code, same.out.splitlines()[-1]) == (0, "1 run: 1 identical")
+    write("flow.json", {**flow, "nodes": [{**flow["nodes"][0], "config": {**config, "deny_tools": ["echo"]}}]})
+    changed = cli("agents", "check", "flow.json", "--against", "runs.db")
+    assert (changed.code, changed.out.splitlines()[-2]) == (5, "1 run: 1 changed")
+    assert " at flow/ask.1:8: echo: " in changed.out.splitlines()[-1]
+    write("flow.json", {**flow, "nodes": [{**flow["nodes"][0], "config": {**config, "max_steps": "{{external.n}}"}}]})
+    assert cli("agents", "check", "flow.json", "--against", "runs.db").code == 0
