@@ -1,26 +1,32 @@
 """How fast recorded runs replay: steps (model replies) per second of CPU time, by the length of the run.
 
     python tests/bench/replay.py [--rounds 9] [--calls 4,30,100] [--profile]
+    python tests/bench/replay.py --store 10000
 
 Each run calls a tool in every step but the last; every tenth step, and the second one, is refused or unreadable and
-then repaired. `file` reads a JSONL journal anew each time, `rows` has the rows in memory.
+then repaired. `file` reads a JSONL journal anew each time, `rows` has the rows in memory. The last row says how many
+times as long a replay takes as parsing and hashing the same records. `--store` records so many runs of a workflow with
+ten steps each, and times `agent-core replay --all` over them, without and with another policy, on all cores.
 """
 
 import argparse
 import asyncio
 import cProfile
 import pstats
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from statistics import median
-from time import process_time
+from time import perf_counter, process_time
 
 import orjson
 
 from agent_core import JsonlJournal, Replay, replay, run_agent
 from agent_core.models import ScriptedModel
+from engine_shim import Engine
 from utools import ToolRegistry, tool
 
 STEPS_A_ROUND = 3000
@@ -105,6 +111,21 @@ def from_rows(path: Path) -> Callable[[], Replay]:
 SOURCES = {"file": from_file, "rows": from_rows}
 
 
+def floor(path: Path, calls: int, rounds: int) -> float:
+    """The median number of steps per second of CPU time whose records are parsed and hashed, and nothing else."""
+    rows = [row.data for strand in JsonlJournal(path).load("bench").values() for row in strand]
+    times = max(1, STEPS_A_ROUND // calls)
+    found = []
+    for _ in range(rounds):
+        start = process_time()
+        for _ in range(times):
+            for data in rows:
+                orjson.loads(data)
+                sha256(data).digest()
+        found.append(times * calls / (process_time() - start))
+    return median(found)
+
+
 def speed(once: Callable[[], Replay], calls: int, rounds: int) -> float:
     """The median number of steps per second of CPU time."""
     times = max(1, STEPS_A_ROUND // calls)
@@ -122,11 +143,48 @@ def speed(once: Callable[[], Replay], calls: int, rounds: int) -> float:
 
 def table(folder: Path, rounds: int, lengths: Sequence[int]) -> str:
     head = f"{'steps per second of CPU':<26}" + "".join(f"{f'{calls} steps':>12}" for calls in lengths)
-    rows = [
-        f"{name:<26}" + "".join(f"{speed(source(_path(folder, calls)), calls, rounds):>12,.0f}" for calls in lengths)
+    found = {
+        name: [speed(source(_path(folder, calls)), calls, rounds) for calls in lengths]
         for name, source in SOURCES.items()
-    ]
-    return "\n".join([head, *rows])
+    }
+    rows = [f"{name:<26}" + "".join(f"{each:>12,.0f}" for each in speeds) for name, speeds in found.items()]
+    floors = [floor(_path(folder, calls), calls, rounds) for calls in lengths]
+    ratios = "".join(f"{bare / full:>12.1f}" for bare, full in zip(floors, found["rows"], strict=True))
+    return "\n".join([head, *rows, f"{'rows : parse and hash':<26}{ratios}"])
+
+
+WORKFLOW = {
+    "id": "bench",
+    "nodes": [
+        {
+            "id": "ask",
+            "tool": "agent_core",
+            "config": {"model": "scripted", "max_steps": 10, "allowed_tools": ["calculator"], "prompt": "Add them up."},
+        }
+    ],
+}
+
+
+async def fill_store(store: Path, runs: int) -> None:
+    """So many finished runs of ten steps."""
+    asked = [{"operation": "sum", "numbers": [each, 3]} for each in range(9)]
+    sums = [_said({"type": "action", "tool": "calculator", "args": args}) for args in asked]
+    engine = Engine(store=store, model=ScriptedModel([*sums, _said({"type": "final", "answer": "12"})]))
+    for start in range(0, runs, 50):
+        done = await asyncio.gather(*(engine.run(WORKFLOW) for _ in range(start, min(start + 50, runs))))
+        assert {each.status for each in done} == {"completed"}
+    await engine.close()
+
+
+def time_store(store: Path) -> list[str]:
+    """Seconds that `replay --all` takes, and what it says of the runs."""
+    command = [str(Path(sys.executable).with_name("agent-core")), "replay", "--all", "--store", str(store)]
+    told = []
+    for name, words in (("replay", []), ("what-if", ["--set", 'deny_tools=["calculator"]'])):
+        start = perf_counter()
+        done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        told.append(f"{name:<10}{perf_counter() - start:>8.1f} s  {done.stdout.splitlines()[-1]}")
+    return told
 
 
 def profiled(folder: Path, calls: int) -> None:
@@ -145,9 +203,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--calls", type=lambda text: [int(count) for count in text.split(",")], default=[4, 30, 100])
     parser.add_argument("--profile", action="store_true", help="show where the time of the first length goes")
+    parser.add_argument("--store", type=int, metavar="RUNS", help="time the replay of a store of so many runs instead")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if options.store:
+            asyncio.run(fill_store(folder / "runs.db", options.store))
+            sys.stdout.write("\n".join(time_store(folder / "runs.db")) + "\n")
+            return
         for calls in options.calls:
             record(_path(folder, calls), calls)
         if options.profile:
