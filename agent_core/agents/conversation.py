@@ -1,12 +1,10 @@
 """AgentExecutor: one turn of a conversation with an agent of the catalogue, as one run of the agent loop."""
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.errors import AgentError, MaxStepsExceeded, ModelCallFailed
@@ -17,14 +15,12 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.control import Decisions
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
-from agent_core.records import AgentNote
 from agent_core.run.events import Event
 from agent_core.run.node import run_agent
 from agent_core.run.secrets import Secrets
 from utools.defaults import default_registry
 from utools.registry import ToolRegistry
 
-log = logging.getLogger("agent_core")
 RAISED: Mapping[str, type[AgentError]] = {"max_steps": MaxStepsExceeded, "model_error": ModelCallFailed}
 """Finish reasons that are an error here."""
 
@@ -94,7 +90,6 @@ class AgentExecutor:
         told: Json = {**note, "overrides": sorted(overrides)}
         if options.conversation is not None:
             told["conversation"] = options.conversation
-        _log_tools(note)
         history = [dict(message) for message in options.conversation_history]
         output = await run_agent(
             {**config, **overrides, "messages_json": history, "prompt": user_message, "agent": told},
@@ -134,11 +129,3 @@ def _overrides(options: ConversationOptions, config: Json) -> Json:
     if options.temperature is not None:
         given["temperature"] = options.temperature
     return given
-
-
-def _log_tools(note: AgentNote) -> None:
-    log.info("agent %s: tools %s; without %s", note["name"], ", ".join(note["kept"]), _reasons(note["dropped"]))
-
-
-def _reasons(dropped: Mapping[str, Any]) -> str:
-    return ", ".join(f"{code} ({why})" for code, why in dropped.items()) or "none"

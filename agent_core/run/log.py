@@ -20,13 +20,17 @@ COUNTED: Final = ("input_tokens", "output_tokens")
 
 @dataclass(slots=True)
 class LoggedRun:
-    """A run in progress: its agent or workflow, when it began, and the step that it is in."""
+    """A run in progress: its agent or workflow, when it began, and the step that it is in.
+
+    `chosen` says which tools an agent of the catalogue has, and why it lacks the others of its host.
+    """
 
     about: Json
     began: str
     max_steps: int | None = None
     step: int | None = None
     model: str | None = None
+    chosen: Json = field(default_factory=dict)
 
     def fields(self) -> Json:
         return {**self.about, **({} if self.step is None else {"step": self.step, "max_steps": self.max_steps})}
@@ -57,7 +61,8 @@ class RunLog:
 
     def _log_start(self, path: str) -> None:
         run = self.runs[path]
-        self._log("run_started", run, strand=path, **({} if run.model is None else {"model": run.model}))
+        model = {} if run.model is None else {"model": run.model}
+        self._log("run_started", run, strand=path, **model, **run.chosen)
 
     def __call__(self, row: Row) -> None:
         if self.listener is not None:
@@ -150,5 +155,12 @@ def _in_line(text: str) -> str:
 def _logged_run(path: str, record: Json) -> LoggedRun:
     if "definition" in record:
         return LoggedRun({"workflow": record["definition"]["id"]}, record["at"])
-    name = record["agent"]["name"] if "agent" in record else name_of(path)
-    return LoggedRun({"agent": name}, record["at"], record["limits"]["steps"], model=record["config"]["model"])
+    note = record.get("agent")
+    about = {"agent": name_of(path) if note is None else note["name"]}
+    chosen = {} if note is None else _chosen_tools(note)
+    return LoggedRun(about, record["at"], record["limits"]["steps"], None, record["config"]["model"], chosen)
+
+
+def _chosen_tools(note: Json) -> Json:
+    dropped = ", ".join(f"{code} ({why})" for code, why in note["dropped"].items())
+    return {"tools": ", ".join(note["kept"]) or "none", "without": dropped or "none"}
