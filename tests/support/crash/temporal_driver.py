@@ -308,7 +308,7 @@ class Host:
     async def begin(self, run: str, told: bytes) -> bytes:
         self.point("begin")
         path, spec = orjson.loads(told)
-        body = self.executor.begin(Begin(path, Spec(**spec)))
+        body = await self.executor.begin(Begin(path, Spec(**spec)))
         return orjson.dumps({"failed": asdict(body)} if isinstance(body, Failed) else body)
 
     @activity.defn

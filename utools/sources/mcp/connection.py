@@ -116,8 +116,13 @@ class McpConnection:
             session.finish_call()
 
     def _too_late(self, seconds: float) -> TimeoutError:
-        what = "the MCP server {server} gave no answer within {seconds:g} seconds"
-        return TimeoutError(Text(what, server=self._name, seconds=seconds))
+        return TimeoutError(
+            Text(
+                "the MCP server {server} gave no answer within {seconds:g} seconds",
+                server=self._name,
+                seconds=seconds,
+            )
+        )
 
     async def _send(self, session: McpSession, tool: str, args: dict[str, Any], report: Progress) -> Any:
         from mcp.shared.exceptions import MCPError

@@ -38,6 +38,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "; its last words: {line}": "；它最后的输出：{line}",
     "it sent more than {most} messages that nobody asked for": "它发来的未经请求的消息超过 {most} 条",
     "it sent more than {most} requests, and does not take the answers": "它发来的请求超过 {most} 个，却不接收应答",
+    # ── sources/mcp/documents.py ──
+    "it holds something that is no text": "其中含有不是文本的内容",
     # ── sources/mcp/failure.py ──
     (
         "this is no endpoint of streamable HTTP, whose URL often ends in /mcp. A server that speaks only the older "
