@@ -3,7 +3,8 @@
 AgentCoreError
 ├── JournalError        the journal cannot be read or written
 │   ├── Lost            another driver wrote there first: drive again from the tape
-│   └── Damaged         a record is not what its chain says
+│   ├── Damaged         a record is not what its chain says
+│   └── Abandoned       this process has let go of the run
 ├── Divergence          the loop and its tape disagree
 └── DecisionError       a person's decision that fits nothing that waits
 
@@ -15,6 +16,7 @@ from typing import Any
 from utools.errors import DefinitionError
 
 __all__ = [
+    "Abandoned",
     "AgentCoreError",
     "Damaged",
     "DecisionError",
@@ -47,6 +49,13 @@ class Damaged(JournalError):
     def __init__(self, path: str, n: int, why: str) -> None:
         super().__init__(f"record {n} of strand {path!r} is damaged: {why}")
         self.path, self.n = path, n
+
+
+class Abandoned(JournalError):
+    """This process has let go of a run, and writes nothing more into it."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"this process has let go of run {run!r}; whoever resumes it goes on from its records")
 
 
 class Divergence(AgentCoreError):

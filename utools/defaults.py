@@ -1,6 +1,7 @@
 """The registries that most hosts start with: all built-in tools below one directory."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from utools.host_policy import HostPolicy
@@ -33,18 +34,30 @@ def default_registry(
     return ToolRegistry(tools, calls=calls, policy=policy, known_good=True)
 
 
-def host_context_store() -> "ContextStore":
-    """Where the host registry's ContextManager stores conversations. DefinitionError for a URL that cannot be used."""
+def host_context_store(tenant: str | None = None) -> "ContextStore":
+    """Where the host registry's ContextManager stores conversations, those of a tenant apart from all others.
+
+    DefinitionError for a URL that cannot be used.
+    """
     from utools.redis_server import redis_of_host
 
     server = redis_of_host()
     if server is None:
-        from utools.context.store_sqlite import SqliteContextStore
+        from utools.context.store_sqlite import SqliteContextStore, default_path
 
-        return SqliteContextStore()
-    from utools.context.store_redis import RedisContextStore
+        return SqliteContextStore(None if tenant is None else of_tenant(default_path(), tenant))
+    from utools.context.store_redis import PREFIX, RedisContextStore
 
-    return RedisContextStore(server)
+    return RedisContextStore(server, prefix=_prefix_of(tenant, PREFIX))
+
+
+def of_tenant(path: Path, tenant: str) -> Path:
+    """The file of a tenant beside the host's own."""
+    return path.with_name(f"{path.stem}.{tenant}{path.suffix}")
+
+
+def _prefix_of(tenant: str | None, prefix: str) -> str:
+    return prefix if tenant is None else f"agent-core@{tenant}:{prefix.partition(':')[2]}"
 
 
 def host_registry(
@@ -52,21 +65,21 @@ def host_registry(
     *,
     summarise: "Summarise | None" = None,
     policy: HostPolicy | None = None,
+    tenant: str | None = None,
 ) -> ToolRegistry:
     """The default registry as the environment configures it.
 
-    With REDIS_URL, all processes on the same server share conversations, cached answers and rate limits.
-    DefinitionError for a URL that cannot be used.
+    With REDIS_URL, all processes on the same server share conversations, cached answers and rate limits; those of a
+    `tenant` are its own. DefinitionError for a URL that cannot be used.
     """
     from utools.redis_server import redis_of_host
 
-    server = redis_of_host()
-    if server is None:
-        return default_registry(root, summarise=summarise, policy=policy)
-    from utools.calls.shared import SharedCalls
-    from utools.calls.store_redis import RedisCallStore
-    from utools.context.store_redis import RedisContextStore
+    server, store, calls = redis_of_host(), None, None
+    if server is not None:
+        from utools.calls.shared import SharedCalls
+        from utools.calls.store_redis import PREFIX, RedisCallStore
 
-    calls = SharedCalls(RedisCallStore(server))
-    store = RedisContextStore(server)
+        calls = SharedCalls(RedisCallStore(server, prefix=_prefix_of(tenant, PREFIX)))
+    if server is not None or tenant is not None:
+        store = host_context_store(tenant)
     return default_registry(root, context_store=store, calls=calls, summarise=summarise, policy=policy)

@@ -31,15 +31,19 @@ _END = r"$(?!\n)"
 class HostPolicy:
     """`presets` are values by tool and key; `allow_tools` and `deny_tools` are globs, of which deny wins.
 
-    `allow_tools` does not speak of tools that are runs themselves: what they reach is up to the tools in them.
+    `allow_tools` does not speak of tools that are runs themselves: what they reach is up to the tools in them. A policy
+    `within` another one refuses what that one refuses.
     """
 
     presets: Mapping[str, Presets] = field(default_factory=dict)
     allow_tools: Sequence[str] | None = None
     deny_tools: Sequence[str] = ()
+    within: "HostPolicy | None" = None
 
     def refusal(self, tool: Tool) -> str | None:
         """Why this host does not offer a tool; None when it does."""
+        if self.within is not None and (refusal := self.within.refusal(tool)):
+            return refusal
         if _fits(tool.code, self.deny_tools):
             return f"the host does not offer {tool.code}: it is in deny_tools"
         is_run = tool.effect == "nested"

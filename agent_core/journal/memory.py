@@ -12,6 +12,7 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._runs: dict[str, Tape] = {}
+        self._appended: dict[str, list[Row]] = {}
         self._lock = Lock()
 
     def load(self, run: str) -> Tape:
@@ -24,7 +25,13 @@ class MemoryJournal:
             new = rows_to_append(run, rows, lambda path: _last(tape, path), lambda row: _holds(tape, row))
             for row in new:
                 self._runs.setdefault(run, tape).setdefault(row.path, []).append(row)
+                self._appended.setdefault(run, []).append(row)
         return is_last_new(rows, new)
+
+    def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
+        """The rows of a run that were appended after a position, in the order of appending, each with its position."""
+        with self._lock:
+            return list(enumerate(self._appended.get(run, [])[after:], after + 1))
 
     def runs(self) -> list[str]:
         with self._lock:
@@ -32,6 +39,7 @@ class MemoryJournal:
 
     def delete(self, run: str) -> bool:
         with self._lock:
+            self._appended.pop(run, None)
             return self._runs.pop(run, None) is not None
 
     def close(self) -> None:

@@ -52,6 +52,12 @@ class SqliteJournal:
             )
         return is_last_new(rows, new)
 
+    def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
+        """The rows of a run that were appended after a position, in the order of appending, each with its position."""
+        index = "NOT INDEXED" if after else ""  # few rows of any run are newer than what was read a moment ago
+        query = f"SELECT seq, strand, n, hash, data FROM rows {index} WHERE run = ? AND seq > ? ORDER BY seq"
+        return [(seq, Row(*row)) for seq, *row in self._select(query, run, after)]
+
     def runs(self) -> list[str]:
         return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
 
@@ -66,7 +72,7 @@ class SqliteJournal:
     def close(self) -> None:
         self._file.close()
 
-    def _select(self, query: str, *values: str) -> list[Any]:
+    def _select(self, query: str, *values: str | int) -> list[Any]:
         with self._explained("read"):
             return self._file.select("rows", query, *values)
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent_core.audit.signature import Keys
-from agent_core.errors import Lost
+from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import is_closed
 from agent_core.journal.operations import Act, Slot
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
-from agent_core.run.control import append_signed
+from agent_core.run.control import StopSignal, append_signed
 
 Listener = Callable[[Row], None]
 _RUN_FINISHED = b'{"kind":"run_finished"'
@@ -23,8 +23,10 @@ class Appender:
     Once something waits, any row may be the last, so that each is signed in the same step.
     """
 
-    def __init__(self, run: str, journal: Journal, keys: Keys | None, listener: Listener | None) -> None:
-        self._run, self._journal, self._keys, self._listener = run, journal, keys, listener
+    def __init__(
+        self, run: str, journal: Journal, keys: Keys | None, listener: Listener | None, stop: StopSignal
+    ) -> None:
+        self._run, self._journal, self._keys, self._listener, self._stop = run, journal, keys, listener, stop
         self._may_rest = False
         self._written: set[tuple[str, int]] = set()
 
@@ -43,6 +45,8 @@ class Appender:
         self._append(new, self._keys if self._may_rest else None)
 
     def _append(self, rows: Sequence[Row], keys: Keys | None) -> bool:
+        if self._stop.is_abandoned:
+            raise Abandoned(self._run)
         if any(row.data.startswith(_RUN_FINISHED) for row in rows):
             self._check_no_concurrent_append(rows)
         is_new = append_signed(self._journal, self._run, rows, keys)

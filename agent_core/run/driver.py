@@ -48,8 +48,9 @@ async def drive(
     cannot be started and JournalError when the journal cannot be read or written.
     """
     listener = with_log(run, executor.redactor, listener)
-    appender = Appender(run, journal, keys, listener)
-    driver = LiveDriver(appender, executor, stop or StopSignal(), inbox)
+    stop = stop or StopSignal()
+    appender = Appender(run, journal, keys, listener, stop)
+    driver = LiveDriver(appender, executor, stop, inbox)
     for count in range(1, MAX_DRIVES + 1):
         tape = check_chains(run, journal.load(run))
         appender.resume_from(tape)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from agent_core.effects import Json
 from agent_core.journal.path import is_within, name_of
@@ -59,6 +59,21 @@ def _observation(success: bool, output: Any, error: str | None, seconds: float) 
     return {"event": "observation", "success": success, "text": text, "seconds": seconds}
 
 
+class Watcher(Protocol):
+    """A driver's listener that also sees what no record holds: pieces of answers, and the progress of tools."""
+
+    @property
+    def wants_answers(self) -> bool:
+        """Whether the next answer is to be shown while it is being written."""
+        ...
+
+    def __call__(self, row: Row) -> None: ...
+
+    def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None: ...
+
+    def show_delta(self, strand: str, n: int, text: str | None) -> None: ...
+
+
 @dataclass(slots=True)
 class EventSource:
     """A driver's listener that turns rows into events and hands them to `callback`.
@@ -72,6 +87,7 @@ class EventSource:
     asked: dict[str, str] = field(default_factory=dict)
     streaming: set[str] = field(default_factory=set)
     agents: set[str] = field(default_factory=set)
+    wants_answers: bool = True
 
     def resume_from(self, tape: Tape) -> None:
         """Know the runs of a tape without telling of them again."""

@@ -22,7 +22,7 @@ from agent_core.run.answer_stream import AnswerStream
 from agent_core.run.clock import now
 from agent_core.run.deadline import CancelledItself, TooLate, run_within
 from agent_core.run.documents import read_documents
-from agent_core.run.events import EventSource
+from agent_core.run.events import Watcher
 from agent_core.run.prepare import Prepare
 from agent_core.run.secrets import Secrets, fill_secrets
 from agent_core.words.catalogue import ENGLISH, words_in
@@ -54,7 +54,7 @@ class Executor:
     prepare: dict[str, Prepare]
     secrets: Secrets = field(default_factory=Secrets)
     redactor: Redactor = field(default_factory=lambda: Redactor({}))
-    events: EventSource | None = None
+    events: Watcher | None = None
 
     async def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
         """The `run_started` body of a run nested under a call; a bad config is a failure of that call."""
@@ -92,7 +92,8 @@ class Executor:
         )
         try:
             client = self.models(effect.model, effect.options)
-            work = client.complete(question) if self.events is None else self._stream_reply(client, question, slot)
+            is_shown = self.events is not None and self.events.wants_answers
+            work = self._stream_reply(client, question, slot) if is_shown else client.complete(question)
             return self._model_reply(effect, await run_within(work, effect.within), start)
         except TooLate:
             message = f"the model gave no reply within {effect.within:g} seconds; {ALLOW_MORE}"

@@ -1,13 +1,14 @@
 """HostConfig: which tools, which root, which secrets and endpoints a host offers, and how far definitions may go."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, StringConstraints, ValidationError
 
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of
+from engine_shim.errors import DefinitionError
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
 from utools.secrets.key_formats import check_format
@@ -18,12 +19,29 @@ from utools.sources.remote import RemoteHost
 KeyFormat = Annotated[str, AfterValidator(check_format)]
 
 
+TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+
+
+class TenantConfig(BaseModel):
+    """What a tenant of a server has otherwise than its host: directories, and globs of the tools that it may use."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    root: str | None = None
+    agents: str | None = None
+    workflows: str | None = None
+    allow_tools: list[str] | None = None
+    deny_tools: list[str] = []
+    execute_tools: list[str] = []
+
+
 class HostConfig(BaseModel):
     """The file's keys. `tools` are `module:name` or `file.py:name`, each a Tool, a list of them, or a factory.
 
     `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may
-    only narrow; `allow_tools` and `deny_tools` are globs; `agents` is the directory of the agents. Paths start from the
-    directory of the configuration.
+    only narrow; `allow_tools` and `deny_tools` are globs; `agents` and `workflows` are directories. A server has
+    `tenants`, and executes by themselves the tools that the globs `execute_tools` name. Paths start from the directory
+    of the configuration.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -43,8 +61,28 @@ class HostConfig(BaseModel):
     default_provider: str = "openai"
     summary_model: str | None = None
     agents: str = "agents"
+    workflows: str = "workflows"
+    execute_tools: list[str] = []
+    tenants: dict[TenantName, TenantConfig] = {}
     _document: Document | None = PrivateAttr(None)
     _hidden: frozenset[str] = PrivateAttr(frozenset())
+    _tenant: str | None = PrivateAttr(None)
+    _around: HostPolicy | None = PrivateAttr(None)
+
+    def for_tenant(self, name: str) -> "HostConfig":
+        """The host as one of its tenants has it. DefinitionError for a tenant that the file does not name."""
+        if name not in self.tenants:
+            known = ", ".join(self.tenants) or "none"
+            raise DefinitionError(f"there is no such tenant; there are {known}", where=self.at("tenants"), value=name)
+        own = self.tenants[name].model_dump(exclude_unset=True)
+        config = self.model_copy(update={"allow_tools": None, "deny_tools": [], "execute_tools": [], **own})
+        config._tenant, config._around = name, self.policy()
+        return config
+
+    @property
+    def tenant(self) -> str | None:
+        """The tenant that this is the configuration of; None for the host itself."""
+        return self._tenant
 
     @property
     def file(self) -> Path | None:
@@ -62,12 +100,20 @@ class HostConfig(BaseModel):
 
     def policy(self) -> HostPolicy:
         """The host's last word on each tool."""
-        return HostPolicy(self.presets, self.allow_tools, self.deny_tools)
+        return HostPolicy(self.presets, self.allow_tools, self.deny_tools, self._around)
 
     def secrets(self) -> Secrets:
         """The secrets that tools of this host may read, and the keys of its endpoints, which only their models get."""
         hidden = self._hidden.union(self.base_urls.values())
         return Secrets(self.secret_env, unmasked_formats=self.unmasked_formats).hiding(hidden)
+
+
+WITHIN: Final[Mapping[str, type[BaseModel]]] = {
+    "mcp_servers": McpServer,
+    "openapi": OpenApi,
+    "remote": RemoteHost,
+    "tenants": TenantConfig,
+}
 
 
 def read_host_config(file: Path | None, hidden: frozenset[str] = frozenset()) -> HostConfig:
@@ -100,5 +146,4 @@ def _line_of(location: str, document: Document) -> int | None:
 
 def _keys(location: Location) -> Iterable[str]:
     """The keys that may be given at a place of the file."""
-    within: dict[str, type[BaseModel]] = {"mcp_servers": McpServer, "openapi": OpenApi, "remote": RemoteHost}
-    return within.get(str(location[0]), HostConfig).model_fields if len(location) > 2 else HostConfig.model_fields
+    return WITHIN.get(str(location[0]), HostConfig).model_fields if len(location) > 2 else HostConfig.model_fields

@@ -44,7 +44,7 @@ def build_registry(config: HostConfig) -> ToolRegistry:
         raise DefinitionError("there is no such directory", where=config.at("root"), value=str(root))
     _protect_files(config)
     try:
-        registry = host_registry(str(root), summarise=_summarise(config), policy=config.policy())
+        registry = host_registry(str(root), summarise=_summarise(config), policy=config.policy(), tenant=config.tenant)
     except DefinitionError as error:
         raise DefinitionError(error.message, where=config.at(error.where)) from None
     registry.discover()

@@ -5,14 +5,16 @@ from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.prepare import with_runs
+from utools.registry import ToolRegistry
 
 
-def build_catalog(config: HostConfig) -> AgentCatalog:
+def build_catalog(config: HostConfig, registry: ToolRegistry | None = None) -> AgentCatalog:
     """The agents of this host; none where it has no such directory, unless its configuration names one.
 
-    DefinitionErrors with file and line of each fault of an agent.
+    `registry` has the host's tools, if it was built already. DefinitionErrors with file and line of each fault of an
+    agent.
     """
-    registry = with_runs(build_registry(config), None)
+    registry = with_runs(build_registry(config) if registry is None else registry, None)
     directory = config.base / config.agents
     if directory.is_dir():
         return AgentCatalog.from_directory(directory, registry)

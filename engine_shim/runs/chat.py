@@ -69,16 +69,21 @@ class HostConversations:
         return self.models.at(base)(agent.model, agent.runtime_policy)
 
 
-def open_conversations(config: HostConfig, journal: Journal, model: str | None) -> HostConversations:
-    """The conversations of a host. DefinitionError where it has no agents, and no model for one that stands in."""
-    registry = with_runs(build_registry(config), None)
-    catalog = build_catalog(config)
+def open_conversations(
+    config: HostConfig, journal: Journal, model: str | None, registry: ToolRegistry | None = None
+) -> HostConversations:
+    """The conversations of a host, with its tools if they were built already.
+
+    DefinitionError where it has no agents, and no model for one that stands in.
+    """
+    registry = with_runs(build_registry(config) if registry is None else registry, None)
+    catalog = build_catalog(config, registry)
     agents = [_with_model(agent, model) for agent in catalog.list()] or [_default_agent(model)]
     chosen = AgentCatalog(registry)
     for agent in agents:
         chosen.register(agent)
     models = HostModels(base_urls=config.base_urls, default_provider=config.default_provider, tape_of=journal.load)
-    return HostConversations(config, chosen, registry, host_context_store(), journal, models, model)
+    return HostConversations(config, chosen, registry, host_context_store(config.tenant), journal, models, model)
 
 
 def find_waiting_turn(store: SqliteRunStore, conversation: str) -> str | None:

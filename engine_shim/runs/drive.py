@@ -8,9 +8,10 @@ from typing import Any
 
 from agent_core.effects import Json
 from agent_core.journal.operations import Spec
+from agent_core.journal.recorder import Ended
 from agent_core.run.control import StopSignal, cancel_pending
 from agent_core.run.driver import drive
-from agent_core.run.events import Event, EventSource
+from agent_core.run.events import Event, EventSource, Watcher
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.secrets import Secrets, signing_keys
@@ -42,6 +43,13 @@ class RunResult:
     error: dict[str, Any] | None
     messages: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
+    @classmethod
+    def of(cls, ended: Ended) -> "RunResult":
+        """The result of a run that came to rest."""
+        assert isinstance(ended.outcome, FlowOutcome)
+        journal = {key: ended.journal[key] for key in ("head", "count")}
+        return cls(**ended.outcome.output, journal=journal, messages=list(ended.outcome.messages))
+
     def as_json(self) -> Json:
         return {name: getattr(self, name) for name in self.__slots__ if name != "messages"}
 
@@ -66,6 +74,7 @@ class RunDriver:
         self._journal, self._index = store.journal, RunIndex(store)
         self._registry, self._models, self._secrets, self._limiter = registry, models, secrets, limiter
         self._keys = signing_keys()
+        self.watch: Callable[[str], Watcher] | None = None
 
     async def drive(self, job: Job) -> RunResult:
         """Drive the run to its result, and keep its status in the index up to date.
@@ -82,7 +91,9 @@ class RunDriver:
         return result
 
     def _set_status(self, result: RunResult) -> None:
-        self._index.set_status(result.run_id, result.status, result.journal["count"])
+        is_released = result.status == "paused" and self._index.last_control(result.run_id) != "pause"
+        status = "pending" if is_released else result.status
+        self._index.set_status(result.run_id, status, result.journal["count"])
 
     async def _run_with_limit(self, job: Job) -> RunResult:
         """Wait for a slot among the runs that are driven; a cancelled run needs none."""
@@ -99,8 +110,13 @@ class RunDriver:
             result = await self._run_once(job)
         return result
 
+    def _listener(self, job: Job) -> Watcher | None:
+        if job.on_event is not None:
+            return EventSource(job.on_event)
+        return None if self.watch is None else self.watch(job.run)
+
     async def _run_once(self, job: Job) -> RunResult:
-        listener = EventSource(job.on_event) if job.on_event else None
+        listener = self._listener(job)
         models, redactor = self._models.at(job.preparer.base), self._secrets.redactor()
         inbox = Inbox(job.run, self._journal, job.stop, is_of_node)
         executor = Executor(job.run, self._registry, models, job.preparer.by_tool(), self._secrets, redactor, listener)
@@ -116,6 +132,4 @@ class RunDriver:
             stop=job.stop,
             inbox=inbox,
         )
-        assert isinstance(ended.outcome, FlowOutcome)
-        journal = {key: ended.journal[key] for key in ("head", "count")}
-        return RunResult(**ended.outcome.output, journal=journal, messages=list(ended.outcome.messages))
+        return RunResult.of(ended)

@@ -17,6 +17,7 @@ from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
 from agent_core.run.clock import now
 from agent_core.run.control import Stopping, StopSignal, append_decisions
+from agent_core.run.events import Watcher
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
@@ -36,6 +37,7 @@ from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, with_runs
+from engine_shim.runs.results import read_result
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.starter import RunStarter
 from engine_shim.runs.store import RunStore, StrPath, store_of
@@ -71,7 +73,7 @@ class Engine:
     ) -> None:
         model = model_of(model)
         self.registry = with_runs(default_registry() if registry is None else ToolRegistry.of(registry), model)
-        self.store = store_of(store)
+        self.store, self.agents = store_of(store), agents
         self._secrets = (secrets or Secrets()).hiding((base_urls or {}).values())
         self._models = HostModels(
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
@@ -106,14 +108,15 @@ class Engine:
         model: ModelClient | str | None = None,
     ) -> "Engine":
         """The engine of a host by its configuration, as it was read."""
+        registry = with_runs(build_registry(config), model_of(model))
         engine = cls(
-            build_registry(config),
+            registry,
             store=store,
             model=model,
             secrets=config.secrets(),
             base_urls=config.base_urls,
             default_provider=config.default_provider,
-            agents=build_catalog(config),
+            agents=build_catalog(config, registry),
         )
         engine._starter.host = "" if config.file is None else str(config.file.resolve())
         return engine
@@ -249,6 +252,30 @@ class Engine:
     def status(self, run_id: str) -> str:
         """A run's status: pending, running, or as in its result. RunNotFound when the store holds no such run."""
         return self._index.status(run_id)
+
+    def result(self, run_id: str) -> RunResult | None:
+        """The result of a run that has ended or waits, by its journal alone; None while it goes on.
+
+        RunNotFound when the store holds no such run, Damaged when its records are not whole.
+        """
+        tape, _ = self._index.load(run_id)
+        return read_result(run_id, tape)
+
+    def watch(self, watch: Callable[[str], Watcher]) -> None:
+        """Let each run that is driven from now on without `on_event` have the watcher that this gives for its id."""
+        self._driver.watch = watch
+
+    def release(self) -> None:
+        """Let go of the runs that this engine drives: what is under way in them is answered, and nothing more begins.
+
+        No record says so. Each is `pending` then, and whoever resumes it goes on with it.
+        """
+        self._leases.stop_all("pause")
+
+    def abandon(self) -> None:
+        """Write nothing more into the runs that this engine drives, as if its process had died: each ends by Abandoned
+        where it would append a record. Whoever resumes them goes on with them."""
+        self._leases.abandon_all()
 
     async def close(self) -> None:
         """Close the models' connections and the store; a later run opens them again."""

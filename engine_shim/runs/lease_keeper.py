@@ -67,6 +67,16 @@ class LeaseKeeper:
         if driven is not None:
             _send(driven, signal)
 
+    def abandon_all(self) -> None:
+        """Let no record be appended any more to the runs that this process drives."""
+        for driven in list(self._driven.values()):
+            driven.stop.is_abandoned = True
+
+    def stop_all(self, signal: Signal) -> None:
+        """Pass a signal on to every run that this process drives."""
+        for run in list(self._driven):
+            self.notify(run, signal)
+
     def _renew_while_needed(self) -> None:
         while True:
             self._idle.wait(INTERVAL_S)

@@ -155,6 +155,6 @@ def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry
     """The registry with the tools in it that are runs themselves: agents, and other workflows."""
     known = {tool.code for tool in registry.all()}
     for tool in (agent_tool(registry, model), invoke_tool()):
-        if tool.code not in known:
+        if tool.code not in known and registry.refusal(tool.code) is None:
             registry.register(tool)
     return registry

@@ -16,6 +16,8 @@ from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
 from utools.sqlite_file import data_file
 
 if TYPE_CHECKING:
+    from agent_core.journal.record import Row
+    from agent_core.journal.sqlite import SqliteJournal
     from agent_core.journal.store import Journal
 
 StrPath = str | os.PathLike[str]
@@ -103,6 +105,18 @@ class RunStore(Protocol):
         """The ids that begin so, in their order, of runs that have an entry or a journal; `limit` of them at most."""
         ...
 
+    def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
+        """The rows of a run that were appended after a position, in the order of appending, each with its position."""
+        ...
+
+    def save_submission(self, run: str, submitter: str) -> None:
+        """Note who handed the run to a server, which drives it on after a restart."""
+        ...
+
+    def submitter(self, run: str) -> str | None:
+        """Who handed the run to a server; None for a run that somebody drives himself."""
+        ...
+
     def forget(self, run: str) -> bool:
         """Delete the run for good, its journal first. False when the store holds neither a journal nor an entry."""
         ...
@@ -118,9 +132,10 @@ class MemoryRunStore:
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         from agent_core.journal.memory import MemoryJournal
 
-        self.journal: Journal = MemoryJournal()
+        self.journal: MemoryJournal = MemoryJournal()
         self.leases: Leases = MemoryLeases(clock=clock)
         self._entries: dict[str, RunEntry] = {}
+        self._submitters: dict[str, str] = {}
 
     def save(self, entry: RunEntry) -> None:
         self._entries[entry.run] = entry
@@ -136,8 +151,18 @@ class MemoryRunStore:
         runs = {*self._entries, *self.journal.runs()}
         return sorted(run for run in runs if run.startswith(beginning))[:limit]
 
+    def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
+        return self.journal.tail(run, after)
+
+    def save_submission(self, run: str, submitter: str) -> None:
+        self._submitters.setdefault(run, submitter)
+
+    def submitter(self, run: str) -> str | None:
+        return self._submitters.get(run)
+
     def forget(self, run: str) -> bool:
         journaled = self.journal.delete(run)
+        self._submitters.pop(run, None)
         return self._entries.pop(run, None) is not None or journaled
 
     def close(self) -> None:
@@ -157,7 +182,7 @@ class SqliteRunStore:
         self.leases: Leases = SqliteLeases(self.database, clock=clock)
 
     @cached_property
-    def journal(self) -> "Journal":
+    def journal(self) -> "SqliteJournal":
         """The journal in the same file; a list of runs starts without it."""
         from agent_core.journal.sqlite import SqliteJournal
 
@@ -184,6 +209,17 @@ class SqliteRunStore:
             found.update(run for (run,) in self.database.rows(table, query, beginning, f"{beginning}{LAST}", limit))
         return sorted(found)[:limit]
 
+    def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
+        return self.journal.tail(run, after)
+
+    def save_submission(self, run: str, submitter: str) -> None:
+        with self.database.writing() as db:
+            db.execute("INSERT OR IGNORE INTO run_submissions (run, submitter) VALUES (?, ?)", (run, submitter))
+
+    def submitter(self, run: str) -> str | None:
+        found = self.database.rows("run_submissions", "SELECT submitter FROM run_submissions WHERE run = ?", run)
+        return found[0][0] if found else None
+
     def forget(self, run: str) -> bool:
         journaled = self.journal.delete(run)
         if self.entry(run) is None:
@@ -191,6 +227,7 @@ class SqliteRunStore:
         with self.database.writing() as db:
             db.execute("DELETE FROM workflow_runs WHERE run = ?", (run,))
             db.execute("DELETE FROM run_hosts WHERE run = ?", (run,))
+            db.execute("DELETE FROM run_submissions WHERE run = ?", (run,))
         return True
 
     def close(self) -> None:

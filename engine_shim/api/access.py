@@ -1,0 +1,59 @@
+"""Access: who calls, by the bearer token of the request, and what the scopes of that allow."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from engine_shim.service.principal import Principal, Scope
+from engine_shim.service.service import Service
+from engine_shim.service.tenants import Tenant
+
+BEARER = HTTPBearer(auto_error=False, description="A token of `agent-core token new`.")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, and the tenant that is his."""
+
+    principal: Principal
+    tenant: Tenant
+
+    @property
+    def name(self) -> str:
+        """How records name him."""
+        return self.principal.name
+
+
+NeedsCaller = Callable[..., Awaitable[Caller]]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Finds the callers of a service."""
+
+    service: Service
+
+    def needs(self, scope: Scope) -> Any:
+        """What a route depends on that only callers of a scope may use: 401 without a token, 403 without the scope."""
+        if self.service.is_open:
+
+            async def find_local() -> Caller:
+                return self._check(None, scope)
+
+            return Security(find_local)
+
+        async def find(credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> Caller:
+            return self._check(credentials.credentials if credentials else None, scope)
+
+        return Security(find)
+
+    def _check(self, token: str | None, scope: Scope) -> Caller:
+        principal = self.service.find_caller(token)
+        if principal is None:
+            raise HTTPException(401, "this needs a token that the server knows: `Authorization: Bearer act_…`")
+        if not principal.allows(scope):
+            raise HTTPException(403, f"the token {principal.name!r} lacks the scope {scope!r}")
+        return Caller(principal, self.service.tenant_of(principal))

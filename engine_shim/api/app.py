@@ -1,0 +1,77 @@
+"""create_app() and create_router(): the HTTP API of a service, by itself or in another program."""
+
+from collections.abc import Collection
+from importlib.metadata import version
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+
+from engine_shim.api.access import Access
+from engine_shim.api.answers import write_json
+from engine_shim.api.chat import chat_routes
+from engine_shim.api.guard import LOOPBACK, Guard
+from engine_shim.api.models import Health
+from engine_shim.api.problems import Problem, ProblemRoute, refusal_of, responses
+from engine_shim.api.runs import run_routes
+from engine_shim.api.tools import tool_routes
+from engine_shim.service.service import Service
+
+
+def create_router(service: Service) -> APIRouter:
+    """All routes of a service, for a FastAPI app that is yours.
+
+    Your app checks hosts, origins and sizes then, and its lifespan enters `service.running()`.
+    """
+    access = Access(service)
+    router = APIRouter()
+    for routes in (run_routes, chat_routes, tool_routes, _system_routes):
+        router.include_router(routes(access))
+    return router
+
+
+def create_app(service: Service, *, hosts: Collection[str] = LOOPBACK, origins: Collection[str] = ()) -> FastAPI:
+    """The API by itself: it serves what is asked of `hosts`, also to pages of `origins`."""
+    app = FastAPI(
+        title="agent-core",
+        version=version("agent-core"),
+        description="Workflows whose agents call tools under limits, and records that prove it.",
+        lifespan=lambda _: service.running(),
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.include_router(create_router(service))
+    app.add_middleware(Guard, hosts=hosts, origins=origins)
+    app.add_exception_handler(HTTPException, _answer_problem)
+    app.add_exception_handler(Exception, _answer_problem)
+    app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
+    return app
+
+
+def _system_routes(access: Access) -> APIRouter:
+    router = APIRouter(route_class=ProblemRoute, tags=["system"])
+    service = access.service
+
+    @router.get("/health", response_model=Health, responses=responses())
+    async def show_health() -> Response:
+        """Whether the server serves; it asks for no token."""
+        return write_json({"status": "ending" if service.is_closing else "ok", "version": version("agent-core")})
+
+    return router
+
+
+async def _answer_problem(request: Request, error: Exception) -> Response:
+    return refusal_of(error).response()
+
+
+def _describe(app: FastAPI) -> dict[str, object]:
+    """The OpenAPI document, with the form of problems in it."""
+    if app.openapi_schema is None:
+        app.openapi_schema = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
+        schemas = app.openapi_schema.setdefault("components", {}).setdefault("schemas", {})
+        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(problem.pop("$defs", {}))
+        schemas["Problem"] = problem
+    return app.openapi_schema

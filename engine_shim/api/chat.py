@@ -1,0 +1,65 @@
+"""Routes for agents and conversations."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Response
+
+from agent_core.agents.errors import AgentNotFound
+from engine_shim.api.access import Access, Caller
+from engine_shim.api.answers import write_json
+from engine_shim.api.models import AgentList, ChatAnswer, ChatRequest, Conversation
+from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.service.talks import Talks
+
+
+def chat_routes(access: Access) -> APIRouter:
+    """The routes for conversations with the agents of a host."""
+    router = APIRouter(route_class=ProblemRoute, tags=["agents"])
+    read, run = access.needs("read"), access.needs("run")
+
+    @router.get("/agents", response_model=AgentList, responses=responses())
+    async def list_agents(caller: Caller = read) -> Response:
+        """The agents of the catalogue."""
+        talks = caller.tenant.talks
+        return write_json({"agents": talks.describe_agents() if talks else []})
+
+    @router.post("/agent/chat", response_model=ChatAnswer, responses=responses(404, 429))
+    async def chat(
+        body: ChatRequest,
+        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
+        caller: Caller = run,
+    ) -> Response:
+        """Let an agent answer a message. A turn without an answer has `success: false`; a waiting call is decided at
+        `/runs/{trace_id}/decide`."""
+        reply = await _talks(caller).chat(
+            body.message,
+            body.conversation_id,
+            agent=body.agent,
+            max_tool_calls=body.max_tool_calls,
+            max_tokens=body.max_tokens,
+            key=idempotency_key,
+        )
+        return write_json(reply.as_json())
+
+    @router.get("/agent/conversations/{conversation_id}", response_model=Conversation, responses=responses(404))
+    async def show_conversation(conversation_id: str, caller: Caller = read) -> Response:
+        """The stored messages of a conversation."""
+        messages = await _talks(caller).history(conversation_id)
+        return write_json({"conversation_id": conversation_id, "messages": messages})
+
+    @router.delete(
+        "/agent/conversations/{conversation_id}", status_code=204, response_class=Response, responses=responses(404)
+    )
+    async def delete_conversation(conversation_id: str, caller: Caller = run) -> Response:
+        """Delete a conversation. The records of its runs stay."""
+        await _talks(caller).delete(conversation_id)
+        return Response(status_code=204)
+
+    return router
+
+
+def _talks(caller: Caller) -> Talks:
+    """The conversations of the caller's host. AgentNotFound where it has no agents."""
+    if caller.tenant.talks is None:
+        raise AgentNotFound("", [])
+    return caller.tenant.talks

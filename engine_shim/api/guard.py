@@ -1,0 +1,97 @@
+"""Guard: what is checked of every request before a route sees it: host, origin, size, and how long its body takes."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine_shim.api.problems import Refusal, Refused
+
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+MAX_BODY: Final = 4 * 1024 * 1024
+BODY_S: Final = 30.0
+"""Bytes that a request may have, and seconds that it may take to send them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Refuses requests for other hosts, from pages of other origins, and bodies that are too large or too slow.
+
+    `hosts` are names without ports. A page of any host among them may call, and of any origin in `origins`.
+    """
+
+    app: ASGIApp
+    hosts: Collection[str] = LOOPBACK
+    origins: Collection[str] = ()
+    max_body: int = MAX_BODY
+    body_seconds: float = BODY_S
+    _hosts: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hosts", frozenset(map(str.lower, self.hosts)))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if refusal := self._refuse(scope):
+            await refusal.response()(scope, receive, send)
+            return
+        body = _Body(receive, self.max_body, self.max_body, self.body_seconds)
+        await self.app(scope, body.receive, send)
+
+    def _refuse(self, scope: Scope) -> Refusal | None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host, origin = headers.get(b"host", ""), headers.get(b"origin")
+        if _name(host) not in self._hosts:
+            return Refusal(400, "host", f"this server is not {host!r}; `serve --allow-host` names what it is called")
+        if origin is not None and origin not in self.origins and urlsplit(origin).hostname not in self._hosts:
+            return Refusal(403, "origin", f"pages of {origin!r} may not call this server")
+        length = headers.get(b"content-length", "0")
+        if not length.isdecimal() or int(length) > self.max_body:
+            return _too_large(self.max_body)
+        return None
+
+
+@dataclass(slots=True)
+class _Body:
+    """The body of a request, as far as it keeps within its limits."""
+
+    source: Receive
+    most: int
+    left: int
+    seconds: float
+    is_read: bool = False
+    until: float = 0.0
+
+    async def receive(self) -> Message:
+        if self.is_read:
+            return await self.source()
+        now = asyncio.get_running_loop().time()
+        self.until = self.until or now + self.seconds
+        try:
+            async with asyncio.timeout_at(self.until):
+                message = await self.source()
+        except TimeoutError:
+            raise Refused(Refusal(408, "slow", f"the body took longer than {self.seconds:g} seconds")) from None
+        if message["type"] == "http.request":
+            self.left -= len(message.get("body", b""))
+            if self.left < 0:
+                raise Refused(_too_large(self.most))
+            self.is_read = not message.get("more_body", False)
+        return message
+
+
+def _too_large(most: int) -> Refusal:
+    return Refusal(413, "too_large", f"the request is larger than the limit of {most:,} bytes")
+
+
+def _name(host: str) -> str:
+    """A Host header without its port."""
+    name = host.lower()
+    if name.startswith("["):
+        return name.partition("]")[0] + "]"
+    return name.partition(":")[0]

@@ -1,0 +1,279 @@
+"""What goes in and out of the routes."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
+from agent_core.errors import DefinitionError
+
+Json = dict[str, Any]
+RunStatus = Literal["pending", "running", "waiting", "paused", "completed", "failed", "cancelled"]
+Text = Annotated[str, Field(max_length=1_000_000)]
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class _In(BaseModel):
+    """What comes in: nothing more than its fields, and nothing of another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class RunRequest(_In):
+    """The inputs of a run."""
+
+    external: Json = {}
+
+
+class JournalEnd(BaseModel):
+    """The head of a run's journal and how many records it has: what `agent-core verify --head --count` asks for."""
+
+    head: str
+    count: int
+
+
+class WaitingCall(BaseModel):
+    """A call that waits for a person: decide on it `at` its strand and number."""
+
+    model_config = ConfigDict(extra="allow")
+
+    strand: str
+    n: int
+    tool: str
+    args: Any
+    reason: str
+
+
+class RunError(BaseModel):
+    """Why a run did not complete."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str
+    message: str
+
+
+class Run(BaseModel):
+    """A run of a workflow, or a turn of a conversation with an agent. `outputs` are by node."""
+
+    run_id: str
+    status: RunStatus
+    workflow: str | None
+    version: str | None
+    agent: str | None
+    conversation: str | None
+    started_at: str | None
+    submitted_by: str | None
+    outputs: Json
+    path: list[str]
+    waiting: list[WaitingCall]
+    error: RunError | None
+    journal: JournalEnd | None
+
+
+class RunSummary(BaseModel):
+    """A run as a list shows it. The status of a run that only its journal knows is `unfinished` or `unreadable`."""
+
+    run_id: str
+    workflow: str
+    version: str
+    status: str
+    started_at: str
+
+
+class RunList(BaseModel):
+    """The newest runs first."""
+
+    runs: list[RunSummary]
+
+
+class RunStatusView(BaseModel):
+    """A run's status once a request has reached it; it may still be running when a call takes long."""
+
+    run_id: str
+    status: RunStatus
+
+
+class Place(_In):
+    """A record of a run, as in `flow/agent_core.1:4`."""
+
+    strand: Name
+    n: int = Field(ge=0, le=2**31)
+
+
+class DecideRequest(_In):
+    """A decision on one waiting call. `at` may be left out when one waits. `args` are those of `edit`."""
+
+    decision: Literal["approve", "deny", "edit", "retry", "skip", "fail"]
+    at: Place | None = None
+    message: Text | None = None
+    args: Json | None = None
+
+    @model_validator(mode="after")
+    def _check_args(self) -> "DecideRequest":
+        if (self.args is not None) != (self.decision == "edit"):
+            raise ValueError("args belong to the decision edit, and to no other")
+        if self.message is not None and self.decision != "deny":
+            raise ValueError("a message belongs to the decision deny, and to no other")
+        return self
+
+    def read(self) -> Decision:
+        """The decision. DefinitionError for one that no call can have."""
+        match self.decision:
+            case "approve":
+                return Approve()
+            case "deny":
+                return Deny(self.message or "")
+            case "edit":
+                if self.args is None:
+                    raise DefinitionError("edit needs args", where="args")
+                return Edit(self.args)
+            case "retry":
+                return Retry()
+            case "skip":
+                return Skip()
+        return Fail()
+
+
+class ForkRequest(_In):
+    """Where a new run leaves the past of this one; without it, where a failed run failed."""
+
+    at: Place | None = None
+    repeat_writes: bool = False
+
+
+class MessageRequest(_In):
+    """A message for the next question of one of the run's agents."""
+
+    content: Text
+    role: Literal["user", "assistant"] = "user"
+
+
+class Verdict(BaseModel):
+    """Whether a run's records are whole: chains, end and signature; and whether its replay is the same."""
+
+    ok: bool
+    complete: bool
+    identical: bool
+    head: str
+    count: int
+    first_bad: Json | None
+
+
+class ChatRequest(_In):
+    """A message to an agent; without a conversation's id a new one begins. Both limits only narrow the agent's own."""
+
+    message: Text
+    conversation_id: Name | None = None
+    agent: Name | None = None
+    max_tool_calls: int = Field(default=5, ge=1, le=1000)
+    max_tokens: int = Field(default=2000, ge=1, le=10_000_000)
+
+
+class ChatToolCall(BaseModel):
+    """A call that the agent made."""
+
+    tool: str
+    arguments: Any
+    result: Any
+
+
+class ChatMeta(BaseModel):
+    """What the turn cost."""
+
+    total_tokens: int
+    tool_calls_count: int
+    latency_ms: int
+
+
+class ChatAnswer(BaseModel):
+    """What came of a turn. `trace_id` is the id of its run."""
+
+    success: bool
+    response: str
+    conversation_id: str
+    trace_id: str | None
+    finish_reason: str
+    tool_calls: list[ChatToolCall]
+    meta: ChatMeta
+    waiting: list[WaitingCall]
+    error: RunError | None
+
+
+class Conversation(BaseModel):
+    """The stored messages, oldest first."""
+
+    conversation_id: str
+    messages: list[Json]
+
+
+class Agent(BaseModel):
+    """An agent of the catalogue, and the tools that it has here."""
+
+    name: str
+    description: str
+    model: str
+    tools: list[str]
+
+
+class AgentList(BaseModel):
+    agents: list[Agent]
+
+
+class WorkflowVersion(BaseModel):
+    """One version of a workflow. A run names it as `id@version`."""
+
+    id: str
+    version: str
+    name: str
+    description: str
+    inputs: Any = None
+
+
+class WorkflowList(BaseModel):
+    """All workflows with their versions, the newest first, which is the one that `id` alone names."""
+
+    workflows: list[WorkflowVersion]
+
+
+class WorkflowDetail(WorkflowVersion):
+    """One version of a workflow, with its definition."""
+
+    definition: Json
+
+
+class Tool(BaseModel):
+    """A tool of this host. `executable` says that it may be executed by itself."""
+
+    code: str
+    description: str
+    effect: str
+    executable: bool
+    config_schema: Json
+
+
+class ToolList(BaseModel):
+    tools: list[Tool]
+
+
+class ExecuteRequest(_In):
+    """The arguments of a call, beside what the operator presets."""
+
+    args: Json = {}
+
+
+class Execution(BaseModel):
+    """What came of a call, which is a run of one step."""
+
+    run_id: str
+    success: bool
+    output: Any
+    error: RunError | None
+    status: RunStatus
+
+
+class Health(BaseModel):
+    """That the server serves."""
+
+    status: Literal["ok", "ending"]
+    version: str

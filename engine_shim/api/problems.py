@@ -1,0 +1,168 @@
+"""Problem details (RFC 9457) for whatever a request can run into, and the route class that gives them."""
+
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from fastapi import HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from agent_core.agents.errors import AgentNotFound
+from agent_core.errors import Damaged, DecisionError, DefinitionError, Divergence, JournalError
+from engine_shim.definition.errors import message_of
+from engine_shim.errors import RunBusy, RunNotFound, WritesRepeated
+from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
+from engine_shim.service.talks import ConversationNotFound
+from engine_shim.service.workflows import WorkflowNotFound
+from utools.errors import ToolError, UnknownTool
+from utools.problems import problems_in
+from utools.schema.model_faults import word_fault
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = 2
+log = logging.getLogger("engine_shim.api")
+KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
+    ((RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound, UnknownTool), 404, "not_found"),
+    ((TooManyRuns,), 429, "too_many_runs"),
+    ((ServerEnds,), 503, "server_ends"),
+    ((KeyReused,), 422, "key_reused"),
+    ((WritesRepeated,), 409, "writes_repeated"),
+    ((RunBusy,), 409, "run_busy"),
+    ((DecisionError,), 409, "decision"),
+    ((Damaged, Divergence), 409, "damaged"),
+    ((DefinitionError,), 422, "invalid"),
+    ((JournalError, ToolError), 503, "store"),
+)
+"""The status and the kind of each error, the first that fits."""
+
+
+class FieldFault(BaseModel):
+    """What is wrong with one field: its place, as in `body/external/order`, and why."""
+
+    where: str
+    message: str
+
+
+class Problem(BaseModel):
+    """Why a request was refused. `kind` is for programs, `errors` are the fields at fault."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    kind: str
+    errors: list[FieldFault] = []
+
+
+TITLES: Final = {
+    400: "Bad request",
+    401: "Token missing or unknown",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    408: "Request too slow",
+    409: "In conflict with the state of the run",
+    413: "Request too large",
+    415: "Media type not supported",
+    422: "Cannot be processed",
+    429: "Too many runs",
+    500: "Internal error",
+    503: "Not available now",
+}
+COMMON: Final = (400, 401, 403, 405, 408, 413, 422, 503)
+"""What any route may answer beside its own."""
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems of a route for its documentation, those of every route included."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": TITLES[status], "content": content} for status in sorted({*COMMON, *statuses})}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A problem before it is written."""
+
+    status: int
+    kind: str
+    detail: str
+    errors: tuple[tuple[str, str], ...] = ()
+
+    def response(self) -> Response:
+        """The problem as an answer."""
+        body = Problem(
+            title=TITLES.get(self.status, "Refused"),
+            status=self.status,
+            detail=_as_text(self.detail),
+            kind=self.kind,
+            errors=[FieldFault(where=_as_text(where), message=_as_text(message)) for where, message in self.errors],
+        )
+        headers = {}
+        if self.status in (429, 503):
+            headers["Retry-After"] = str(RETRY_AFTER_S)
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        return Response(orjson.dumps(body.model_dump()), self.status, headers, MEDIA_TYPE)
+
+
+class Refused(HTTPException):
+    """A refusal from within the reading of a request."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.status, refusal.detail)
+        self.refusal = refusal
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """Why a request was refused, by the error that it ran into."""
+    if isinstance(error, Refused):
+        return error.refusal
+    if isinstance(error, HTTPException):
+        return Refusal(error.status_code, "http", str(error.detail))
+    if isinstance(error, RequestValidationError):
+        faults = tuple(_faults_of(error))
+        return Refusal(422, "invalid", "; ".join(f"{where}: {message}" for where, message in faults), faults)
+    for types, status, kind in KINDS:
+        if isinstance(error, types):
+            return Refusal(status, kind, _detail(error), _places(error))
+    log.exception("a request failed by a mistake in this program", exc_info=error)
+    return Refusal(500, "internal", "a mistake in the server; its log says more")
+
+
+class ProblemRoute(APIRoute):
+    """A route whose errors become problem details, in whatever program it is mounted."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_with_problems(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except Exception as error:
+                return refusal_of(error).response()
+
+        return handle_with_problems
+
+
+def _detail(error: Exception) -> str:
+    return message_of(error) if isinstance(error, DefinitionError) else str(error)
+
+
+def _places(error: Exception) -> tuple[tuple[str, str], ...]:
+    if not isinstance(error, DefinitionError):
+        return ()
+    return tuple((each.where, each.message) for each in problems_in(error))
+
+
+def _faults_of(error: RequestValidationError) -> Iterator[tuple[str, str]]:
+    for fault in error.errors():
+        yield "/".join(map(str, fault["loc"])), word_fault(fault)
+
+
+def _as_text(text: str) -> str:
+    """A text that UTF-8 can write, whatever came in."""
+    return text.encode("utf-8", "backslashreplace").decode()

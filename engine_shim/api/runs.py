@@ -1,0 +1,237 @@
+"""Routes for workflows and their runs: hand in, list, follow, decide, stop, fork, verify."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import StreamingResponse
+
+from agent_core.audit.replay import replay
+from agent_core.audit.verify import verify
+from agent_core.decisions import Decision
+from agent_core.errors import DecisionError, DefinitionError
+from engine_shim.api.access import Access, Caller
+from engine_shim.api.answers import write_json
+from engine_shim.api.models import (
+    DecideRequest,
+    ForkRequest,
+    MessageRequest,
+    Run,
+    RunList,
+    RunRequest,
+    RunStatusView,
+    Verdict,
+    WorkflowDetail,
+    WorkflowList,
+)
+from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.definition.validate import CheckedWorkflow
+from engine_shim.runs.loops import LOOPS
+from engine_shim.runs.run_list import list_runs
+from engine_shim.runs.store import RunFilter
+from engine_shim.service.feed import Position
+
+MAX_WAIT_S = 300.0
+"""How long a caller may wait for a run; it goes on afterwards."""
+EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"model": Run, "description": "The run goes on"}}
+Wait = Annotated[bool, Query(description="Answer when the run has ended or waits; else at once.")]
+
+
+def run_routes(access: Access) -> APIRouter:
+    """The routes for workflows and runs."""
+    router = APIRouter(route_class=ProblemRoute, tags=["runs"])
+    read, run, decide = access.needs("read"), access.needs("run"), access.needs("decide")
+
+    @router.get("/workflows", response_model=WorkflowList, responses=responses())
+    async def list_workflows(caller: Caller = read) -> Response:
+        """The workflows that can be run, each with its versions."""
+        found = caller.tenant.workflows.list().values()
+        return write_json({"workflows": [_describe(each) for versions in found for each in versions.values()]})
+
+    @router.get("/workflows/{name}", response_model=WorkflowDetail, responses=responses(404))
+    async def show_workflow(name: str, caller: Caller = read) -> Response:
+        """One version of a workflow, `id@version`, or the newest one of `id`."""
+        found = caller.tenant.workflows.get(name)
+        return write_json({**_describe(found), "definition": dict(found.data)})
+
+    @router.post(
+        "/workflows/{name}/runs", response_model=Run, responses={**ACCEPTED, **responses(404, 429)}, status_code=200
+    )
+    async def submit_run(
+        name: str,
+        body: RunRequest,
+        wait: Wait = True,
+        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
+        caller: Caller = run,
+    ) -> Response:
+        """Run a workflow, `id@version` or the newest version of `id`. With an Idempotency-Key that came before, it is
+        the run of that time."""
+        tenant = caller.tenant
+        workflow = tenant.workflows.get(name)
+        found, _ = await tenant.runs.submit(workflow, body.external, by=caller.name, key=idempotency_key)
+        return await _answer(caller, found, wait=wait)
+
+    @router.get("/runs", response_model=RunList, responses=responses())
+    async def list_all_runs(
+        status: Annotated[list[str] | None, Query(max_length=16)] = None,
+        workflow: Annotated[str | None, Query(max_length=256)] = None,
+        since: datetime | None = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        caller: Caller = read,
+    ) -> Response:
+        """The newest runs, those of a status, of a workflow, begun since a time."""
+        wanted = RunFilter(statuses=status or (), workflow=workflow, since=_aware(since), limit=limit)
+        entries = list_runs(caller.tenant.store, wanted)
+        names = ("workflow", "version", "status", "started_at")
+        return write_json(
+            {"runs": [{"run_id": each.run, **{name: getattr(each, name) for name in names}} for each in entries]}
+        )
+
+    @router.get("/runs/{run_id}", response_model=Run, responses=responses(404, 409))
+    async def show_run(run_id: str, caller: Caller = read) -> Response:
+        """A run: its status, what waits, and once it came to rest its outputs."""
+        return write_json(caller.tenant.view(run_id).as_json())
+
+    @router.get(
+        "/runs/{run_id}/events",
+        response_class=StreamingResponse,
+        responses={**EVENTS, **responses(404)},
+    )
+    async def follow_run(
+        run_id: str,
+        last_event_id: Annotated[str | None, Header(max_length=64)] = None,
+        caller: Caller = read,
+    ) -> Response:
+        """The events of a run from its beginning, or after Last-Event-ID, then those to come, until the run ends."""
+        caller.tenant.view(run_id)
+        frames = caller.tenant.runs.feeds.follow(run_id, Position.read(last_event_id))
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
+
+    @router.get(
+        "/runs/{run_id}/journal",
+        response_class=Response,
+        responses={
+            200: {"description": "The journal", "content": {"application/jsonl": {"schema": {"type": "string"}}}},
+            **responses(404),
+        },
+    )
+    async def export_journal(run_id: str, caller: Caller = read) -> Response:
+        """The run's records as a journal file: what `agent-core verify FILE` and `replay FILE` take."""
+        caller.tenant.view(run_id)
+        lines = b"".join(caller.tenant.export(run_id))
+        return Response(lines, media_type="application/jsonl")
+
+    @router.get("/runs/{run_id}/verify", response_model=Verdict, responses=responses(404, 409))
+    async def verify_run(run_id: str, caller: Caller = read) -> Response:
+        """Whether the run's records are whole, and come out the same when they are replayed."""
+        caller.tenant.view(run_id)
+        journal = caller.tenant.store.journal
+        found = verify(journal, run_id=run_id)
+        same = found.ok and replay(journal, run_id=run_id, loops=LOOPS).identical
+        keys = ("ok", "complete", "head", "count", "first_bad")
+        return write_json({**{key: getattr(found, key) for key in keys}, "identical": same})
+
+    @router.post("/runs/{run_id}/decide", response_model=Run, responses={**ACCEPTED, **responses(404, 409, 429)})
+    async def decide_run(run_id: str, body: DecideRequest, wait: Wait = True, caller: Caller = decide) -> Response:
+        """Decide on a call that waits; the run goes on. The records say who decided."""
+        decisions = {_place(caller, run_id, body): body.read()}
+        await _decide(caller, run_id, decisions)
+        return await _answer(caller, run_id, wait=wait)
+
+    @router.post("/runs/{run_id}/resume", response_model=Run, responses={**ACCEPTED, **responses(404, 409, 429)})
+    async def resume_run(run_id: str, wait: Wait = True, caller: Caller = run) -> Response:
+        """Let a paused run go on."""
+        _workflow_run(caller, run_id)
+        await caller.tenant.runs.resume(run_id, by=caller.name)
+        return await _answer(caller, run_id, wait=wait)
+
+    @router.post("/runs/{run_id}/pause", response_model=RunStatusView, responses=responses(404, 409))
+    async def pause_run(run_id: str, caller: Caller = run) -> Response:
+        """Begin nothing more in a run until it is resumed."""
+        _workflow_run(caller, run_id)
+        status = await caller.tenant.engine.pause(run_id, by=caller.name)
+        return write_json({"run_id": run_id, "status": status})
+
+    @router.post("/runs/{run_id}/cancel", response_model=RunStatusView, responses=responses(404, 409))
+    async def cancel_run(run_id: str, caller: Caller = run) -> Response:
+        """End a run for good: what is under way is aborted."""
+        _workflow_run(caller, run_id)
+        status = await caller.tenant.engine.cancel(run_id, by=caller.name)
+        return write_json({"run_id": run_id, "status": status})
+
+    @router.post("/runs/{run_id}/fork", response_model=Run, responses={**ACCEPTED, **responses(404, 409, 429)})
+    async def fork_run(run_id: str, body: ForkRequest, wait: Wait = True, caller: Caller = run) -> Response:
+        """Begin a run with the past of this one up to a record, or, without a place, where a failed run failed."""
+        _workflow_run(caller, run_id)
+        runs = caller.tenant.runs
+        if body.at is None:
+            new = await runs.retry_failed(run_id, by=caller.name)
+        else:
+            at = (body.at.strand, body.at.n)
+            new = await runs.fork(run_id, at, by=caller.name, repeat_writes=body.repeat_writes)
+        return await _answer(caller, new, wait=wait)
+
+    @router.post("/runs/{run_id}/messages", response_model=RunStatusView, responses=responses(404, 409))
+    async def add_message(run_id: str, body: MessageRequest, caller: Caller = run) -> Response:
+        """Add a message to a run: the next question of one of its agents has it."""
+        _workflow_run(caller, run_id)
+        engine = caller.tenant.engine
+        engine.add_message(run_id, body.content, role=body.role, by=caller.name)
+        return write_json({"run_id": run_id, "status": engine.status(run_id)})
+
+    return router
+
+
+async def _answer(caller: Caller, run_id: str, *, wait: bool) -> Response:
+    """The run: 200 once it has ended or waits, 202 while it goes on."""
+    if wait:
+        await caller.tenant.runs.wait(run_id, MAX_WAIT_S)
+    view = caller.tenant.view(run_id)
+    is_open = view.status in ("pending", "running")
+    return write_json(view.as_json(), 202 if is_open else 200, {"Location": f"/runs/{run_id}"})
+
+
+async def _decide(caller: Caller, run_id: str, decisions: dict[tuple[str, int], Decision]) -> None:
+    tenant = caller.tenant
+    if tenant.view(run_id).workflow is not None:
+        await tenant.runs.decide(run_id, decisions, by=caller.name)
+    elif tenant.talks is not None:
+        await tenant.talks.decide(run_id, decisions, by=caller.name)
+
+
+def _place(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:
+    """The call that is decided on: the named one, or the only one that waits."""
+    if body.at is not None:
+        return body.at.strand, body.at.n
+    waiting = caller.tenant.view(run_id).waiting
+    if len(waiting) != 1:
+        raise DecisionError(f"{len(waiting)} calls wait in run {run_id!r}; say which one by `at`")
+    return waiting[0]["strand"], waiting[0]["n"]
+
+
+def _workflow_run(caller: Caller, run_id: str) -> None:
+    """DecisionError for a turn of a conversation, which cannot be stopped or forked."""
+    if caller.tenant.view(run_id).workflow is None:
+        raise DecisionError(f"run {run_id!r} is a turn of a conversation, not a workflow's run")
+
+
+def _describe(workflow: CheckedWorkflow) -> dict[str, Any]:
+    definition = workflow.definition
+    return {
+        "id": definition.id,
+        "version": definition.version,
+        "name": definition.name or definition.id,
+        "description": definition.description or "",
+        "inputs": definition.inputs,
+    }
+
+
+def _aware(time: datetime | None) -> datetime | None:
+    """A time with a zone. DefinitionError for one without: nobody knows which is meant."""
+    if time is not None and time.tzinfo is None:
+        raise DefinitionError("must have a time zone, as in 2026-01-31T12:00:00Z", where="query/since")
+    return time

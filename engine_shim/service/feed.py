@@ -1,0 +1,197 @@
+"""Feeds: the events of runs for those who follow them, read from the journal once for all followers of a run."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import orjson
+
+from agent_core.journal.record import Row
+from agent_core.run.events import Event, EventSource
+from engine_shim.runs.store import RunStore
+
+INTERVAL_S: Final = 0.25
+"""How often the journal of a run is looked at that another process may drive."""
+HEARTBEAT_S: Final = 15.0
+"""How long a follower hears nothing at most."""
+HEARTBEAT: Final = b": still here\n\n"
+AT_ONCE: Final = 200
+"""How many rows are read before others have their turn."""
+_FINISHED: Final = b'{"kind":"run_finished"'
+PASSING: Final = ("answer_delta", "answer_discarded", "tool_progress")
+"""Events that no record holds: whoever follows at that moment gets them, and nobody later."""
+
+
+class Position(NamedTuple):
+    """Where an event stands: the row that it comes from, and its number among those of the row."""
+
+    row: int
+    number: int
+
+    @classmethod
+    def read(cls, text: str | None) -> "Position":
+        """The position in an event's id; the beginning for any other text."""
+        row, _, number = (text or "").partition(".")
+        return cls(int(row), int(number)) if row.isdecimal() and number.isdecimal() else cls(0, 0)
+
+
+class Frame(NamedTuple):
+    """One event as it is sent. A passing one has no position."""
+
+    position: Position | None
+    data: bytes
+
+
+class Feed:
+    """The events of one run: each is read, told and encoded once, whoever follows."""
+
+    def __init__(self, store: RunStore, run: str) -> None:
+        self._store, self._run = store, run
+        self._source = EventSource(self._add)
+        self._frames: list[Frame] = []
+        self._row, self._number = 0, 0
+        self._news, self._added = asyncio.Event(), asyncio.Event()
+        self._pump: asyncio.Task[None] | None = None
+        self._followers = 0
+        self.is_over = False
+
+    def wake(self) -> None:
+        """Look at the journal: there is something new."""
+        self._news.set()
+
+    def show(self, show: Callable[[EventSource], None]) -> None:
+        """Show what no record holds, after all that is recorded before it."""
+        for position, row in self._store.tail(self._run, self._row):
+            self._read(position, row)
+        show(self._source)
+
+    async def follow(self, after: Position) -> AsyncIterator[bytes]:
+        """The events after a position, then those to come, until the run ends; a comment where there are none."""
+        self._followers += 1
+        if self._pump is None:
+            self._pump = asyncio.create_task(self._read_on())
+        known = len(self._frames)  # of these, the passing ones have passed
+        at = 0
+        try:
+            while True:
+                while at < len(self._frames):
+                    position, data = self._frames[at]
+                    at += 1
+                    if (position is None and at > known) or (position is not None and position > after):
+                        yield data
+                if self.is_over:
+                    return
+                try:
+                    await asyncio.wait_for(self._added.wait(), HEARTBEAT_S)
+                except TimeoutError:
+                    yield HEARTBEAT
+        finally:
+            self._followers -= 1
+            if not self._followers:
+                self._pump.cancel()
+
+    @property
+    def is_followed(self) -> bool:
+        return self._followers > 0
+
+    def close(self) -> None:
+        """Let all followers go."""
+        self.is_over = True
+        self._wake()
+
+    async def _read_on(self) -> None:
+        """Read the journal whenever there is news of the run, and now and then."""
+        while not self.is_over:
+            for count, (position, row) in enumerate(self._store.tail(self._run, self._row), 1):
+                if position > self._row:
+                    self._read(position, row)
+                if count % AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), INTERVAL_S)
+            self._news.clear()
+
+    def _read(self, position: int, row: Row) -> None:
+        self._row, self._number = position, 0
+        self._source(row)
+        if "/" not in row.path and row.data.startswith(_FINISHED):
+            self.close()
+
+    def _add(self, event: Event) -> None:
+        self._number += 1
+        position = None if event["event"] in PASSING else Position(self._row, self._number)
+        self._append(Frame(position, _encode(event, position)))
+
+    def _append(self, frame: Frame) -> None:
+        self._frames.append(frame)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._added.set()
+        self._added = asyncio.Event()
+
+
+class Feeds:
+    """The feeds of a store, each for as long as somebody follows it."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._feeds: dict[str, Feed] = {}
+
+    def watch(self, run: str) -> "FeedWatcher":
+        """What the driver of a run in this process tells of it."""
+        return FeedWatcher(self, run, asyncio.get_running_loop())
+
+    def find(self, run: str) -> Feed | None:
+        """The feed of a run that somebody follows."""
+        return self._feeds.get(run)
+
+    async def follow(self, run: str, after: Position) -> AsyncIterator[bytes]:
+        """The events of a run as server-sent events, after a position."""
+        feed = self._feeds.setdefault(run, Feed(self._store, run))
+        try:
+            async for data in feed.follow(after):
+                yield data
+        finally:
+            if not feed.is_followed and self._feeds.get(run) is feed:
+                del self._feeds[run]
+
+    def close(self) -> None:
+        """Let all followers go; a later one is served anew."""
+        for feed in list(self._feeds.values()):
+            feed.close()
+
+
+@dataclass(frozen=True, slots=True)
+class FeedWatcher:
+    """A driver's listener: wakes the feed of its run, if somebody follows that."""
+
+    feeds: Feeds
+    run: str
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def wants_answers(self) -> bool:
+        return self.feeds.find(self.run) is not None
+
+    def __call__(self, row: Row) -> None:
+        if feed := self.feeds.find(self.run):
+            feed.wake()
+
+    def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:
+        """Show a tool's own word, perhaps from its own thread."""
+        self.loop.call_soon_threadsafe(self._show, lambda source: source.show_progress(strand, n, text, fraction))
+
+    def show_delta(self, strand: str, n: int, text: str | None) -> None:
+        self._show(lambda source: source.show_delta(strand, n, text))
+
+    def _show(self, show: Callable[[EventSource], None]) -> None:
+        if feed := self.feeds.find(self.run):
+            feed.show(show)
+
+
+def _encode(event: Event, position: Position | None) -> bytes:
+    identity = b"" if position is None else b"id: %d.%d\n" % position
+    return b"%sevent: %s\ndata: %s\n\n" % (identity, event["event"].encode(), orjson.dumps(event))

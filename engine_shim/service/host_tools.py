@@ -1,0 +1,63 @@
+"""HostTools: the tools of a host as a server shows them, and executes those that the operator lists."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from agent_core.effects import Json
+from engine_shim.definition.load import load_workflow
+from engine_shim.definition.validate import check
+from engine_shim.runs.engine import Engine
+from engine_shim.service.run_service import RunService
+from engine_shim.service.run_view import view_run
+from utools.errors import UnknownTool
+from utools.registry import ToolRegistry
+from utools.tool import Tool
+
+NODE: Final = "call"
+WAIT_S: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostTools:
+    """The tools of one tenant. `listed` are codes and globs of those that may be executed by themselves."""
+
+    engine: Engine
+    runs: RunService
+    listed: Sequence[str]
+
+    def describe(self) -> list[Json]:
+        """All tools, as a list shows them."""
+        registry: ToolRegistry = self.engine.registry
+        return [
+            {
+                "code": tool.code,
+                "description": tool.description,
+                "effect": tool.effect if isinstance(tool.effect, str) else "depends",
+                "executable": self._may_execute(tool),
+                "config_schema": registry.schema(tool.code).schema,
+            }
+            for tool in registry.all()
+        ]
+
+    async def execute(self, code: str, args: Mapping[str, Any], *, by: str, key: str | None) -> Json:
+        """Execute a tool, as a run of one step: {run_id, status, success, output, error}.
+
+        UnknownTool for one that the operator does not list, DefinitionError for arguments that do not fit.
+        """
+        listed = [tool.code for tool in self.engine.registry.all() if self._may_execute(tool)]
+        if code not in listed:
+            raise UnknownTool(code, listed)
+        config = {name: f'{{{{external.args["{name}"]}}}}' for name in args}
+        definition = {"id": f"tool.{code}", "nodes": [{"id": NODE, "tool": code, "config": config}]}
+        checked = check(load_workflow(definition), self.engine.registry)
+        run, _ = await self.runs.submit(checked, {"args": dict(args)}, by=by, key=key)
+        await self.runs.wait(run, WAIT_S)
+        view = view_run(self.engine.store, run)
+        succeeded = view.status == "completed"
+        output = view.outputs.get(NODE) if succeeded else None
+        return {"run_id": run, "status": view.status, "success": succeeded, "output": output, "error": view.error}
+
+    def _may_execute(self, tool: Tool) -> bool:
+        return tool.effect != "nested" and any(fnmatchcase(tool.code, glob) for glob in self.listed)

@@ -1,0 +1,20 @@
+"""Principal: who calls a server, and what he may do."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Scope = Literal["read", "run", "decide", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who calls: the name that records have, the tenant that is his, and his scopes. `admin` includes all others."""
+
+    id: str
+    name: str
+    tenant: str | None
+    scopes: frozenset[Scope]
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether he may do what needs the scope."""
+        return scope in self.scopes or "admin" in self.scopes

@@ -1,0 +1,183 @@
+"""RunService: the runs of one store, as a server has them: handed in, driven in the background, decided, looked at."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from agent_core.errors import Abandoned
+from agent_core.journal.control import Decisions
+from agent_core.run.run_id import new_run_id
+from engine_shim.definition.validate import CheckedWorkflow
+from engine_shim.errors import DefinitionError, EngineError, RunBusy
+from engine_shim.runs.drive import RunResult
+from engine_shim.runs.engine import Engine
+from engine_shim.runs.store import RunFilter
+from engine_shim.service.feed import Feeds
+
+MAX_OPEN: Final = 1000
+"""Runs that are driven or wait for their turn in one process."""
+LEFT: Final = RunFilter(statuses=("pending", "running"))
+Driving = Coroutine[Any, Any, RunResult]
+log = logging.getLogger("engine_shim")
+
+
+class TooManyRuns(EngineError):
+    """This process has as many runs as it takes; a later attempt may find room."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most} runs are open in this process, and no more are taken now; try again later")
+
+
+class ServerEnds(EngineError):
+    """This process is about to end, and begins nothing more."""
+
+    def __init__(self) -> None:
+        super().__init__("this server is about to end; try again in a moment")
+
+
+class KeyReused(EngineError):
+    """An idempotency key came again with another workflow or other inputs."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the idempotency key {key!r} came before with other inputs or another version")
+
+
+class RunService:
+    """The runs of an engine's store. Share it among the tasks of one event loop.
+
+    Whatever begins or goes on here is driven in the background, also when its caller goes away. The engine checks and
+    writes before it first waits, so that a caller hears at once of what is refused.
+    """
+
+    def __init__(self, engine: Engine, *, max_open: int = MAX_OPEN) -> None:
+        self.engine, self.feeds = engine, Feeds(engine.store)
+        self._max_open = max_open
+        self._open: dict[str, asyncio.Task[RunResult]] = {}
+        self._is_closing = asyncio.Event()
+        engine.watch(self.feeds.watch)
+
+    # ── beginning and going on ────────────────────────────────────────────────────────────────────
+
+    async def submit(
+        self, workflow: CheckedWorkflow, external: Mapping[str, Any], *, by: str, key: str | None = None
+    ) -> tuple[str, bool]:
+        """Begin a run; gives its id, and whether it is new.
+
+        With a `key` that came before, it is the run of that time, driven on if nobody drives it. DefinitionError for
+        inputs that do not fit, KeyReused for a key of something else, TooManyRuns under load; with nothing written.
+        """
+        run = new_run_id() if key is None else key_to_id(workflow.definition.id, key)
+        is_new = key is None or self.engine.store.entry(run) is None
+        if is_new:
+            self.engine.store.save_submission(run, by)
+        if run not in self._open:
+            try:
+                await self._launch(run, self.engine.run(workflow, external=external, run_id=run))
+            except RunBusy:
+                log.debug("run %s is driven by another process", run)
+            except DefinitionError as error:
+                if error.where == "run_id":
+                    raise KeyReused(str(key)) from None
+                raise
+        return run, is_new
+
+    async def decide(self, run: str, decisions: Decisions, *, by: str) -> None:
+        """Decide what waits in a run, which goes on. DecisionError for what fits nothing that waits."""
+        await self._launch(run, self.engine.resume(run, decisions=decisions, by=by))
+
+    async def resume(self, run: str, *, by: str) -> None:
+        """Let a paused run, or one that nobody drives, go on. RunBusy while somebody drives it."""
+        await self._launch(run, self.engine.resume(run, by=by))
+
+    async def fork(self, run: str, at: tuple[str, int], *, by: str, repeat_writes: bool = False) -> str:
+        """Begin a run with the past of another one; gives its id. Raises what `Engine.fork` does."""
+        new = new_run_id()
+        self.engine.store.save_submission(new, by)
+        await self._launch(new, self.engine.fork(run, at, new_id=new, repeat_writes=repeat_writes))
+        return new
+
+    async def retry_failed(self, run: str, *, by: str) -> str:
+        """Begin a run where a failed one failed; gives its id. Raises what `Engine.retry_failed` does."""
+        new = f"{run}-retry"
+        await self._launch(new, self.engine.retry_failed(run))
+        self.engine.store.save_submission(new, by)
+        return new
+
+    async def _launch(self, run: str, driving: Driving) -> None:
+        """Drive in the background. Raises what is refused at once."""
+        if self._is_closing.is_set() or len(self._open) >= self._max_open:
+            driving.close()
+            raise ServerEnds if self._is_closing.is_set() else TooManyRuns(self._max_open)
+        task = asyncio.create_task(driving, name=run)
+        await asyncio.sleep(0)  # the task has had its first step then
+        if task.done() and task.exception() is not None:
+            task.result()
+        if not task.done():
+            self._open[run] = task
+            task.add_done_callback(lambda done: self._close(run, done))
+
+    def _close(self, run: str, done: "asyncio.Task[RunResult]") -> None:
+        if self._open.get(run) is done:
+            del self._open[run]
+        error = None if done.cancelled() else done.exception()
+        if error is not None and not isinstance(error, Abandoned):
+            log.error("run %s cannot be driven on: %s", run, error, exc_info=error)
+
+    # ── looking ───────────────────────────────────────────────────────────────────────────────────
+
+    async def wait(self, run: str, seconds: float) -> None:
+        """Wait until a run that this process drives has ended or waits, or the time is over."""
+        if task := self._open.get(run):
+            closing = asyncio.create_task(self._is_closing.wait())
+            await asyncio.wait([task, closing], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            closing.cancel()
+
+    def is_open(self, run: str) -> bool:
+        """Whether this process drives the run."""
+        return run in self._open
+
+    # ── the life of a server ──────────────────────────────────────────────────────────────────────
+
+    async def recover(self) -> int:
+        """Take up the runs of servers that ended in the midst of them; gives how many."""
+        store, taken = self.engine.store, 0
+        for entry in reversed(store.entries(LEFT)):
+            run = entry.run
+            if run in self._open or store.leases.holder(run) or store.submitter(run) is None:
+                continue
+            try:
+                await self._launch(run, self.engine.resume(run, by="recovery"))
+                taken += 1
+            except (TooManyRuns, ServerEnds):
+                break
+            except RunBusy:
+                continue
+            except Exception as error:  # one run that cannot go on must not keep the others from it
+                log.error("run %s cannot be taken up: %s", run, error)
+        return taken
+
+    def let_go(self) -> None:
+        """Take no more runs, let those go who follow or wait for one, and begin nothing more in what is driven."""
+        self._is_closing.set()
+        self.feeds.close()
+        self.engine.release()
+
+    async def close(self, grace: float) -> None:
+        """End what is driven, so that another process can go on with it: what is under way has the grace to answer."""
+        self.let_go()
+        late = set(self._open.values())
+        if late:
+            _, late = await asyncio.wait(late, timeout=grace)
+        if late:
+            log.warning("%d runs are left in the middle of a call; the next start takes them up", len(late))
+            self.engine.abandon()
+            for task in late:
+                task.cancel()
+            await asyncio.wait(late)
+
+
+def key_to_id(workflow: str, key: str) -> str:
+    """The id of the run that a caller's key names."""
+    return f"key-{sha256(workflow.encode() + bytes(1) + key.encode()).hexdigest()[:32]}"

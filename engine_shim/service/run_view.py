@@ -1,0 +1,103 @@
+"""view_run(): a run as those who ask a server for it see it: workflow or turn of a conversation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_core.effects import Json
+from agent_core.errors import Divergence
+from agent_core.journal.chain import is_finished
+from agent_core.journal.control import waiting_calls
+from agent_core.journal.record import Tape
+from agent_core.run.node import ROOT as AGENT_ROOT
+from engine_shim.errors import RunNotFound
+from engine_shim.runs.drive import RunResult
+from engine_shim.runs.prepare import ROOT
+from engine_shim.runs.results import read_result
+from engine_shim.runs.store import RunEntry, RunStore
+
+SUCCESS = {"final": "completed", "cancelled": "cancelled"}
+"""The status of an agent's run by its finish reason; any other is a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run. `workflow` and `version` are empty for an agent's turn, `agent` and `conversation` for a workflow's run.
+
+    `outputs`, `path` and `error` are those of a run that came to rest.
+    """
+
+    run_id: str
+    status: str
+    workflow: str | None = None
+    version: str | None = None
+    agent: str | None = None
+    conversation: str | None = None
+    started_at: str | None = None
+    submitted_by: str | None = None
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    path: list[str] = field(default_factory=list)
+    waiting: list[Json] = field(default_factory=list)
+    error: Json | None = None
+    journal: Json | None = None
+
+    def as_json(self) -> Json:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def view_run(store: RunStore, run: str) -> RunView:
+    """A run by its entry and its journal. RunNotFound when the store has no such run."""
+    entry, tape = store.entry(run), store.journal.load(run)
+    if entry is None and AGENT_ROOT in tape:
+        return _view_turn(store, run, tape)
+    if entry is None or ROOT not in tape:
+        raise RunNotFound(run)
+    return view_result(store, entry, _result(run, tape), tape)
+
+
+def view_result(store: RunStore, entry: RunEntry, result: RunResult | None, tape: Tape) -> RunView:
+    """A workflow's run, with its result if it came to rest."""
+    about: dict[str, Any] = {
+        "run_id": entry.run,
+        "workflow": entry.workflow,
+        "version": entry.version,
+        "started_at": entry.started_at,
+        "submitted_by": store.submitter(entry.run),
+    }
+    if result is None or entry.status in ("pending", "running"):
+        return RunView(status=entry.status, waiting=waiting_calls(tape), **about)
+    return RunView(
+        status=result.status,
+        outputs=result.outputs,
+        path=result.path,
+        waiting=result.waiting,
+        error=result.error,
+        journal=result.journal,
+        **about,
+    )
+
+
+def _result(run: str, tape: Tape) -> RunResult | None:
+    try:
+        return read_result(run, tape)
+    except Divergence:  # recorded by another version of the loops: what the index says stays
+        return None
+
+
+def _view_turn(store: RunStore, run: str, tape: Tape) -> RunView:
+    """A turn of a conversation with an agent."""
+    first, last = tape[AGENT_ROOT][0].record(), tape[AGENT_ROOT][-1].record()
+    note, waiting = first.get("agent", {}), waiting_calls(tape)
+    about: dict[str, Any] = {
+        "run_id": run,
+        "agent": note.get("name"),
+        "conversation": note.get("conversation"),
+        "started_at": first["at"],
+        "submitted_by": store.submitter(run),
+    }
+    if not is_finished(tape, AGENT_ROOT):
+        return RunView(status="waiting" if waiting else "running", waiting=waiting, **about)
+    reason = last["finish_reason"]
+    keys = ("final_answer", "finish_reason", "usage")
+    outputs = {"agent_core": {key: last[key] for key in keys if key in last}}
+    return RunView(status=SUCCESS.get(reason, "failed"), outputs=outputs, error=last.get("error"), **about)

@@ -1,0 +1,77 @@
+"""Service: what a server of a host is, whatever asks it: its tenants, its tokens, and the work in its background."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from engine_shim.host.config import HostConfig
+from engine_shim.service.principal import Principal
+from engine_shim.service.tenants import Tenant, Tenants
+from engine_shim.service.tokens import Tokens
+
+RECOVERY_S: Final = 5.0
+"""How often a server looks for runs that another process has left."""
+GRACE_S: Final = 20.0
+"""How long what is under way may take when the server ends."""
+LOCAL: Final = Principal("local", "local", None, frozenset({"admin"}))
+"""Who calls a server that asks for no token."""
+log = logging.getLogger("engine_shim")
+
+
+@dataclass(slots=True)
+class Service:
+    """A host that is served. With `is_open` it asks for no token, and whoever calls may do anything."""
+
+    tenants: Tenants
+    tokens: Tokens
+    is_open: bool = False
+    grace: float = GRACE_S
+    is_closing: bool = False
+    _work: list[asyncio.Task[None]] = field(default_factory=list)
+
+    @classmethod
+    def of_host(cls, config: HostConfig, store: Path, *, model: str | None = None, is_open: bool = False) -> "Service":
+        """The service of a host. DefinitionErrors for what is wrong with its configuration, workflows and agents."""
+        tenants = Tenants(config, store, model)
+        return cls(tenants, Tokens(tenants[None].store.database), is_open)
+
+    def find_caller(self, token: str | None) -> Principal | None:
+        """Who calls with this token; None for nobody that the server knows."""
+        if self.is_open:
+            return LOCAL
+        found = self.tokens.find(token) if token else None
+        return found if found is not None and found.tenant in self.tenants else None
+
+    def tenant_of(self, caller: Principal) -> Tenant:
+        """The tenant whose runs, conversations and tools a caller sees."""
+        return self.tenants[caller.tenant]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Take up what an earlier process has left, and serve until the end of the block."""
+        self._work = [asyncio.create_task(self._recover_forever())]
+        try:
+            yield
+        finally:
+            self.let_go()
+            for task in self._work:
+                task.cancel()
+            await asyncio.gather(*self._work, return_exceptions=True)
+            await asyncio.gather(*(tenant.close(self.grace) for tenant in self.tenants.values()))
+
+    def let_go(self) -> None:
+        """Begin to end: take no more runs, and let those go who follow or wait for one."""
+        self.is_closing = True
+        for tenant in self.tenants.values():
+            tenant.runs.let_go()
+
+    async def _recover_forever(self) -> None:
+        while True:
+            for tenant in self.tenants.values():
+                if taken := await tenant.runs.recover():
+                    log.info("took up %d runs that another process had left", taken)
+            await asyncio.sleep(RECOVERY_S)

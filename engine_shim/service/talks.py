@@ -1,0 +1,135 @@
+"""Talks: conversations with the agents of a host, whose turns go on when their callers go away."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from agent_core.agents.chat import Conversations
+from agent_core.agents.errors import AgentNotFound
+from agent_core.agents.reply import ChatReply
+from agent_core.effects import Json
+from agent_core.errors import DecisionError
+from agent_core.journal.control import Decisions
+from agent_core.run.events import Event
+from agent_core.run.run_id import new_run_id
+from engine_shim.errors import EngineError
+from engine_shim.runs.chat import HostConversations, agent_note
+from engine_shim.service.run_service import TooManyRuns, key_to_id
+from utools.context.turns import Message
+
+MAX_TURNS: Final = 1000
+"""Turns that are under way in one process."""
+MAX_TOOL_CALLS: Final = 50
+MAX_TOKENS: Final = 100_000
+"""What one turn may cost at most, whatever its caller asks for; an agent's own limits are narrower as a rule."""
+
+
+class ConversationNotFound(EngineError):
+    """The store has no such conversation."""
+
+    def __init__(self, conversation: str) -> None:
+        super().__init__(f"there is no conversation {conversation!r}")
+
+
+class Talks:
+    """The conversations of one tenant. Share it among the tasks of one event loop."""
+
+    def __init__(self, host: HostConversations) -> None:
+        self.host = host
+        self._by_agent: dict[str, Conversations] = {}
+        self._turns: set[asyncio.Task[ChatReply]] = set()
+
+    async def chat(
+        self,
+        message: str,
+        conversation: str | None,
+        *,
+        agent: str | None,
+        max_tool_calls: int,
+        max_tokens: int,
+        key: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> ChatReply:
+        """Let an agent answer. A `key` that came before gives the reply of that time.
+
+        AgentNotFound, DefinitionError for bad input or where nobody says which agent, TooManyRuns under load.
+        """
+        name = self.choose_agent(agent)
+        run = new_run_id() if key is None else key_to_id(f"agent/{name}", key)
+        turn = self._conversations(name).chat(
+            message,
+            conversation,
+            min(max_tool_calls, MAX_TOOL_CALLS),
+            min(max_tokens, MAX_TOKENS),
+            run_id=run,
+            on_event=on_event,
+        )
+        return await self._run(turn)
+
+    async def decide(self, run: str, decisions: Decisions, *, by: str) -> ChatReply:
+        """Go on with a turn that waits. DecisionError for what fits nothing that waits."""
+        note = agent_note(self.host.journal, run)
+        conversation, agent = note.get("conversation"), note.get("name")
+        if conversation is None or agent is None:
+            raise DecisionError(f"run {run!r} is no turn of a conversation")
+        return await self._run(self._conversations(agent).decide(conversation, run, decisions, by=by))
+
+    async def history(self, conversation: str) -> list[Message]:
+        """The messages of a conversation; ConversationNotFound."""
+        messages = await self._any().history(conversation)
+        if not messages:
+            raise ConversationNotFound(conversation)
+        return messages
+
+    async def delete(self, conversation: str) -> None:
+        """Delete a conversation; ConversationNotFound."""
+        if not await self._any().delete(conversation):
+            raise ConversationNotFound(conversation)
+
+    def describe_agents(self) -> list[Json]:
+        """The agents, with the tools that each has here."""
+        catalog = self.host.catalog
+        return [
+            {
+                "name": agent.name,
+                "description": agent.description,
+                "model": agent.model,
+                "tools": list(catalog.config_of(agent.name)[1]["kept"]),
+            }
+            for agent in catalog.list()
+        ]
+
+    def choose_agent(self, agent: str | None) -> str:
+        """The agent that answers: the one of this name, or the only one. AgentNotFound."""
+        names = [each.name for each in self.host.catalog.list()]
+        if agent is None and len(names) == 1:
+            return names[0]
+        if agent not in names:
+            raise AgentNotFound(agent or "", names)
+        return agent
+
+    async def close(self, grace: float) -> None:
+        """Let the turns that are under way end; those that take longer are cancelled."""
+        if self._turns:
+            _, late = await asyncio.wait(self._turns, timeout=grace)
+            for turn in late:
+                turn.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _run(self, turn: Any) -> ChatReply:
+        """The reply to a turn, which goes on when its caller is cancelled."""
+        if len(self._turns) >= MAX_TURNS:
+            turn.close()
+            raise TooManyRuns(MAX_TURNS)
+        task: asyncio.Task[ChatReply] = asyncio.create_task(turn)
+        self._turns.add(task)
+        task.add_done_callback(self._turns.discard)
+        return await asyncio.shield(task)
+
+    def _any(self) -> Conversations:
+        return self._conversations(self.host.catalog.list()[0].name)
+
+    def _conversations(self, agent: str) -> Conversations:
+        if agent not in self._by_agent:
+            self._by_agent[agent] = self.host.of(agent)
+        return self._by_agent[agent]

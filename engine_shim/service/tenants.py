@@ -1,0 +1,92 @@
+"""Tenants: the hosts that one server serves, each with stores, tools, workflows and agents of its own."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_core.journal.jsonl_format import write_line
+from engine_shim.definition.load import load_workflow
+from engine_shim.definition.validate import CheckedWorkflow, check
+from engine_shim.errors import DefinitionError
+from engine_shim.host.config import HostConfig
+from engine_shim.runs.chat import open_conversations
+from engine_shim.runs.engine import Engine
+from engine_shim.runs.store import SqliteRunStore
+from engine_shim.service.host_tools import HostTools
+from engine_shim.service.run_service import RunService
+from engine_shim.service.run_view import RunView, view_run
+from engine_shim.service.talks import Talks
+from engine_shim.service.workflows import WorkflowCatalog
+from utools.defaults import of_tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """One of those that a server serves; the host itself has no name. `talks` is None where there are no agents."""
+
+    config: HostConfig
+    store: SqliteRunStore
+    engine: Engine
+    workflows: WorkflowCatalog
+    runs: RunService
+    talks: Talks | None
+    tools: HostTools
+
+    @property
+    def name(self) -> str | None:
+        return self.config.tenant
+
+    def view(self, run: str) -> RunView:
+        """A run of this tenant. RunNotFound."""
+        return view_run(self.store, run)
+
+    def export(self, run: str) -> Iterator[bytes]:
+        """The lines of a run's journal file."""
+        return (write_line(run, row) for _, row in self.store.tail(run))
+
+    async def close(self, grace: float) -> None:
+        """Let go of what is driven, and close the stores."""
+        await self.runs.close(grace)
+        if self.talks is not None:
+            await self.talks.close(grace)
+        await self.engine.close()
+
+
+class Tenants(Mapping[str | None, Tenant]):
+    """All tenants of a host by name, the host itself under None.
+
+    The runs of a tenant are in a file beside the host's: `runs.acme.db` beside `runs.db`.
+    """
+
+    def __init__(self, config: HostConfig, store: Path, model: str | None = None) -> None:
+        self._by_name: dict[str | None, Tenant] = {None: open_tenant(config, store, model)}
+        for name in config.tenants:
+            self._by_name[name] = open_tenant(config.for_tenant(name), of_tenant(store, name), model)
+
+    def __getitem__(self, name: str | None) -> Tenant:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+def open_tenant(config: HostConfig, path: Path, model: str | None) -> Tenant:
+    """What serves one tenant. DefinitionErrors for all faults of its workflows and agents."""
+    store = SqliteRunStore(path)
+    engine = Engine.of_host(config, store=store, model=model)
+
+    def check_file(file: Path) -> CheckedWorkflow:
+        return check(load_workflow(file), engine.registry, engine.agents)
+
+    directory = config.base / config.workflows
+    if "workflows" in config.model_fields_set and not directory.is_dir():
+        raise DefinitionError("there is no such directory", where=config.at("workflows"), value=config.workflows)
+    workflows = WorkflowCatalog(directory, check_file)
+    workflows.load()
+    has_agents = model is not None or bool(engine.agents and engine.agents.list())
+    talks = Talks(open_conversations(config, store.journal, model, engine.registry)) if has_agents else None
+    runs = RunService(engine)
+    return Tenant(config, store, engine, workflows, runs, talks, HostTools(engine, runs, config.execute_tools))

@@ -1,0 +1,117 @@
+"""WorkflowCatalog: the workflows of a host by `id@version`, as the files of a directory define them."""
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from engine_shim.definition.errors import Problem, problems_in, refuse
+from engine_shim.definition.load import load_workflow
+from engine_shim.definition.validate import CheckedWorkflow
+from engine_shim.errors import DefinitionError, EngineError
+from utools.document import read_document
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+Check = Callable[[Path], CheckedWorkflow]
+"""Loads the workflow of a file and checks it; DefinitionError for each fault."""
+log = logging.getLogger("engine_shim")
+
+
+class WorkflowNotFound(EngineError):
+    """The catalogue has no such workflow, or no such version of it."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        super().__init__(f"there is no workflow {name!r}; there are {', '.join(known) or 'none'}")
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """What changes with a file."""
+
+    modified: int
+    size: int
+
+
+class WorkflowCatalog:
+    """Workflows in files, each file one version of one. A name without a version is the newest.
+
+    Changed and new files are taken up when a workflow is next asked for; while the directory has a fault, what was
+    known before stays. Other files of the directory, such as recorded replies, are passed over.
+    """
+
+    def __init__(self, directory: Path, check: Check) -> None:
+        self._directory, self._check = directory, check
+        self._stamps: dict[Path, _Stamp] = {}
+        self._by_name: dict[str, dict[str, CheckedWorkflow]] = {}
+
+    def load(self) -> None:
+        """Read the directory, if it has changed. DefinitionErrors for all faults of its files, which change nothing."""
+        stamps = dict(self._find_files())
+        if stamps == self._stamps:
+            return
+        self._stamps = stamps
+        problems: list[Problem] = []
+        found: dict[str, dict[str, CheckedWorkflow]] = {}
+        for path in stamps:
+            try:
+                self._add(path, found)
+            except DefinitionError as error:
+                problems += problems_in(error)
+        refuse(problems)
+        self._by_name = found
+
+    def get(self, name: str) -> CheckedWorkflow:
+        """The workflow `id@version`, or the newest version of `id`. WorkflowNotFound for any other name."""
+        self._refresh()
+        identity, _, version = name.partition("@")
+        versions = self._by_name.get(identity, {})
+        if not versions or (version and version not in versions):
+            raise WorkflowNotFound(name, [f"{each}@{key}" for each, keys in self._by_name.items() for key in keys])
+        return versions[version or next(iter(versions))]
+
+    def list(self) -> Mapping[str, Mapping[str, CheckedWorkflow]]:
+        """All workflows by id, each by its versions, the newest first."""
+        self._refresh()
+        return self._by_name
+
+    def _refresh(self) -> None:
+        try:
+            self.load()
+        except DefinitionError as error:
+            log.error("the workflows in %s have faults, and stay as they were: %s", self._directory, error)
+
+    def _find_files(self) -> Iterator[tuple[Path, _Stamp]]:
+        if self._directory.is_dir():
+            for path in sorted(self._directory.iterdir()):
+                if path.suffix in SUFFIXES and path.is_file():
+                    found = path.stat()
+                    yield path, _Stamp(found.st_mtime_ns, found.st_size)
+
+    def _add(self, path: Path, found: dict[str, dict[str, CheckedWorkflow]]) -> None:
+        if not _is_definition(read_document(path, "the definition").data):
+            return
+        checked = self._check(path)
+        identity, version = checked.definition.id, checked.definition.version
+        versions = found.setdefault(identity, {})
+        if version in versions:
+            raise DefinitionError(f"another file has version {version!r} of {identity!r} already", where=str(path))
+        versions[version] = checked
+        found[identity] = dict(sorted(versions.items(), key=lambda each: _order(each[0]), reverse=True))
+
+
+def _is_definition(data: Any) -> bool:
+    return isinstance(data, Mapping) and "nodes" in data
+
+
+def _order(version: str) -> list[tuple[int, int, str]]:
+    """A version as it sorts: numbers by their value, 1.10 after 1.9."""
+    parts = re.findall(r"\d+|[^\d.]+", version)
+    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
+
+
+def load_and_check(path: Path, check: Callable[..., CheckedWorkflow]) -> CheckedWorkflow:
+    """The workflow of a file, checked."""
+    return check(load_workflow(path))
