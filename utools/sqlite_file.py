@@ -65,6 +65,8 @@ class SqliteFile:
         self._busy_seconds, self._synchronous = busy_seconds, synchronous
         self._db: sqlite3.Connection | None = None
         self._is_current = False
+        self._known_tables: tuple[int, set[str]] | None = None
+        """The number that SQLite gives to a state of the tables, and their names then."""
         self._lock = Lock()
         protect_store(path)
 
@@ -73,11 +75,7 @@ class SqliteFile:
         if self._db is None and not self.path.exists():
             return []
         with self._connection() as db:
-            if version_of(db, self.path, self.layout) < self.layout.version and is_writable(self.path):
-                if not _tables(db):
-                    return []
-                self._lay_out(db)
-            return db.execute(query, values).fetchall() if table in _tables(db) else []
+            return db.execute(query, values).fetchall() if table in self._current_tables(db) else []
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -93,7 +91,20 @@ class SqliteFile:
         with self._lock:
             if self._db is not None:
                 self._db.close()
-                self._db, self._is_current = None, False
+                self._db, self._is_current, self._known_tables = None, False, None
+
+    def _current_tables(self, db: sqlite3.Connection) -> set[str]:
+        """The tables of the file, once they have this version; looked up when another process has changed them."""
+        schema = int(db.execute("PRAGMA schema_version").fetchone()[0])
+        if self._known_tables is not None and self._known_tables[0] == schema:
+            return self._known_tables[1]
+        is_old = version_of(db, self.path, self.layout) < self.layout.version and is_writable(self.path)
+        if is_old and _tables(db):
+            self._lay_out(db)
+        tables = _tables(db)
+        if not is_old:
+            self._known_tables = schema, tables
+        return tables
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from fastapi import HTTPException, Request, Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import Damaged, DecisionError, DefinitionError, Divergence, JournalError

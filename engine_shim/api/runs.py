@@ -106,7 +106,7 @@ def run_routes(access: Access) -> APIRouter:
         caller: Caller = read,
     ) -> Response:
         """The events of a run from its beginning, or after Last-Event-ID, then those to come, until the run ends."""
-        caller.tenant.view(run_id)
+        caller.tenant.runs.check_exists(run_id)
         frames = caller.tenant.runs.feeds.follow(run_id, Position.read(last_event_id))
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
@@ -121,14 +121,14 @@ def run_routes(access: Access) -> APIRouter:
     )
     async def export_journal(run_id: str, caller: Caller = read) -> Response:
         """The run's records as a journal file: what `agent-core verify FILE` and `replay FILE` take."""
-        caller.tenant.view(run_id)
+        caller.tenant.runs.check_exists(run_id)
         lines = b"".join(caller.tenant.export(run_id))
         return Response(lines, media_type="application/jsonl")
 
     @router.get("/runs/{run_id}/verify", response_model=Verdict, responses=responses(404, 409))
     async def verify_run(run_id: str, caller: Caller = read) -> Response:
         """Whether the run's records are whole, and come out the same when they are replayed."""
-        caller.tenant.view(run_id)
+        caller.tenant.runs.check_exists(run_id)
         journal = caller.tenant.store.journal
         found = verify(journal, run_id=run_id)
         same = found.ok and replay(journal, run_id=run_id, loops=LOOPS).identical

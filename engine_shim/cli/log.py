@@ -16,6 +16,8 @@ class TextHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(f"agent-core: {record.getMessage()}\n")
+        if record.exc_info:
+            sys.stderr.write(logging.Formatter().formatException(record.exc_info) + "\n")
 
 
 class JsonHandler(logging.Handler):

@@ -14,6 +14,8 @@ from engine_shim.runs.store import RunStore
 
 INTERVAL_S: Final = 0.25
 """How often the journal of a run is looked at that another process may drive."""
+TOGETHER_S: Final = 0.02
+"""What happens within this time is read together."""
 HEARTBEAT_S: Final = 15.0
 """How long a follower hears nothing at most."""
 HEARTBEAT: Final = b": still here\n\n"
@@ -76,11 +78,15 @@ class Feed:
         at = 0
         try:
             while True:
-                while at < len(self._frames):
-                    position, data = self._frames[at]
-                    at += 1
-                    if (position is None and at > known) or (position is not None and position > after):
-                        yield data
+                new, first, at = self._frames[at:], at, len(self._frames)
+                if data := b"".join(
+                    frame.data
+                    for number, frame in enumerate(new, first)
+                    if (number >= known if frame.position is None else frame.position > after)
+                ):
+                    yield data
+                if at < len(self._frames):
+                    continue
                 if self.is_over:
                     return
                 try:
@@ -109,6 +115,7 @@ class Feed:
                     self._read(position, row)
                 if count % AT_ONCE == 0:
                     await asyncio.sleep(0)
+            await asyncio.sleep(TOGETHER_S)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), INTERVAL_S)
             self._news.clear()

@@ -1,5 +1,6 @@
 """HostTools: the tools of a host as a server shows them, and executes those that the operator lists."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -10,7 +11,6 @@ from engine_shim.definition.load import load_workflow
 from engine_shim.definition.validate import check
 from engine_shim.runs.engine import Engine
 from engine_shim.service.run_service import RunService
-from engine_shim.service.run_view import view_run
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 from utools.tool import Tool
@@ -50,11 +50,14 @@ class HostTools:
         if code not in listed:
             raise UnknownTool(code, listed)
         config = {name: f'{{{{external.args["{name}"]}}}}' for name in args}
-        definition = {"id": f"tool.{code}", "nodes": [{"id": NODE, "tool": code, "config": config}]}
+        definition = {
+            "id": f"tool-{re.sub('[^A-Za-z0-9_-]', '-', code)}",
+            "nodes": [{"id": NODE, "tool": code, "config": config}],
+        }
         checked = check(load_workflow(definition), self.engine.registry)
         run, _ = await self.runs.submit(checked, {"args": dict(args)}, by=by, key=key)
         await self.runs.wait(run, WAIT_S)
-        view = view_run(self.engine.store, run)
+        view = self.runs.view(run)
         succeeded = view.status == "completed"
         output = view.outputs.get(NODE) if succeeded else None
         return {"run_id": run, "status": view.status, "success": succeeded, "output": output, "error": view.error}

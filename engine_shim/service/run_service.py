@@ -10,14 +10,18 @@ from agent_core.errors import Abandoned
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.validate import CheckedWorkflow
-from engine_shim.errors import DefinitionError, EngineError, RunBusy
+from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
+from engine_shim.runs.run_index import ENDED
 from engine_shim.runs.store import RunFilter
 from engine_shim.service.feed import Feeds
+from engine_shim.service.run_view import RunView, view_run
 
 MAX_OPEN: Final = 1000
 """Runs that are driven or wait for their turn in one process."""
+MAX_RESULTS: Final = 256
+"""How many results of runs that have ended are kept in memory."""
 LEFT: Final = RunFilter(statuses=("pending", "running"))
 Driving = Coroutine[Any, Any, RunResult]
 log = logging.getLogger("engine_shim")
@@ -55,6 +59,7 @@ class RunService:
         self.engine, self.feeds = engine, Feeds(engine.store)
         self._max_open = max_open
         self._open: dict[str, asyncio.Task[RunResult]] = {}
+        self._results: dict[str, RunResult] = {}
         self._is_closing = asyncio.Event()
         engine.watch(self.feeds.watch)
 
@@ -112,18 +117,27 @@ class RunService:
             raise ServerEnds if self._is_closing.is_set() else TooManyRuns(self._max_open)
         task = asyncio.create_task(driving, name=run)
         await asyncio.sleep(0)  # the task has had its first step then
-        if task.done() and task.exception() is not None:
-            task.result()
         if not task.done():
             self._open[run] = task
             task.add_done_callback(lambda done: self._close(run, done))
+        else:
+            self._keep(task.result())
 
     def _close(self, run: str, done: "asyncio.Task[RunResult]") -> None:
         if self._open.get(run) is done:
             del self._open[run]
         error = None if done.cancelled() else done.exception()
+        if not done.cancelled() and error is None:
+            self._keep(done.result())
         if error is not None and not isinstance(error, Abandoned):
             log.error("run %s cannot be driven on: %s", run, error, exc_info=error)
+
+    def _keep(self, result: RunResult) -> None:
+        """Keep the result of a run that has ended, which nothing changes any more: as a rule somebody asks for it."""
+        if result.status in ENDED:
+            self._results[result.run_id] = result
+            if len(self._results) > MAX_RESULTS:
+                del self._results[next(iter(self._results))]
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────────
 
@@ -134,9 +148,15 @@ class RunService:
             await asyncio.wait([task, closing], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             closing.cancel()
 
-    def is_open(self, run: str) -> bool:
-        """Whether this process drives the run."""
-        return run in self._open
+    def view(self, run: str) -> RunView:
+        """A run. RunNotFound when the store has no such run."""
+        return view_run(self.engine.store, run, self._results.get(run))
+
+    def check_exists(self, run: str) -> None:
+        """RunNotFound when the store has no such run, nor a turn of a conversation."""
+        store = self.engine.store
+        if store.entry(run) is None and not store.journal.load(run):
+            raise RunNotFound(run)
 
     # ── the life of a server ──────────────────────────────────────────────────────────────────────
 

@@ -14,7 +14,7 @@ from engine_shim.errors import RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.results import read_result
-from engine_shim.runs.store import RunEntry, RunStore
+from engine_shim.runs.store import RunStore
 
 SUCCESS = {"final": "completed", "cancelled": "cancelled"}
 """The status of an agent's run by its finish reason; any other is a failure."""
@@ -45,18 +45,17 @@ class RunView:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def view_run(store: RunStore, run: str) -> RunView:
-    """A run by its entry and its journal. RunNotFound when the store has no such run."""
-    entry, tape = store.entry(run), store.journal.load(run)
-    if entry is None and AGENT_ROOT in tape:
+def view_run(store: RunStore, run: str, known: RunResult | None = None) -> RunView:
+    """A run by its entry and its journal. RunNotFound when the store has no such run.
+
+    The result that is `known` of one that has ended saves the reading of its journal.
+    """
+    entry = store.entry(run)
+    if entry is None:
+        tape = store.journal.load(run)
+        if AGENT_ROOT not in tape:
+            raise RunNotFound(run)
         return _view_turn(store, run, tape)
-    if entry is None or ROOT not in tape:
-        raise RunNotFound(run)
-    return view_result(store, entry, _result(run, tape), tape)
-
-
-def view_result(store: RunStore, entry: RunEntry, result: RunResult | None, tape: Tape) -> RunView:
-    """A workflow's run, with its result if it came to rest."""
     about: dict[str, Any] = {
         "run_id": entry.run,
         "workflow": entry.workflow,
@@ -64,8 +63,11 @@ def view_result(store: RunStore, entry: RunEntry, result: RunResult | None, tape
         "started_at": entry.started_at,
         "submitted_by": store.submitter(entry.run),
     }
-    if result is None or entry.status in ("pending", "running"):
-        return RunView(status=entry.status, waiting=waiting_calls(tape), **about)
+    if entry.status in ("pending", "running"):
+        return RunView(status=entry.status, **about)
+    result = known if known is not None and known.status == entry.status else read_recorded(store, run)
+    if result is None:
+        return RunView(status=entry.status, waiting=waiting_calls(store.journal.load(run)), **about)
     return RunView(
         status=result.status,
         outputs=result.outputs,
@@ -77,7 +79,11 @@ def view_result(store: RunStore, entry: RunEntry, result: RunResult | None, tape
     )
 
 
-def _result(run: str, tape: Tape) -> RunResult | None:
+def read_recorded(store: RunStore, run: str) -> RunResult | None:
+    """The result of a workflow's run by its journal; None while it goes on. RunNotFound where the journal is gone."""
+    tape = store.journal.load(run)
+    if ROOT not in tape:
+        raise RunNotFound(run)
     try:
         return read_result(run, tape)
     except Divergence:  # recorded by another version of the loops: what the index says stays

@@ -14,7 +14,7 @@ from engine_shim.runs.engine import Engine
 from engine_shim.runs.store import SqliteRunStore
 from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService
-from engine_shim.service.run_view import RunView, view_run
+from engine_shim.service.run_view import RunView
 from engine_shim.service.talks import Talks
 from engine_shim.service.workflows import WorkflowCatalog
 from utools.defaults import of_tenant
@@ -38,7 +38,7 @@ class Tenant:
 
     def view(self, run: str) -> RunView:
         """A run of this tenant. RunNotFound."""
-        return view_run(self.store, run)
+        return self.runs.view(run)
 
     def export(self, run: str) -> Iterator[bytes]:
         """The lines of a run's journal file."""

@@ -1,10 +1,11 @@
 """A model that answers at once: chat completions from memory, in a process of its own, so that it costs the loop none.
 
-The model `stub-N` calls the tool `echo` until the N-th question of a conversation, which it answers with a final. The
-model `stub-N-M` holds its finals back until M conversations wait for theirs.
+The model `stub-N` calls the tool `echo`, or STUB_TOOL, until the N-th question of a conversation, which it answers with
+a final. The model `stub-N-M` holds its finals back until M conversations wait for theirs.
 """
 
 import asyncio
+import os
 import re
 import sys
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 
 import orjson
 
+TOOL = os.environ.get("STUB_TOOL", "echo")
 ASSISTANT = re.compile(rb'"role": ?"assistant"')
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 MODEL = re.compile(rb'"model": ?"stub-(\d+)(?:-(\d+))?"')
@@ -20,7 +22,7 @@ MODEL = re.compile(rb'"model": ?"stub-(\d+)(?:-(\d+))?"')
 @cache
 def reply(asked: int, calls: int) -> bytes:
     """The HTTP response to the question that `asked` answers came before."""
-    action = {"type": "action", "tool": "echo", "args": {"text": f"the quick brown fox {asked}", "n": asked}}
+    action = {"type": "action", "tool": TOOL, "args": {"text": f"the quick brown fox {asked}", "n": asked}}
     step = {"type": "final", "answer": "done"} if asked + 1 >= calls else action
     message: dict[str, Any] = {
         "role": "assistant",
