@@ -1,11 +1,11 @@
-"""The command that serves: its options and help."""
+"""The commands about serving: their options and help."""
 
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from engine_shim.cli.parameters import Config, LogFormat, LogLevel, Model, Store, Verbose
+from engine_shim.cli.parameters import AsJson, Config, LogFormat, LogLevel, Model, Store, Verbose
 
 
 def serve(
@@ -38,3 +38,42 @@ def serve(
     from engine_shim.cli.serve import serve_host
 
     return serve_host(host, port, allow_host or (), allow_origin or (), model, Options(store, config))
+
+
+def token(
+    action: Annotated[Literal["new", "list", "revoke"], typer.Argument(metavar="new|list|revoke")],
+    identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="With revoke: the token's id.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="With new: what records call its bearer.")] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[read|run|decide|admin]", help="With new: what its bearer may do; repeat it. admin is all."
+        ),
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(metavar="TENANT", help="With new: whose it is.")] = None,
+    days: Annotated[float | None, typer.Option(min=0.001, help="With new: how long it holds.")] = None,
+    store: Store = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make, list and revoke the tokens that a server asks for. A new one is shown once; the store has its hash.
+
+    \b
+    Examples:
+      agent-core token new --name ci --scope run --scope read
+      agent-core token list
+      agent-core token revoke 1f2e3d4c5b6a
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.token import list_tokens, make_token, revoke_token
+
+    options = Options(store, config, as_json)
+    if action == "new":
+        if name is None or not scope:
+            raise typer.BadParameter("new needs --name and at least one --scope")
+        return make_token(name, scope, tenant, days, options)
+    if action == "revoke":
+        if identity is None:
+            raise typer.BadParameter("revoke needs the token's id, as `agent-core token list` shows it")
+        return revoke_token(identity, options)
+    return list_tokens(options)

@@ -21,7 +21,10 @@ _LEASES = """CREATE TABLE IF NOT EXISTS run_claims (
     run TEXT PRIMARY KEY, driver TEXT NOT NULL, until REAL NOT NULL, wish TEXT) WITHOUT ROWID"""
 _SUBMISSIONS = """CREATE TABLE IF NOT EXISTS run_submissions (
     run TEXT PRIMARY KEY, submitter TEXT NOT NULL) WITHOUT ROWID"""
-LAYOUT = replace(JOURNAL, extra=(_RUNS, _HOSTS, _LEASES, _SUBMISSIONS))
+_TOKENS = """CREATE TABLE IF NOT EXISTS api_tokens (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, tenant TEXT, scopes TEXT NOT NULL, hash BLOB NOT NULL,
+    made_at TEXT NOT NULL, expires_at TEXT) WITHOUT ROWID"""
+LAYOUT = replace(JOURNAL, extra=(_RUNS, _HOSTS, _LEASES, _SUBMISSIONS, _TOKENS))
 
 
 class Database:
