@@ -1,18 +1,20 @@
 """HostTools: the tools of a host as a server shows them, and executes those that the operator lists."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from agent_core.effects import Json
+from engine_shim.definition.errors import Problem, refuse
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.validate import check
 from engine_shim.runs.engine import Engine
 from engine_shim.service.run_service import RunService
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
+from utools.schema.config_schema import author_keys
 from utools.tool import Tool
 
 NODE: Final = "call"
@@ -44,11 +46,13 @@ class HostTools:
     async def execute(self, code: str, args: Mapping[str, Any], *, by: str, key: str | None) -> Json:
         """Execute a tool, as a run of one step: {run_id, status, success, output, error}.
 
-        UnknownTool for one that the operator does not list, DefinitionError for arguments that do not fit.
+        UnknownTool for one that the operator does not list, DefinitionErrors for arguments that do not fit, and for
+        those that only an operator may set.
         """
         listed = [tool.code for tool in self.engine.registry.all() if self._may_execute(tool)]
         if code not in listed:
             raise UnknownTool(code, listed)
+        refuse(self._argument_problems(code, args))
         config = {name: f'{{{{external.args["{name}"]}}}}' for name in args}
         definition = {
             "id": f"tool-{re.sub('[^A-Za-z0-9_-]', '-', code)}",
@@ -61,6 +65,12 @@ class HostTools:
         succeeded = view.status == "completed"
         output = view.outputs.get(NODE) if succeeded else None
         return {"run_id": run, "status": view.status, "success": succeeded, "output": output, "error": view.error}
+
+    def _argument_problems(self, code: str, args: Mapping[str, Any]) -> Iterator[Problem]:
+        for name in sorted(author_keys(self.engine.registry.schema(code).schema) & args.keys()):
+            yield Problem(f"args/{name}", "only the operator sets this, in presets of agent-core.yaml")
+        for fault in self.engine.registry.validate(code, args):
+            yield Problem(f"args{fault.pointer}", fault.message)
 
     def _may_execute(self, tool: Tool) -> bool:
         return tool.effect != "nested" and any(fnmatchcase(tool.code, glob) for glob in self.listed)

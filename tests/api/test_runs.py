@@ -1,0 +1,300 @@
+"""Runs over HTTP: handed in, waited for, listed, decided, stopped, forked, verified."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx2
+import pytest
+
+from agent_core.audit.verify import verify
+from support.served_host import Served, served
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("host")) as found:
+        yield found
+
+
+def fault_of(answer: httpx2.Response, status: int) -> Any:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    return answer.json()
+
+
+def test_workflows_are_listed_by_version_and_shown_by_name(host: Served) -> None:
+    listed = host.client.get("/workflows").json()["workflows"]
+    desks = [(each["id"], each["version"]) for each in listed if each["id"] == "desk"]
+    assert desks == [("desk", "2"), ("desk", "1")]
+    assert host.client.get("/workflows/desk").json()["version"] == "2"
+    assert host.client.get("/workflows/desk@1").json()["definition"]["nodes"][0]["tool"] == "agent_core"
+    problem = fault_of(host.client.get("/workflows/desk@3"), 404)
+    assert problem["kind"] == "not_found"
+    assert "desk@2" in problem["detail"]
+
+
+def test_submitted_run_is_waited_for_and_has_its_outputs(host: Served) -> None:
+    run = host.submit("desk", message="How many?")
+    assert (run["status"], run["version"], run["error"]) == ("completed", "2", None)
+    assert run["outputs"]["agent_core"]["final_answer"] == "There are 12."
+    assert run["submitted_by"] == "local"
+    assert host.client.get(f"/runs/{run['run_id']}").json() == run
+
+
+def test_older_version_stays_callable(host: Served) -> None:
+    run = host.submit("desk@1", message="How many?")
+    assert (run["version"], run["path"]) == ("1", ["agent_core"])
+
+
+def test_run_that_is_not_waited_for_answers_at_once(host: Served) -> None:
+    run = host.submit("wait", wait=False, until="later")
+    assert run["status"] in ("pending", "running")
+    host.await_file("later.begun")
+    assert host.client.get(f"/runs/{run['run_id']}").json()["status"] == "running"
+    (host.folder / "later").touch()
+    assert host.await_status(run["run_id"], "completed")["outputs"]["after"] == "later"
+
+
+def test_failed_run_says_where_and_why(host: Served) -> None:
+    run = host.submit("count", sum="1 / 0")
+    assert run["status"] == "failed"
+    assert run["error"] == {"kind": "tool_error", "message": "division by zero", "where": "calculator"}
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({"external": {}}, "external/message"),
+        ({"external": {"message": 3}}, "external/message"),
+        ({"external": []}, "body/external"),
+        ({"externals": {}}, "body/externals"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused_at_their_field(host: Served, body: Any, where: str) -> None:
+    before = len(host.client.get("/runs?limit=1000").json()["runs"])
+    problem = fault_of(host.client.post("/workflows/desk/runs", json=body), 422)
+    assert [fault["where"] for fault in problem["errors"]] == [where]
+    assert len(host.client.get("/runs?limit=1000").json()["runs"]) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "status"), [(b"", 422), (b"{", 422), (b'{"external": NaN}', 422), (b"\xff", 400), (b'"text"', 422)]
+)
+def test_body_that_is_not_of_the_form_is_a_problem(host: Served, content: bytes, status: int) -> None:
+    headers = {"content-type": "application/json"}
+    assert fault_of(host.client.post("/workflows/desk/runs", content=content, headers=headers), status)["detail"]
+
+
+def test_same_key_is_the_same_run_and_of_other_inputs_a_problem(host: Served) -> None:
+    def submit(message: str) -> httpx2.Response:
+        body = {"external": {"message": message}}
+        return host.client.post("/workflows/desk/runs", json=body, headers={"Idempotency-Key": "order 17"})
+
+    first, second = submit("a"), submit("a")
+    assert first.json() == second.json()
+    assert fault_of(submit("b"), 422)["kind"] == "key_reused"
+
+
+def test_same_key_at_the_same_moment_is_one_run(host: Served) -> None:
+    answers: list[Any] = []
+
+    def submit() -> None:
+        body, headers = {"external": {"until": "both"}}, {"Idempotency-Key": "both"}
+        answers.append(httpx2.post(f"{host.url}/workflows/wait/runs", json=body, headers=headers, timeout=30).json())
+
+    threads = [Thread(target=submit) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    host.await_file("both.begun")
+    (host.folder / "both").touch()
+    for thread in threads:
+        thread.join(30)
+    assert {answer["status"] for answer in answers} == {"completed"}
+    assert len({answer["run_id"] for answer in answers}) == 1
+
+
+def test_runs_are_listed_by_status_workflow_and_time(host: Served) -> None:
+    run = host.submit("count", sum="2 / 0")["run_id"]
+    listed = host.client.get("/runs", params={"status": "failed", "workflow": "count"}).json()["runs"]
+    assert listed[0] == {"run_id": run, "workflow": "count", "version": "1", "status": "failed", **_begun(listed[0])}
+    assert host.client.get("/runs", params={"since": "2999-01-01T00:00:00Z"}).json() == {"runs": []}
+    assert len(host.client.get("/runs?limit=1").json()["runs"]) == 1
+    assert fault_of(host.client.get("/runs?since=2026-01-01T00:00:00"), 422)["errors"][0]["where"] == "query/since"
+    assert fault_of(host.client.get("/runs?limit=0"), 422)["errors"][0]["where"] == "query/limit"
+
+
+def _begun(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"started_at": entry["started_at"]}
+
+
+def test_waiting_call_is_approved_and_the_journal_says_by_whom(host: Served) -> None:
+    run = host.submit("buy", article="B-1")
+    assert run["status"] == "waiting"
+    assert run["waiting"][0]["args"] == {"article": "B-1", "pieces": 3}
+    done = host.client.post(f"/runs/{run['run_id']}/decide", json={"decision": "approve"}).json()
+    assert (done["status"], done["outputs"]["order"]) == ("completed", "ordered 3 of B-1")
+    tape = host.store.journal.load(run["run_id"])
+    resolved = [row.record() for rows in tape.values() for row in rows if row.record()["kind"] == "resolved"]
+    assert [record["by"] for record in resolved] == ["local"]
+
+
+def test_call_is_edited_and_denied(host: Served) -> None:
+    run = host.submit("buy", article="B-2")["run_id"]
+    args = {"article": "B-2", "pieces": 5}
+    assert host.client.post(f"/runs/{run}/decide", json={"decision": "edit", "args": args}).json()["outputs"] == {
+        "order": "ordered 5 of B-2"
+    }
+    run = host.submit("buy", article="B-3")["run_id"]
+    denied = host.client.post(f"/runs/{run}/decide", json={"decision": "deny", "message": "Enough"}).json()
+    assert denied["status"] == "failed"
+    assert "Enough" in denied["error"]["message"]
+    assert "B-3" not in (host.folder / "orders.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"decision": "approve", "at": {"strand": "flow/order.1", "n": 7}}, 409),
+        ({"decision": "edit", "args": {"article": 3, "pieces": 1}}, 409),
+        ({"decision": "edit"}, 422),
+        ({"decision": "approve", "args": {}}, 422),
+        ({"decision": "approve", "message": "x"}, 422),
+        ({"decision": "perhaps"}, 422),
+        ({"decision": "approve", "at": {"strand": "", "n": 0}}, 422),
+        ({"decision": "retry"}, 409),
+    ],
+)
+def test_decision_that_does_not_fit_leaves_the_call_waiting(host: Served, body: Any, status: int) -> None:
+    run = host.submit("buy", article="B-4")["run_id"]
+    fault_of(host.client.post(f"/runs/{run}/decide", json=body), status)
+    assert host.client.get(f"/runs/{run}").json()["status"] == "waiting"
+
+
+def test_of_two_who_decide_at_once_one_is_told_that_it_is_done(host: Served) -> None:
+    run = host.submit("buy", article="B-5")["run_id"]
+    place = {"strand": "flow/order.1", "n": 0}
+    first = host.client.post(f"/runs/{run}/decide", json={"decision": "approve", "at": place})
+    second = host.client.post(f"/runs/{run}/decide", json={"decision": "deny", "at": place})
+    assert (first.status_code, second.status_code) == (200, 409)
+    assert (host.folder / "orders.txt").read_text().count("B-5") == 1
+
+
+def test_paused_run_begins_nothing_until_it_is_resumed(host: Served) -> None:
+    run = host.submit("wait", wait=False, until="pause")["run_id"]
+    host.await_file("pause.begun")
+    pausing = Thread(target=lambda: httpx2.post(f"{host.url}/runs/{run}/pause", timeout=30))
+    pausing.start()
+    while "control" not in host.store.journal.load(run):
+        pausing.join(0.01)
+    (host.folder / "pause").touch()
+    pausing.join(30)
+    paused = host.await_status(run, "paused")
+    assert "after" not in paused["outputs"]
+    assert host.client.post(f"/runs/{run}/resume").json()["status"] == "completed"
+    assert fault_of(host.client.post(f"/runs/{run}/pause"), 409)["kind"] == "decision"
+
+
+def test_cancelled_run_ends_while_its_call_is_under_way(host: Served) -> None:
+    run = host.submit("wait", wait=False, until="never")["run_id"]
+    host.await_file("never.begun")
+    assert host.client.post(f"/runs/{run}/cancel").json() == {"run_id": run, "status": "cancelled"}
+    assert "after" not in host.client.get(f"/runs/{run}").json()["outputs"]
+
+
+def test_message_reaches_the_run_and_only_a_run_that_goes_on(host: Served) -> None:
+    run = host.submit("wait", wait=False, until="message")["run_id"]
+    host.await_file("message.begun")
+    assert host.client.post(f"/runs/{run}/messages", json={"content": "Hurry."}).json()["status"] == "running"
+    (host.folder / "message").touch()
+    host.await_status(run, "completed")
+    records = [row.record() for row in host.store.journal.load(run)["control"]]
+    assert [(record["content"], record["by"]) for record in records] == [("Hurry.", "local")]
+    assert fault_of(host.client.post(f"/runs/{run}/messages", json={"content": "Late."}), 409)["kind"] == "decision"
+
+
+def test_fork_begins_anew_at_a_record(host: Served) -> None:
+    run = host.submit("desk", message="How many?")["run_id"]
+    forked = host.client.post(f"/runs/{run}/fork", json={"at": {"strand": "flow/end.1", "n": 0}}).json()
+    assert forked["status"] == "completed"
+    assert forked["run_id"] != run
+    fault_of(host.client.post(f"/runs/{run}/fork", json={"at": {"strand": "flow/nowhere.1", "n": 0}}), 422)
+
+
+def test_fork_that_would_repeat_a_write_is_refused_until_it_is_said(host: Served) -> None:
+    run = host.submit("buy", article="B-6")["run_id"]
+    host.client.post(f"/runs/{run}/decide", json={"decision": "approve"})
+    at = {"strand": "flow/order.1", "n": 0}
+    assert fault_of(host.client.post(f"/runs/{run}/fork", json={"at": at}), 409)["kind"] == "writes_repeated"
+    again = host.client.post(f"/runs/{run}/fork", json={"at": at, "repeat_writes": True}).json()
+    assert again["status"] == "waiting"
+
+
+def test_run_is_verified_and_exported_as_a_journal_that_verifies(host: Served, tmp_path: Path) -> None:
+    run = host.submit("desk", message="How many?")["run_id"]
+    verdict = host.client.get(f"/runs/{run}/verify").json()
+    assert (verdict["ok"], verdict["complete"], verdict["identical"]) == (True, True, True)
+    file = tmp_path / "run.jsonl"
+    file.write_bytes(host.client.get(f"/runs/{run}/journal").content)
+    found = verify(file)
+    assert (found.ok, found.head, found.count) == (True, verdict["head"], verdict["count"])
+
+
+@pytest.mark.parametrize("route", ["", "/events", "/verify", "/journal"])
+def test_unknown_run_is_not_found(host: Served, route: str) -> None:
+    assert fault_of(host.client.get(f"/runs/nobody{route}"), 404)["kind"] == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("pause", None),
+        ("resume", None),
+        ("cancel", None),
+        ("fork", {}),
+        ("decide", {"decision": "approve"}),
+        ("messages", {"content": "x"}),
+    ],
+)
+def test_unknown_run_cannot_be_steered(host: Served, route: str, body: Any) -> None:
+    assert fault_of(host.client.post(f"/runs/nobody/{route}", json=body), 404)["kind"] == "not_found"
+
+
+def test_changed_directory_is_taken_up_and_a_fault_in_it_is_not(host: Served) -> None:
+    file = host.folder / "workflows" / "new.json"
+    file.write_text('{"id": "new", "nodes": [{"tool": "echo", "config": {"text": "new"}}]}')
+    assert host.submit("new")["outputs"]["echo"] == "new"
+    file.write_text('{"id": "new", "nodes": [{"tool": "ech", "config": {"text": "broken"}}]}')
+    assert host.submit("new")["outputs"]["echo"] == "new"
+    file.unlink()
+    fault_of(host.client.post("/workflows/new/runs", json={}), 404)
+
+
+def test_tool_is_executed_by_itself_as_a_recorded_run(host: Served) -> None:
+    done = host.client.post("/tools/stock/execute", json={"args": {"article": "A-1"}}).json()
+    assert (done["success"], done["output"]) == (True, {"article": "A-1", "pieces": 12})
+    assert host.client.get(f"/runs/{done['run_id']}/verify").json()["ok"]
+    listed = {tool["code"]: tool["executable"] for tool in host.client.get("/tools").json()["tools"]}
+    assert (listed["stock"], listed["calculator"]) == (True, False)
+    assert fault_of(host.client.post("/tools/calculator/execute", json={"args": {}}), 404)["kind"] == "not_found"
+    problem = fault_of(host.client.post("/tools/stock/execute", json={"args": {"article": 3}}), 422)
+    assert [fault["where"] for fault in problem["errors"]] == ["args/article"]
+
+
+def test_caller_of_a_tool_cannot_set_what_guards_it(tmp_path: Path) -> None:
+    with served(tmp_path, execute_tools=["read_file", "http_request"]) as host:
+        for code, args in (
+            ("read_file", {"path": "passwd", "root": "/etc"}),
+            ("http_request", {"url": "http://127.0.0.1:1/", "allow_cidrs": ["127.0.0.0/8"]}),
+        ):
+            problem = fault_of(host.client.post(f"/tools/{code}/execute", json={"args": args}), 422)
+            assert problem["errors"][0]["message"] == "only the operator sets this, in presets of agent-core.yaml"
+        assert host.client.get("/runs").json() == {"runs": []}
+
+
+def test_health_and_document_are_there(host: Served) -> None:
+    assert host.client.get("/health").json()["status"] == "ok"
+    assert "/runs/{run_id}/decide" in host.client.get("/openapi.json").json()["paths"]
+    assert fault_of(host.client.get("/nothing"), 404)["status"] == 404
+    assert fault_of(host.client.put("/runs"), 405)["status"] == 405
