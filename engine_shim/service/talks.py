@@ -12,9 +12,9 @@ from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
-from engine_shim.errors import EngineError
+from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.runs.chat import HostConversations, agent_note
-from engine_shim.service.run_service import TooManyRuns, key_to_id
+from engine_shim.service.run_service import KeyReused, TooManyRuns, key_to_id
 from utools.context.turns import Message
 
 MAX_TURNS: Final = 1000
@@ -52,10 +52,12 @@ class Talks:
     ) -> ChatReply:
         """Let an agent answer. A `key` that came before gives the reply of that time.
 
-        AgentNotFound, DefinitionError for bad input or where nobody says which agent, TooManyRuns under load.
+        AgentNotFound, DefinitionError for bad input, KeyReused for a key of another message, TooManyRuns under load.
         """
         name = self.choose_agent(agent)
         run = new_run_id() if key is None else key_to_id(f"agent/{name}", key)
+        if key is not None and conversation is None:
+            conversation = run  # so that the turn finds its conversation again
         turn = self._conversations(name).chat(
             message,
             conversation,
@@ -64,7 +66,12 @@ class Talks:
             run_id=run,
             on_event=on_event,
         )
-        return await self._run(turn)
+        try:
+            return await self._run(turn)
+        except DefinitionError as error:
+            if key is not None and error.where.startswith("config/") and self.host.journal.load(run):
+                raise KeyReused(key) from None
+            raise
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> ChatReply:
         """Go on with a turn that waits. DecisionError for what fits nothing that waits."""

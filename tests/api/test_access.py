@@ -1,0 +1,205 @@
+"""Who may ask what: tokens and scopes, hosts and origins, sizes and slow bodies."""
+
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from starlette.types import Message, Receive, Scope, Send
+
+from engine_shim.api.app import create_router
+from engine_shim.api.guard import Guard
+from engine_shim.runs.database import Database
+from engine_shim.service.tokens import Tokens
+from support.served_host import Served, served
+
+ROUTES = [
+    ("GET", "/workflows", "read"),
+    ("GET", "/workflows/desk", "read"),
+    ("POST", "/workflows/desk/runs", "run"),
+    ("GET", "/runs", "read"),
+    ("GET", "/runs/x", "read"),
+    ("GET", "/runs/x/events", "read"),
+    ("GET", "/runs/x/journal", "read"),
+    ("GET", "/runs/x/verify", "read"),
+    ("POST", "/runs/x/decide", "decide"),
+    ("POST", "/runs/x/resume", "run"),
+    ("POST", "/runs/x/pause", "run"),
+    ("POST", "/runs/x/cancel", "run"),
+    ("POST", "/runs/x/fork", "run"),
+    ("POST", "/runs/x/messages", "run"),
+    ("GET", "/agents", "read"),
+    ("POST", "/agent/chat", "run"),
+    ("GET", "/agent/conversations/x", "read"),
+    ("DELETE", "/agent/conversations/x", "run"),
+    ("GET", "/tools", "read"),
+    ("POST", "/tools/stock/execute", "admin"),
+]
+SCOPES = ("read", "run", "decide", "admin")
+BODIES = {"decide": {"decision": "approve"}, "messages": {"content": "x"}, "chat": {"message": "x"}}
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("host"), is_open=False) as found:
+        yield found
+
+
+def ask(host: Served, method: str, path: str, headers: dict[str, str] | None = None) -> httpx2.Response:
+    body = BODIES.get(path.rpartition("/")[2], {}) if method == "POST" else None
+    return host.client.request(method, path, json=body, headers=headers)
+
+
+def test_every_route_is_in_the_table_of_this_test(host: Served) -> None:
+    paths = host.client.get("/openapi.json").json()["paths"]
+    found = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    table = {(method, _template(path)) for method, path, _ in ROUTES}
+    assert found - table == {("GET", "/health")}
+
+
+def _template(path: str) -> str:
+    """The path as the document has it: what follows these words is a name."""
+    names = {"workflows": "{name}", "runs": "{run_id}", "conversations": "{conversation_id}", "tools": "{code}"}
+    words = path.split("/")
+    return "/".join(names.get(before, word) for before, word in zip(["", *words], words, strict=False))
+
+
+@pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
+def test_route_needs_its_scope_and_no_other_will_do(host: Served, method: str, path: str, scope: str) -> None:
+    for given in SCOPES:
+        answer = ask(host, method, path, host.issue(given, given))
+        if given in (scope, "admin"):
+            assert answer.status_code not in (401, 403), answer.text
+        else:
+            assert answer.status_code == 403
+            assert scope in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
+@pytest.mark.parametrize("shown", [None, "Bearer", "Bearer act_0_0", "Basic YTpi", "Bearer act_{id}_x", "act_{id}"])
+def test_route_answers_nobody_without_a_token(
+    host: Served, method: str, path: str, scope: str, shown: str | None
+) -> None:
+    identity = host.issue("known", scope)["Authorization"].split("_")[1]
+    headers = {} if shown is None else {"Authorization": shown.replace("{id}", identity)}
+    answer = ask(host, method, path, headers)
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert answer.json()["kind"] == "http"
+
+
+def test_records_name_the_bearer_of_the_token(host: Served) -> None:
+    ann, bob = host.issue("ann", "run", "read"), host.issue("bob", "decide")
+    run = host.client.post("/workflows/buy/runs", json={"external": {"article": "T-1"}}, headers=ann).json()
+    assert run["submitted_by"] == "ann"
+    assert host.client.post(f"/runs/{run['run_id']}/decide", json={"decision": "approve"}, headers=bob).is_success
+    records = [row.record() for rows in host.store.journal.load(run["run_id"]).values() for row in rows]
+    assert [record["by"] for record in records if record["kind"] == "resolved"] == ["bob"]
+
+
+def test_revoked_token_is_known_no_more(host: Served) -> None:
+    header = host.issue("gone", "read")
+    assert ask(host, "GET", "/runs", header).status_code == 200
+    assert host.service.tokens.revoke(header["Authorization"].split("_")[1])
+    assert ask(host, "GET", "/runs", header).status_code == 401
+
+
+def test_token_is_stored_as_a_hash_and_expires(tmp_path: Path) -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    database = Database(tmp_path / "runs.db")
+    tokens = Tokens(database, clock=lambda: now[0])
+    assert not tokens.any_exist()
+    text = tokens.issue("ci", ["read"], lifetime=timedelta(days=1))
+    secret = text.split("_", 2)[2]
+    assert secret.encode() not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    found = tokens.find(text)
+    assert found is not None
+    assert (found.name, found.scopes) == ("ci", frozenset({"read"}))
+    now[0] += timedelta(days=1)
+    assert tokens.find(text) is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Host": "evil.example"}, {"Host": "localhost.evil.example"}, {"Host": ""}, {"Host": "127.0.0.1.evil.example:80"}],
+)
+def test_request_for_another_host_is_refused(host: Served, headers: dict[str, str]) -> None:
+    answer = host.client.get("/health", headers=headers)
+    assert (answer.status_code, answer.json()["kind"]) == (400, "host")
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://evil.example", 403),
+        ("null", 403),
+        ("http://localhost.evil.example", 403),
+        ("http://localhost:3000", 200),
+        ("http://127.0.0.1:1", 200),
+    ],
+)
+def test_page_of_another_origin_is_refused(host: Served, origin: str, status: int) -> None:
+    assert host.client.get("/health", headers={"Origin": origin}).status_code == status
+
+
+def test_body_that_is_too_large_is_refused_before_it_is_read(host: Served) -> None:
+    header = host.issue("big", "admin")
+    large = b'{"external": {"message": "' + b"x" * 5_000_000 + b'"}}'
+    answer = host.client.post("/workflows/desk/runs", content=large, headers=header)
+    assert (answer.status_code, answer.json()["kind"]) == (413, "too_large")
+
+    def pieces() -> Iterator[bytes]:  # of which no length is told
+        yield from (large[at : at + 65536] for at in range(0, len(large), 65536))
+
+    headers = {**header, "content-type": "application/json"}
+    assert host.client.post("/workflows/desk/runs", content=pieces(), headers=headers).status_code == 413
+
+
+def test_body_that_never_ends_is_refused_in_time(host: Served) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+
+    async def never() -> Message:
+        import asyncio
+
+        return await asyncio.sleep(3600)  # type: ignore[return-value]
+
+    async def send(message: Message) -> None:
+        raise AssertionError(message)
+
+    import asyncio
+
+    scope = {"type": "http", "headers": [(b"host", b"localhost")]}
+    with pytest.raises(Exception, match="408"):
+        asyncio.run(Guard(app, body_seconds=0.01)(scope, never, send))
+
+
+def test_header_that_no_http_allows_ends_the_connection_alone(host: Served) -> None:
+    port = urlsplit(host.url).port
+    assert port is not None
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(b"GET /runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n")
+        assert b" 400 " in connection.recv(1000)
+    assert host.client.get("/health").status_code == 200
+
+
+def test_router_answers_the_same_within_another_program(host: Served) -> None:
+    app = FastAPI()
+    app.include_router(create_router(host.service), prefix="/agents-of-ours")
+    header = host.issue("mounted", "read")
+
+    async def get(path: str) -> Any:
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://program") as client:
+            return await client.get(path, headers=header)
+
+    import asyncio
+
+    answer = asyncio.run(get("/agents-of-ours/runs/nobody"))
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+    assert asyncio.run(get("/agents-of-ours/workflows")).json()["workflows"]

@@ -1,0 +1,104 @@
+"""Conversations with agents over HTTP: turns, what a turn may cost, decisions, history, deletion."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from support.served_host import Served, served
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("host")) as found:
+        yield found
+
+
+def chat(host: Served, message: str = "How many A-17?", agent: str = "clerk", **keys: Any) -> Any:
+    answer = host.client.post("/agent/chat", json={"message": message, "agent": agent, **keys})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_agents_are_listed_with_the_tools_that_they_have(host: Served) -> None:
+    agents = {agent["name"]: agent for agent in host.client.get("/agents").json()["agents"]}
+    assert agents["clerk"]["tools"] == ["stock"]
+    assert agents["buyer"]["description"] == "Orders what is asked for."
+
+
+def test_turn_answers_and_says_what_was_called_and_what_it_cost(host: Served) -> None:
+    turn = chat(host)
+    assert (turn["success"], turn["response"], turn["finish_reason"]) == (True, "There are 12.", "final")
+    assert turn["tool_calls"] == [
+        {"tool": "stock", "arguments": {"article": "A-17"}, "result": {"article": "A-17", "pieces": 12}}
+    ]
+    assert turn["meta"]["tool_calls_count"] == 1
+    assert turn["meta"]["total_tokens"] > 0
+    assert turn["conversation_id"]
+
+
+def test_turn_is_a_run_that_verifies(host: Served) -> None:
+    turn = chat(host)
+    run = host.client.get(f"/runs/{turn['trace_id']}").json()
+    assert (run["status"], run["agent"], run["conversation"]) == ("completed", "clerk", turn["conversation_id"])
+    assert run["outputs"]["agent_core"]["final_answer"] == "There are 12."
+    assert host.client.get(f"/runs/{turn['trace_id']}/verify").json()["ok"]
+
+
+def test_conversation_goes_on_and_its_messages_have_their_runs(host: Served) -> None:
+    first = chat(host)
+    second = chat(host, "And again?", conversation_id=first["conversation_id"])
+    found = host.client.get(f"/agent/conversations/{first['conversation_id']}").json()["messages"]
+    assert [message["content"] for message in found if message["role"] == "user"] == ["How many A-17?", "And again?"]
+    assert {message["trace_id"] for message in found} == {first["trace_id"], second["trace_id"]}
+
+
+def test_deleted_conversation_is_gone(host: Served) -> None:
+    identity = chat(host)["conversation_id"]
+    assert host.client.delete(f"/agent/conversations/{identity}").status_code == 204
+    for answer in (host.client.get, host.client.delete):
+        assert answer(f"/agent/conversations/{identity}").status_code == 404
+
+
+def test_turn_beyond_its_limit_is_no_success(host: Served) -> None:
+    turn = chat(host, max_tokens=1)
+    assert (turn["success"], turn["finish_reason"]) == (False, "token_budget")
+    assert turn["error"]["kind"] == "token_budget"
+
+
+def test_waiting_turn_is_decided_as_a_run(host: Served) -> None:
+    turn = chat(host, "Order three.", "buyer")
+    assert (turn["success"], turn["finish_reason"]) == (False, "awaiting_approval")
+    assert turn["waiting"][0]["args"] == {"article": "A-17", "pieces": 3}
+    done = host.client.post(f"/runs/{turn['trace_id']}/decide", json={"decision": "approve"}).json()
+    assert (done["status"], done["outputs"]["agent_core"]["final_answer"]) == ("completed", "It is ordered.")
+
+
+def test_same_key_is_the_same_turn(host: Served) -> None:
+    body, headers = {"message": "Once.", "agent": "clerk"}, {"Idempotency-Key": "turn 1"}
+    first, second = (host.client.post("/agent/chat", json=body, headers=headers).json() for _ in range(2))
+    assert first["trace_id"] == second["trace_id"]
+    assert first["conversation_id"] == second["conversation_id"]
+    other = host.client.post("/agent/chat", json={**body, "message": "Twice."}, headers=headers)
+    assert (other.status_code, other.json()["kind"]) == (422, "key_reused")
+    messages = host.client.get(f"/agent/conversations/{first['conversation_id']}").json()["messages"]
+    assert len([message for message in messages if message["role"] == "user"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "where"),
+    [
+        ({"message": "x"}, 404, None),
+        ({"message": "x", "agent": "nobody"}, 404, None),
+        ({"agent": "clerk"}, 422, "body/message"),
+        ({"message": "x", "agent": "clerk", "max_tool_calls": 0}, 422, "body/max_tool_calls"),
+        ({"message": "x", "agent": "clerk", "conversation_id": ""}, 422, "body/conversation_id"),
+        ({"message": "x", "agent": "clerk", "temperature": 1}, 422, "body/temperature"),
+    ],
+)
+def test_turn_that_cannot_be_taken_says_why(host: Served, body: Any, status: int, where: str | None) -> None:
+    answer: httpx2.Response = host.client.post("/agent/chat", json=body)
+    assert answer.status_code == status, answer.text
+    if where is not None:
+        assert [fault["where"] for fault in answer.json()["errors"]] == [where]
