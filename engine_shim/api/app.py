@@ -6,6 +6,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from engine_shim.api.access import Access
 from engine_shim.api.answers import write_json
@@ -41,6 +42,8 @@ def create_app(service: Service, *, hosts: Collection[str] = LOOPBACK, origins: 
         redoc_url=None,
     )
     app.include_router(create_router(service))
+    if origins:
+        app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
     app.add_middleware(Guard, hosts=hosts, origins=origins)
     app.add_exception_handler(HTTPException, _answer_problem)
     app.add_exception_handler(Exception, _answer_problem)

@@ -1,8 +1,11 @@
 """The command serve: the HTTP API of this host, until it is told to end."""
 
 import logging
+import signal
+import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import typer
 import uvicorn
@@ -25,6 +28,16 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._service = service
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on SIGINT and SIGTERM, as a success: what is unfinished goes on at the next start."""
+        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
     async def shutdown(self, sockets: "list[object] | None" = None) -> None:  # type: ignore[override]
         self._service.let_go()
         await super().shutdown(sockets)  # type: ignore[arg-type]
@@ -43,19 +56,29 @@ def serve_host(
             raise typer.BadParameter(f"{host} can be reached by others, and this host has no token; {hint}")
         service.is_open = True
     app = create_app(service, hosts=[*LOOPBACK, *([host] if not is_local else []), *hosts], origins=origins)
+    listening = _listen(host, port)
     settings = uvicorn.Config(
         app,
-        host,
-        port,
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=round(service.grace),
     )
     server = Server(settings, service)
-    sys.stderr.write(_describe(host, port, service))
-    server.run()
+    sys.stderr.write(_describe(host, listening.getsockname()[1], service))
+    server.run([listening])
     return output.OK
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket at the address. BadParameter for one that cannot be listened at."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host.strip("[]"), port), family=family, backlog=2048)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{host}:{port} cannot be listened at: {error.strerror}; --port names another"
+        ) from None
 
 
 def _describe(host: str, port: int, service: Service) -> str:
@@ -63,6 +86,6 @@ def _describe(host: str, port: int, service: Service) -> str:
     access = "open to every program on this machine; `agent-core token new` closes it" if service.is_open else "tokens"
     tenants = f", {output.count(len(service.tenants) - 1, 'tenant')}" if len(service.tenants) > 1 else ""
     return (
-        f"agent-core: http://{host}:{port}  {output.count(workflows, 'workflow')}{tenants}; {access}\n"
+        f"agent-core: at http://{host}:{port}  {output.count(workflows, 'workflow')}{tenants}; {access}\n"
         f"agent-core: what can be asked: http://{host}:{port}/openapi.json\n"
     )

@@ -147,6 +147,16 @@ def test_page_of_another_origin_is_refused(host: Served, origin: str, status: in
     assert host.client.get("/health", headers={"Origin": origin}).status_code == status
 
 
+def test_page_of_an_allowed_origin_may_call_and_read(tmp_path: Path) -> None:
+    with served(tmp_path, origins=["https://desk.example"]) as host:
+        asked = {"Origin": "https://desk.example", "Access-Control-Request-Method": "POST"}
+        preflight = host.client.options("/workflows/desk/runs", headers=asked)
+        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, asked["Origin"])
+        answer = host.client.get("/runs", headers={"Origin": asked["Origin"]})
+        assert answer.headers["access-control-allow-origin"] == asked["Origin"]
+        assert host.client.get("/runs", headers={"Origin": "https://evil.example"}).status_code == 403
+
+
 def test_body_that_is_too_large_is_refused_before_it_is_read(host: Served) -> None:
     header = host.issue("big", "admin")
     large = b'{"external": {"message": "' + b"x" * 5_000_000 + b'"}}'

@@ -185,14 +185,14 @@ class Served:
 
 
 def read_events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """Server-sent events: each event's data with its id."""
+    """Server-sent events: each event's data, and its id as `position`."""
     identity: str | None = None
     for line in lines:
         name, _, value = line.partition(": ")
         if name == "id":
             identity = value
         elif name == "data":
-            yield {"id": identity, **json.loads(value)}
+            yield {**json.loads(value), "position": identity}
             identity = None
 
 

@@ -1,0 +1,165 @@
+"""Events of runs as server-sent events: from the beginning, from where a follower left, live, after a restart."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx2
+import pytest
+
+from support.served_host import Served, read_events, served
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("host")) as found:
+        yield found
+
+
+def test_events_of_a_finished_run_come_in_order_and_end(host: Served) -> None:
+    run = host.submit("desk@1", message="How many?")["run_id"]
+    events = host.events(run)
+    assert [event["event"] for event in events] == [
+        "step_started",
+        "action",
+        "observation",
+        "step_started",
+        "finished",
+        "finished",
+    ]
+    assert events[1]["args"] == {"article": "A-17"}
+    assert events[-1]["status"] == "completed"
+
+
+def test_follower_goes_on_after_each_event_that_it_has_seen(host: Served) -> None:
+    run = host.submit("desk", message="How many?")["run_id"]
+    events = host.events(run)
+    assert len({event["position"] for event in events}) == len(events)
+    for at, event in enumerate(events, 1):
+        assert host.events(run, after=event["position"]) == events[at:]
+
+
+@pytest.mark.parametrize("after", ["", "x", "-1.0", "1", "1.x", "9" * 30, "0.0"])
+def test_id_that_no_event_has_is_the_beginning_or_the_end(host: Served, after: str) -> None:
+    run = host.submit("count", sum="1 + 1")["run_id"]
+    events = host.events(run)
+    assert host.events(run, after=after) in (events, [])
+
+
+def test_follower_gets_what_happens_while_it_happens(host: Served) -> None:
+    run = host.submit("wait", wait=False, until="live")["run_id"]
+    seen: list[str] = []
+    with host.client.stream("GET", f"/runs/{run}/events") as answer:
+        for event in read_events(answer.iter_lines()):
+            seen.append(event["event"])
+            if seen == ["action"]:
+                assert host.client.get(f"/runs/{run}").json()["status"] == "running"
+                (host.folder / "live").touch()
+    assert seen == ["action", "observation", "action", "observation", "finished"]
+
+
+def test_waiting_run_is_followed_until_it_is_decided(host: Served) -> None:
+    run = host.submit("buy", article="E-1")["run_id"]
+    seen: list[str] = []
+    with host.client.stream("GET", f"/runs/{run}/events") as answer:
+        for event in read_events(answer.iter_lines()):
+            seen.append(event["event"])
+            if event["event"] == "waiting":
+                host.client.post(f"/runs/{run}/decide", json={"decision": "approve"})
+    assert seen == ["waiting", "action", "observation", "finished"]
+
+
+def test_run_that_another_process_drives_is_followed(host: Served) -> None:
+    from engine_shim import Engine
+    from engine_shim.runs.store import SqliteRunStore
+
+    run = host.submit("buy", article="E-2")["run_id"]
+    other = Engine.from_config(host.folder / "agent-core.yaml", store=SqliteRunStore(host.folder / "runs.db"))
+    seen: list[str] = []
+    with host.client.stream("GET", f"/runs/{run}/events") as answer:
+        for event in read_events(answer.iter_lines()):
+            seen.append(event["event"])
+            if event["event"] == "waiting":
+                assert other.run_sync is not None
+                _decide(other, run)
+    assert seen[-1] == "finished"
+
+
+def _decide(engine: Any, run: str) -> None:
+    import asyncio
+
+    from agent_core import Approve
+
+    async def decide() -> None:
+        await engine.resume(run, decisions={("flow/order.1", 0): Approve()}, by="elsewhere")
+        await engine.close()
+
+    asyncio.run(decide())
+
+
+def test_many_followers_of_a_run_read_its_journal_once(host: Served) -> None:
+    run = host.submit("wait", wait=False, until="many")["run_id"]
+    reads: list[int] = []
+    store, tail = host.store, host.store.tail
+
+    def counted(run: str, after: int = 0) -> Any:
+        reads.append(after)
+        return tail(run, after)
+
+    ended: list[str] = []
+
+    def follow() -> None:
+        with httpx2.stream("GET", f"{host.url}/runs/{run}/events", timeout=30) as answer:
+            ended.append(list(read_events(answer.iter_lines()))[-1]["event"])
+
+    store.tail = counted
+    try:
+        followers = [Thread(target=follow) for _ in range(40)]
+        for follower in followers:
+            follower.start()
+        feed = None
+        while feed is None or feed._followers < 40:
+            time.sleep(0.01)
+            feed = host.service.tenants[None].runs.feeds.find(run)
+        reads.clear()
+        (host.folder / "many").touch()
+        for follower in followers:
+            follower.join(30)
+    finally:
+        store.tail = tail
+    assert ended == ["finished"] * 40
+    assert len(reads) < 20  # one reader for all
+
+
+def test_events_go_on_after_a_restart_where_the_follower_left(tmp_path: Path) -> None:
+    with served(tmp_path) as first:
+        run = first.submit("buy", article="E-3")["run_id"]
+        with first.client.stream("GET", f"/runs/{run}/events") as answer:
+            seen = next(read_events(answer.iter_lines()))
+    with served(tmp_path) as second:
+        second.client.post(f"/runs/{run}/decide", json={"decision": "approve"})
+        rest = second.events(run, after=seen["position"])
+        assert [seen, *rest] == second.events(run)
+    assert [event["event"] for event in rest] == ["action", "observation", "finished"]
+
+
+def test_followers_are_let_go_when_the_server_ends(tmp_path: Path) -> None:
+    with served(tmp_path) as host:
+        run = host.submit("buy", article="E-4")["run_id"]
+        ended: list[str] = []
+
+        def follow() -> None:
+            with httpx2.stream("GET", f"{host.url}/runs/{run}/events", timeout=30) as answer:
+                ended.extend(event["event"] for event in read_events(answer.iter_lines()))
+            ended.append("let go")
+
+        follower = Thread(target=follow)
+        follower.start()
+        while not ended and host.service.tenants[None].runs.feeds.find(run) is None:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        host.stop()
+        follower.join(10)
+        assert ended == ["waiting", "let go"]

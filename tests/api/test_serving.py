@@ -1,0 +1,175 @@
+"""The command serve as a process: how it starts, ends, is killed, and what the next one goes on with."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from support.served_host import write_host
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[tuple["subprocess.Popen[str]", httpx2.Client]]:
+    """`agent-core serve` on a free port, until the end of the block; the client waits for nobody else."""
+    words = ["serve", "--port", "0", "--store", str(folder / "runs.db"), *options]
+    program = "import sys; from engine_shim.cli.main import main; main(sys.argv[1:])"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *words], cwd=folder, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        try:
+            told = ""
+            while not (found := re.search(r"at (http://\S+)", told)):
+                line = process.stderr.readline()
+                assert line, told
+                told += line
+            with httpx2.Client(base_url=found[1], timeout=30) as client:
+                yield process, client
+        finally:
+            process.kill()
+
+
+def submit(client: httpx2.Client, until: str) -> str:
+    answer = client.post("/workflows/wait/runs?wait=false", json={"external": {"until": until}})
+    assert answer.status_code in (200, 202), answer.text
+    return str(answer.json()["run_id"])
+
+
+def await_file(path: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline, path
+        time.sleep(0.01)
+
+
+def await_end(client: httpx2.Client, run: str) -> Any:
+    deadline = time.monotonic() + 60
+    while (found := client.get(f"/runs/{run}").json())["status"] in ("pending", "running"):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+    return found
+
+
+def test_killed_server_loses_no_run_that_it_took(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    with serving(tmp_path) as (process, client):
+        runs = [submit(client, name) for name in ("a", "b", "c")]
+        waiting = client.post("/workflows/buy/runs", json={"external": {"article": "K-1"}}).json()["run_id"]
+        for name in ("a", "b", "c"):
+            await_file(tmp_path / f"{name}.begun")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    for name in ("a", "b", "c"):
+        (tmp_path / name).touch()
+    with serving(tmp_path) as (_, client):
+        assert [await_end(client, run)["status"] for run in runs] == ["completed"] * 3
+        assert client.get(f"/runs/{waiting}").json()["status"] == "waiting"
+        assert all(client.get(f"/runs/{run}/verify").json()["ok"] for run in runs)
+        assert client.post(f"/runs/{waiting}/decide", json={"decision": "approve"}).json()["status"] == "completed"
+    assert (tmp_path / "orders.txt").read_text() == "K-1 3\n"
+
+
+def test_server_that_is_told_to_end_lets_go_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    with serving(tmp_path) as (process, client):
+        run = submit(client, "soon")
+        await_file(tmp_path / "soon.begun")
+        process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + 20
+        while (answer := _health(client)) == "ok":
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert answer in ("ending", None)
+        (tmp_path / "soon").touch()
+        assert process.wait(30) == 0
+    with serving(tmp_path) as (_, client):
+        done = await_end(client, run)
+        assert (done["status"], done["outputs"]["after"]) == ("completed", "soon")
+        assert client.get(f"/runs/{run}/verify").json()["identical"]
+
+
+def _health(client: httpx2.Client) -> str | None:
+    try:
+        return str(client.get("/health").json()["status"])
+    except httpx2.TransportError:
+        return None
+
+
+def test_two_servers_on_one_store_drive_a_run_once(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    with serving(tmp_path) as (_, first), serving(tmp_path) as (_, second):
+        headers = {"Idempotency-Key": "one"}
+        body = {"external": {"until": "two"}}
+        runs = {
+            client.post("/workflows/wait/runs?wait=false", json=body, headers=headers).json()["run_id"]
+            for client in (first, second)
+        }
+        assert len(runs) == 1
+        (tmp_path / "two").touch()
+        run = runs.pop()
+        assert await_end(second, run)["status"] == "completed"
+        assert await_end(first, run)["journal"] == await_end(second, run)["journal"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--host", "0.0.0.0"], "no token"),
+        (["--allow-host", "agents.example.com"], "no token"),
+        (["--config", "nowhere.yaml"], "nowhere.yaml"),
+        (["--port", "99999"], "65535"),
+    ],
+)
+def test_server_that_cannot_be_as_it_is_told_says_why(tmp_path: Path, options: list[str], told: str) -> None:
+    write_host(tmp_path)
+    program = "import sys; from engine_shim.cli.main import main; main(sys.argv[1:])"
+    words = ["serve", "--store", "runs.db", *options]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode in (2, 3)
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_fault_of_a_workflow_or_a_directory_is_told_at_the_start(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    (tmp_path / "workflows" / "bad.json").write_text(json.dumps({"id": "bad", "nodes": [{"tool": "ech"}]}))
+    program = "from engine_shim.cli.main import main; main(['serve', '--store', 'runs.db'])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 3
+    assert "bad.json" in done.stderr
+    assert "'ech'" in done.stderr
+
+
+def test_server_with_tokens_asks_for_them(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    store = ["--store", str(tmp_path / "runs.db")]
+    program = "import sys; from engine_shim.cli.main import main; main(sys.argv[1:])"
+    environment = {**os.environ, "AGENT_CORE_STORE": store[1]}
+    made = subprocess.run(
+        [sys.executable, "-c", program, "token", "new", "--name", "ann", "--scope", "run"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    with serving(tmp_path) as (_, client):
+        assert client.get("/agents").status_code == 401
+        header = {"Authorization": f"Bearer {made.stdout.strip()}"}
+        assert client.get("/agents", headers=header).status_code == 403
+        body = {"external": {"sum": "1 + 1"}}
+        run = client.post("/workflows/count/runs", json=body, headers=header).json()
+        assert (run["outputs"]["calculator"], run["submitted_by"]) == (2, "ann")
