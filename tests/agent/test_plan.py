@@ -10,6 +10,7 @@ from agent_core import Approve, Deny, Edit, MemoryJournal, replay, run_agent, ve
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.models import ScriptedModel
 from agent_core.run.prepare import prepare_agent
+from agent_core.words.catalogue import ENGLISH, words_of
 from utools import Tool, ToolRegistry, ToolResult
 
 FIND = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"], "additionalProperties": False}
@@ -152,6 +153,31 @@ def test_a_plan_that_cannot_be_carried_out_is_told_before_its_first_step(wrong: 
     assert said in output.trace[0]["error"]
     ended = run(World(), [wrong, wrong], max_tool_calls=3)
     assert (ended.finish_reason, ended.final_answer) == (reason, None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ("Sure!", "The reply holds no JSON object. Send exactly one JSON object, a plan or a final"),
+        (orjson.dumps({"steps": []}).decode(), '"type" is missing. Set it to "plan" or "final".'),
+        ('{"type":"steps"}', '"type" is "steps". It must be "plan", or "final" to answer.'),
+        ('{"type":"final","answer":"x","tool":"find"}', 'To plan send "type" and "steps"'),
+    ],
+)
+def test_what_is_said_of_an_unreadable_reply_asks_for_a_plan(reply: str, message: str) -> None:
+    journal = MemoryJournal()
+    output = run(World(), [reply, FINAL], journal=journal)
+    assert message in output.trace[0]["error"]
+    assert replay(journal, run_id="r").identical
+    assert "action" in run(World(), [reply, FINAL], mode="react").trace[0]["error"]
+
+
+def test_a_run_recorded_before_plans_had_texts_of_their_own_keeps_those_it_had() -> None:
+    journal = MemoryJournal()
+    run(World(), [FINAL], journal=journal)
+    started = journal.load("r")["agent"][0].record()
+    assert words_of(started).no_type == ENGLISH.in_a_plan["no_type"]
+    assert words_of({**started, "rules": {**started["rules"], "texts": 4}}) is ENGLISH
 
 
 def test_every_wrong_step_is_named() -> None:
@@ -366,3 +392,18 @@ def test_its_events_tell_the_plan_and_each_step() -> None:
     told = [(each["plan_step"], each["status"]) for each in events if each["event"] == "plan_step"]
     assert told == [(n, status) for n in (1, 2, 3) for status in ("running", "done")]
     assert next(each["steps"] for each in events if each["event"] == "plan") == PLAN["steps"]
+
+
+def test_its_events_say_why_a_step_failed_or_was_skipped() -> None:
+    events: list[Any] = []
+    given = {"model": "m", "mode": "plan", "max_steps": 3, "allowed_tools": ["find", "add", "send"], "prompt": "Go."}
+    model = ScriptedModel([PLAN, FINAL])
+    config = {**given, "plan": {"on_failure": "skip"}}
+    asyncio.run(run_agent(config, registry=World(broken=1).registry, model=model, on_event=events.append))
+    why = [(each["plan_step"], each["status"], each.get("message")) for each in events if each["event"] == "plan_step"]
+    assert why == [
+        (1, "running", None),
+        (1, "failed", "the index is closed"),
+        (2, "skipped", "{{steps.1.total}}: step 1 gave nothing."),
+        (3, "skipped", "{{steps.1.items.0.name}}: step 1 gave nothing."),
+    ]
