@@ -187,6 +187,20 @@ def test_arrows_recall_what_was_written_in_an_earlier_session_too(start: Start, 
     assert questions(cli, "c") == ["First.", "Second.", "First."]
 
 
+def test_an_agent_that_plans_shows_its_plan_its_steps_and_why_one_was_not_run(say: Say, write: Write) -> None:
+    tools = [("calculator", {"operation": "sum", "numbers": [2, 3]}), ("echo", {"text": "{{steps.1.sum}}"})]
+    steps = [{"step": n, "description": f"Use {t}", "tool": t, "parameters": a} for n, (t, a) in enumerate(tools, 1)]
+    write("planner.json", [{"type": "plan", "steps": steps}, final("It is 5.")])
+    policy = {"max_steps": 3, "mode": "plan", "plan": {"on_failure": "skip"}}
+    agent = {"name": "planner", "model": "scripted:planner.json", "skill_policy": {"allow": ["calculator", "echo"]}}
+    write("agents/planner.yaml", {**agent, "runtime_policy": policy})
+    ran = say("2 + 3?\n", "--agent", "planner")
+    assert (ran.code, ran.out) == (0, "It is 5.\n")
+    assert "plan: Use calculator; Use echo" in ran.err
+    assert "→ 5" in ran.err
+    assert "step 2 of the plan was not run: {{steps.1.sum}}: there is no" in ran.err
+
+
 def test_a_conversation_goes_on_by_its_id_and_shows_where_it_stands(say: Say, cli: Cli) -> None:
     first = say("What is 2 + 3?\n", "--agent", "desk", "--conversation", "c")
     assert (first.code, first.out) == (0, "It is 5.\n")
