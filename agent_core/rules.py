@@ -32,7 +32,8 @@ CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 5, "comparison": 2, "prompts
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
 run's own steps were never dropped, and its last observation was shortened like any other.
 texts 1: English under every language, and without some values (agent_core/words/earlier.py). texts 2: without those of
-the second comparison. texts 3: without those of plan mode. texts 4: asked for an action in plan mode, too.
+the second comparison. texts 3: without those of plan mode. texts 4: in plan mode errors asked for an action, and calls
+of earlier turns were shown as actions.
 prompts 1: nothing told how to read on in what was cut. prompts 2: a small model's observations did not
 repeat the request. prompts 3: none of plan mode. A run holds its prompts whole, so none is made anew.
 comparison 1: provenance looked for a text in trusted texts, folded, and did not record where a value stands.

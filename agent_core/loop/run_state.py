@@ -20,6 +20,7 @@ from agent_core.protocol.feedback import Feedback, Repair, Status
 from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
 from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError, render
+from agent_core.protocol.plan_dialect import PlanDialect
 from agent_core.protocol.tools_dialect import ToolsDialect, codes_by_name
 from agent_core.records import AgentStarted
 from agent_core.rules import rules_of
@@ -56,7 +57,7 @@ class RunState:
         self.repair: Repair | None = None
         self.must_answer = False
         self.plan: list[Json] | None = None
-        self.dialect = _dialect_of(self.config, self.feedback, list(self.tools))
+        self.dialect = _dialect_of(started, self.feedback)
         self._run = started["run"]
         self._call_prefix = started["call_prefix"]
         self._first_step = self.budget.steps
@@ -332,8 +333,12 @@ class RunState:
         return AgentOutcome(reason, output, self.config["primary_output"], spent, waiting, self.transcript.added)
 
 
-def _dialect_of(config: Json, feedback: Feedback, codes: Sequence[str]) -> Dialect:
-    return ToolsDialect(feedback, codes_by_name(codes)) if config["protocol"] == "tools" else JsonDialect(feedback)
+def _dialect_of(started: AgentStarted, feedback: Feedback) -> Dialect:
+    config = started["config"]
+    if config["protocol"] == "tools":
+        return ToolsDialect(feedback, codes_by_name(list(started["tools"])))
+    has_plans = config.get("mode") == "plan" and rules_of(started)["texts"] >= 5
+    return PlanDialect(feedback) if has_plans else JsonDialect(feedback)
 
 
 def _with_notice(entries: Sequence[Entry], notice: str | None) -> list[Entry]:

@@ -8,7 +8,10 @@ import pytest
 
 from agent_core import Approve, Deny, Edit, MemoryJournal, replay, run_agent, verify
 from agent_core.errors import DecisionError, DefinitionError
+from agent_core.loop.run_state import RunState
 from agent_core.models import ScriptedModel
+from agent_core.protocol.json_dialect import JsonDialect
+from agent_core.protocol.plan_dialect import PlanDialect
 from agent_core.run.prepare import prepare_agent
 from agent_core.words.catalogue import ENGLISH, words_of
 from utools import Tool, ToolRegistry, ToolResult
@@ -177,7 +180,51 @@ def test_a_run_recorded_before_plans_had_texts_of_their_own_keeps_those_it_had()
     run(World(), [FINAL], journal=journal)
     started = journal.load("r")["agent"][0].record()
     assert words_of(started).no_type == ENGLISH.in_a_plan["no_type"]
-    assert words_of({**started, "rules": {**started["rules"], "texts": 4}}) is ENGLISH
+    earlier = {**started, "rules": {**started["rules"], "texts": 4}}
+    assert words_of(earlier) is ENGLISH
+    assert [type(RunState(each).dialect) for each in (started, earlier)] == [PlanDialect, JsonDialect]  # type: ignore[arg-type]
+
+
+def opening(*messages: Any, **config: Any) -> list[tuple[str, str]]:
+    """What the model is sent first, after the system message, as (role, text)."""
+    seen: list[Any] = []
+
+    def answer(sent: Any) -> str:
+        seen.append(sent)
+        return orjson.dumps(FINAL).decode()
+
+    given = {"model": "m", "mode": "plan", "max_steps": 3, "allowed_tools": ["find", "add", "send"], **config}
+    history = {"messages_json": list(messages), "prompt": "And now?"}
+    asyncio.run(run_agent({**given, **history}, registry=World().registry, model=ScriptedModel(answer)))
+    return [(each["role"], each["content"]) for each in seen[0][1:]]
+
+
+@pytest.mark.parametrize(("language", "says"), [("en", "The request was: Tell Ada"), ("zh", "请求是：Tell Ada")])
+def test_the_next_turn_sees_the_last_one_as_a_plan_and_what_it_gave(language: str, says: str) -> None:
+    turn = run(World(), [PLAN, FINAL])
+    _, plan, report, answer, question = opening(*turn.messages_json, language=language)
+    told = orjson.loads(plan[1])
+    assert [(each["step"], each["tool"], each["description"]) for each in told["steps"]] == [
+        (1, "find", "Use find"),
+        (2, "add", "Use add"),
+        (3, "send", "Use send"),
+    ]
+    assert told["steps"][1]["parameters"] == {"numbers": [2, 40]}
+    assert "42" in report[1]
+    assert says in report[1]
+    assert (answer, question) == (("assistant", '{"type":"final","answer":"Done."}'), ("user", "And now?"))
+
+
+def test_calls_side_by_side_and_one_without_an_answer_are_steps_too() -> None:
+    def call(name: str, tool: str) -> Any:
+        return {"id": name, "type": "function", "function": {"name": tool, "arguments": '{"q": "x"}'}}
+
+    batch = {"role": "assistant", "content": "", "tool_calls": [call("1", "find"), call("2", "add")]}
+    said = {"role": "tool", "tool_call_id": "2", "name": "add", "content": "7"}
+    _, plan, report = opening({"role": "user", "content": "Go."}, batch, said)
+    assert [each["tool"] for each in orjson.loads(plan[1])["steps"]] == ["find", "add"]
+    assert report[1].splitlines()[0] == "Step 1, find (find): no answer was recorded"
+    assert report[1].endswith("Step 2, add (add): 7\n\nAnd now?")
 
 
 def test_every_wrong_step_is_named() -> None:
