@@ -10,6 +10,7 @@ from agent_core.loop.judge import Verdict
 from agent_core.loop.options import Models, Stage
 from agent_core.loop.outcome import AgentOutcome, CallResult, error_in, error_of, has_tool_failure, output_of
 from agent_core.loop.reading import READ_OBSERVATION, CutObservations
+from agent_core.loop.references import GRAMMARS
 from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
 from agent_core.origins.proof import proof_of
@@ -57,6 +58,7 @@ class RunState:
         self.repair: Repair | None = None
         self.must_answer = False
         self.plan: list[Json] | None = None
+        self.references = GRAMMARS[rules_of(started)["plans"]]
         self.dialect = _dialect_of(started, self.feedback)
         self._run = started["run"]
         self._call_prefix = started["call_prefix"]

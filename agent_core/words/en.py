@@ -154,6 +154,7 @@ class English(utools_words.English):
     plan_too_long = "The plan has {steps} steps, and {left} calls are left. Make a shorter one."
     wrong_step = "Step {step}: {fault}"
     later_reference = "{at} refers to step {step}. A step can refer only to a step before it."
+    no_reference = "{at} has {text}, which is no reference to an earlier step. Write one like {example}."
     no_step_output = "{reference}: step {step} gave nothing."
     no_such_value = '{reference}: there is no "{key}"; there is {known}.'
     nothing_below = "nothing below"

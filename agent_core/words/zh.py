@@ -135,6 +135,7 @@ class Chinese(utools_words.Chinese, English):
     plan_too_long = "计划有 {steps} 个步骤，但只剩 {left} 次调用。请制定更短的计划。"
     wrong_step = "步骤 {step}：{fault}"
     later_reference = "{at} 引用了步骤 {step}。只能引用之前的步骤。"
+    no_reference = "{at} 中的 {text} 不是对之前步骤的引用。引用应写成 {example} 这样的形式。"
     no_step_output = "{reference}：步骤 {step} 没有结果。"
     no_such_value = '{reference}：没有 "{key}"；现有：{known}。'
     nothing_below = "下面没有内容"

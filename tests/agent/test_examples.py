@@ -6,6 +6,7 @@ import pytest
 
 from agent_core import Final, Plan, parse
 from agent_core.loop.plan_check import judge_plan
+from agent_core.loop.references import GRAMMARS
 from agent_core.models import ModelInfo
 from agent_core.origins.proof import proof_of
 from agent_core.prompts.examples import write_examples
@@ -115,7 +116,7 @@ def test_in_plan_mode_they_are_plans_that_would_be_carried_out(language: str, yo
     (made,) = [each for each in shown if isinstance(each, Plan)]
     tools, proof = run.started["tools"], proof_of(run.started)
     assert [step.tool for step in made.steps] == ["b", "a"]
-    assert judge_plan(made.steps, tools, proof, ENGLISH, calls_left=2, edited=False) is None
+    assert judge_plan(made.steps, tools, proof, ENGLISH, grammar=GRAMMARS[2], calls_left=2, edited=False) is None
 
 
 def test_they_are_sent_before_the_conversation_and_are_no_part_of_it() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from agent_core import Approve, Deny, Edit, MemoryJournal, replay, run_agent, verify
 from agent_core.errors import DecisionError, DefinitionError
+from agent_core.loop.references import GRAMMARS, fill_references, find_lookalikes
 from agent_core.loop.run_state import RunState
 from agent_core.models import ScriptedModel
 from agent_core.protocol.json_dialect import JsonDialect
@@ -324,6 +325,49 @@ class TestConfirmation:
         assert output.final_answer == "As you wish."
         assert "too much" in output.trace[0]["error"]
         assert world.calls == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{{steps.1}}", {"total": 2, "items": [{"name": "Ada"}], "a.b": "c"}),
+        ("{{ steps.1.total }}", 2),
+        ("{{steps[1].total}}", 2),
+        ("{{steps.1.items.0.name}}", "Ada"),
+        ("{{steps.1.items[0].name}}", "Ada"),
+        ("""{{steps.1["items"][0]['name']}}""", "Ada"),
+        ('{{steps.1["a.b"]}}', "c"),
+        ("{{steps.1.total}} of {{steps.1.items[0].name}}, {{name}}", "2 of Ada, {{name}}"),
+    ],
+)
+def test_a_reference_leads_to_a_value(text: str, value: Any) -> None:
+    outputs = {1: {"total": 2, "items": [{"name": "Ada"}], "a.b": "c"}}
+    assert fill_references({"q": text}, outputs, GRAMMARS[2], ENGLISH) == {"q": value}
+    assert list(find_lookalikes({"q": [text]}, GRAMMARS[2])) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{{steps.one}}", "{{step.1}}", "{{steps}}", "{{steps.1.name | upper}}", "{{steps.1[}}", "{{steps[1.total}}"],
+)
+def test_what_only_looks_like_a_reference_is_told_and_never_sent(text: str) -> None:
+    world, journal = World(), MemoryJournal()
+    plan = plan_of(step(1, "find", q="x"), step(2, "send", to="Ada", text=f"It is {text}."))
+    output = run(world, [plan, FINAL], journal=journal)
+    assert f"/text has {text}, which is no reference to an earlier step" in output.trace[0]["error"]
+    assert world.calls == []
+    assert replay(journal, run_id="r").identical
+
+
+def test_a_run_recorded_under_the_first_rules_for_plans_reads_references_as_it_did() -> None:
+    assert list(find_lookalikes({"q": "{{steps.one}}"}, GRAMMARS[1])) == []
+    outputs = {1: {"items[0]": "Ada", "items": ["Bo"]}}
+    assert fill_references({"q": "{{steps.1.items[0]}}"}, outputs, GRAMMARS[1], ENGLISH) == {"q": "Ada"}
+    journal = MemoryJournal()
+    run(World(), [FINAL], journal=journal)
+    started = journal.load("r")["agent"][0].record()
+    named = {key: value for key, value in started["rules"].items() if key != "plans"}
+    assert RunState({**started, "rules": named}).references is GRAMMARS[1]  # type: ignore[arg-type]
 
 
 def test_a_step_that_needs_approval_waits_in_its_place() -> None:
