@@ -5,7 +5,7 @@ sets of rules adds a version here, keeps the old rules reachable, and lets the n
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -16,7 +16,8 @@ class RuleVersions(TypedDict):
     `cuts`: how a conversation is cut to size. `texts`: what code says to a model: faults, refusals, protocol
     errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
     how a prompt is put together from its templates, and the templates that ship with the package. `flow`: how a
-    workflow is walked: placeholders, conditions, the order of visits.
+    workflow is walked: placeholders, conditions, the order of visits. `plans`: how a plan's references are read;
+    runs before its second version do not name it.
     """
 
     cuts: int
@@ -24,21 +25,25 @@ class RuleVersions(TypedDict):
     comparison: int
     prompts: int
     flow: int
+    plans: NotRequired[int]
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 4, "comparison": 2, "prompts": 4, "flow": 2}
+CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 5, "comparison": 2, "prompts": 5, "flow": 2, "plans": 2}
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
 run's own steps were never dropped, and its last observation was shortened like any other.
 texts 1: English under every language, and without some values (agent_core/words/earlier.py). texts 2: without those of
-the second comparison. texts 3: without those of plan mode.
+the second comparison. texts 3: without those of plan mode. texts 4: in plan mode errors asked for an action, and calls
+of earlier turns were shown as actions.
 prompts 1: nothing told how to read on in what was cut. prompts 2: a small model's observations did not
-repeat the request. prompts 3: none of plan mode. A run holds its prompts whole, so none is made anew.
+repeat the request. prompts 3: none of plan mode. prompts 4: plan mode had no examples. A run holds its prompts
+whole, so none is made anew.
 comparison 1: provenance looked for a text in trusted texts, folded, and did not record where a value stands.
 flow 1: placeholders had no quoted keys; `["` was a part of a name.
+plans 1: brackets were a part of a key, and what only looked like a reference was a text.
 """
-EARLIEST: Final[RuleVersions] = {"cuts": 1, "texts": 1, "comparison": 1, "prompts": 1, "flow": 1}
+EARLIEST: Final[RuleVersions] = {"cuts": 1, "texts": 1, "comparison": 1, "prompts": 1, "flow": 1, "plans": 1}
 """The rules of runs that name none."""
 
 
@@ -51,6 +56,7 @@ def rules_of(started: Mapping[str, Any]) -> RuleVersions:
         "comparison": named.get("comparison", EARLIEST["comparison"]),
         "prompts": named.get("prompts", EARLIEST["prompts"]),
         "flow": named.get("flow", EARLIEST["flow"]),
+        "plans": named.get("plans", EARLIEST["plans"]),
     }
 
 

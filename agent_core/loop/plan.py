@@ -98,7 +98,9 @@ def _settle_plan(state: RunState, reply: ModelReply, made: Plan) -> Asking:
 
 def _judge(state: RunState, steps: list[PlanStep], *, edited: bool = False) -> Verdict | None:
     left = state.budget.remaining().get("tool_calls")
-    return judge_plan(steps, state.tools, state.proof, state.words, calls_left=left, edited=edited)
+    return judge_plan(
+        steps, state.tools, state.proof, state.words, grammar=state.references, calls_left=left, edited=edited
+    )
 
 
 def _confirm(
@@ -174,7 +176,7 @@ def _run_step(state: RunState, planned: Planned, step: PlanStep) -> Generator[Ef
     """One step: its references filled in, judged, run; what came of it stands in `planned`."""
     planned.failure = None
     try:
-        args = fill_references(step.parameters, planned.outputs, state.words)
+        args = fill_references(step.parameters, planned.outputs, state.references, state.words)
     except MissingValue as error:
         missing = Verdict("refuse", "invalid_action", str(error))
         yield from _close_step(state, planned, step, "skipped", missing)

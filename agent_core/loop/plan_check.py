@@ -6,7 +6,7 @@ from typing import cast
 
 from agent_core.effects import FinishReason, Json
 from agent_core.loop.judge import Verdict, judge, refuse_arguments
-from agent_core.loop.references import find_references
+from agent_core.loop.references import EXAMPLE, Grammar, find_lookalikes, find_references
 from agent_core.origins.sources import Proof
 from agent_core.policy import Policies, ToolPolicy, arguments_of, effect_of
 from agent_core.protocol.errors import ProtocolError, check_object
@@ -26,39 +26,59 @@ def read_steps(args: Json, words: Words) -> list[PlanStep] | ProtocolError:
 
 
 def judge_plan(
-    steps: Sequence[PlanStep], tools: Policies, proof: Proof, words: Words, *, calls_left: int | None, edited: bool
+    steps: Sequence[PlanStep],
+    tools: Policies,
+    proof: Proof,
+    words: Words,
+    *,
+    grammar: Grammar,
+    calls_left: int | None,
+    edited: bool,
 ) -> Verdict | None:
     """The refusal of a plan with all its faults, under the reason of the first; None when it may begin.
 
-    A step is judged again when it runs: what a reference will give is known only then.
+    `grammar` is how its references are read. A step is judged again when it runs: what a reference will give is known
+    only then.
     """
     if calls_left is not None and len(steps) > calls_left:
         message = words.plan_too_long.format(steps=len(steps), left=calls_left)
         return Verdict("refuse", "max_tool_calls", message)
-    found = list(_find_faults(steps, tools, proof, words, edited=edited))
+    found = list(_find_faults(steps, tools, proof, words, grammar=grammar, edited=edited))
     if not found:
         return None
     return Verdict("refuse", found[0][0], "\n".join(message for _, message in found))
 
 
 def _find_faults(
-    steps: Sequence[PlanStep], tools: Policies, proof: Proof, words: Words, *, edited: bool
+    steps: Sequence[PlanStep], tools: Policies, proof: Proof, words: Words, *, grammar: Grammar, edited: bool
 ) -> Iterator[tuple[FinishReason, str]]:
     earlier: Counter[str] = Counter()
     for step in steps:
-        verdict = _judge_step(step, tools, proof, words, made=earlier[step.tool], edited=edited)
+        verdict = _refuse_references(step, grammar, words) or _judge_step(
+            step, tools, proof, words, grammar=grammar, made=earlier[step.tool], edited=edited
+        )
         earlier[step.tool] += 1
         if verdict.verdict == "refuse":
             reason = verdict.reason or "invalid_action"
             yield reason, words.wrong_step.format(step=step.step, fault=verdict.message)
 
 
-def _judge_step(step: PlanStep, tools: Policies, proof: Proof, words: Words, *, made: int, edited: bool) -> Verdict:
-    references = list(find_references(step.parameters))
-    for pointer, numbers in references:
+def _refuse_references(step: PlanStep, grammar: Grammar, words: Words) -> Verdict | None:
+    """The refusal of a step that refers to none before it."""
+    for pointer, text in find_lookalikes(step.parameters, grammar):
+        message = words.no_reference.format(at=pointer, text=text, example=EXAMPLE)
+        return Verdict("refuse", "invalid_action", message)
+    for pointer, numbers in find_references(step.parameters, grammar):
         if wrong := [number for number in numbers if not 1 <= number < step.step]:
             message = words.later_reference.format(at=pointer, step=wrong[0])
             return Verdict("refuse", "invalid_action", message)
+    return None
+
+
+def _judge_step(
+    step: PlanStep, tools: Policies, proof: Proof, words: Words, *, grammar: Grammar, made: int, edited: bool
+) -> Verdict:
+    references = list(find_references(step.parameters, grammar))
     policy = tools.get(step.tool)
     judged = tools if policy is None or not references else {**tools, step.tool: _without_values(policy)}
     effect = effect_of(policy, step.parameters) or "read"

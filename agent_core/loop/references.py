@@ -1,15 +1,42 @@
-"""References in a plan: `{{steps.N.path}}` in a step's parameters is what step N gave. Pure."""
+"""References in a plan: `{{steps.N.path}}` in a step's parameters is what step N gave. Pure.
+
+A key of the path is `.name`, `.0`, `[0]` or `["name"]`.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from agent_core.effects import Json
 from agent_core.protocol.clip import as_text
 from agent_core.words.catalogue import Words
 from utools.schema.pointer import pointer_of
 
-_REFERENCE = re.compile(r"\{\{\s*steps\.(\d{1,6})((?:\.[^.{}\s]+)*)\s*\}\}")
+
+class Grammar(NamedTuple):
+    """What is a reference, with its step and its path; what is a key of a path; what only looks like a reference."""
+
+    reference: re.Pattern[str]
+    key: re.Pattern[str]
+    lookalike: re.Pattern[str]
+
+
+_DOTTED = r"\.[^.{}\s]+"
+_KEY = r"""\.[^.{}\[\]\s|]+|\[\d+\]|\["[^"{}]+"\]|\['[^'{}]+'\]"""
+_STEP = r"steps(?:\.(?=\d+[^\d\]])|\[(?=\d+\]))(\d{1,6})\]?"
+
+
+def _grammar(step: str, key: str, lookalike: str) -> Grammar:
+    reference = rf"\{{\{{\s*{step}((?:{key})*)\s*\}}\}}"
+    return Grammar(re.compile(reference), re.compile(key), re.compile(lookalike))
+
+
+GRAMMARS: Final[Mapping[int, Grammar]] = {
+    1: _grammar(r"steps\.(\d{1,6})", _DOTTED, "(?!)"),
+    2: _grammar(_STEP, _KEY, r"\{\{\s*steps?\b[^{}]*\}\}"),
+}
+"""By the version of the rules for plans (agent_core/rules.py)."""
+EXAMPLE: Final = "{{steps.1.name}}"
 MAX_NAMED = 8
 """Keys that an error names."""
 
@@ -18,44 +45,63 @@ class MissingValue(Exception):
     """A reference leads nowhere; the message says why, for the model."""
 
 
-def find_references(parameters: Json) -> Iterator[tuple[str, list[int]]]:
+def find_references(parameters: Json, grammar: Grammar) -> Iterator[tuple[str, list[int]]]:
     """Each text of the parameters that refers to steps: its pointer, and the numbers of the steps."""
-    yield from _find(parameters, ())
+    for at, text in _texts(parameters, ()):
+        if numbers := [int(match[1]) for match in grammar.reference.finditer(text)]:
+            yield at, numbers
 
 
-def _find(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, list[int]]]:
+def find_lookalikes(parameters: Json, grammar: Grammar) -> Iterator[tuple[str, str]]:
+    """What looks like a reference in the parameters and is none: the pointer to its text, and itself."""
+    for at, text in _texts(parameters, ()):
+        for match in grammar.lookalike.finditer(text):
+            if not grammar.reference.fullmatch(match[0]):
+                yield at, match[0]
+
+
+def _texts(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
-        if numbers := [int(match[1]) for match in _REFERENCE.finditer(value)]:
-            yield pointer_of(at), numbers
+        yield pointer_of(at), value
     elif isinstance(value, dict | list):
         for key, below in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _find(below, (*at, key))
+            yield from _texts(below, (*at, key))
 
 
-def fill_references(parameters: Json, outputs: Mapping[int, Any], words: Words) -> Json:
+def fill_references(parameters: Json, outputs: Mapping[int, Any], grammar: Grammar, words: Words) -> Json:
     """The parameters with each reference replaced by what that step gave: a whole text keeps its JSON type.
 
     What is filled in is not looked at again. MissingValue for a step without an output, and for a path that leads
     nowhere.
     """
-    filled: Json = _fill(parameters, outputs, words)
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: fill(below) for key, below in value.items()}
+        if isinstance(value, list):
+            return [fill(below) for below in value]
+        if not isinstance(value, str):
+            return value
+        if whole := grammar.reference.fullmatch(value.strip()):
+            return look_up(whole)
+        return grammar.reference.sub(lambda match: as_text(look_up(match)), value)
+
+    def look_up(match: "re.Match[str]") -> Any:
+        return _look_up(match, [_name_of(key) for key in grammar.key.findall(match[2])], outputs, words)
+
+    filled: Json = fill(parameters)
     return filled
 
 
-def _fill(value: Any, outputs: Mapping[int, Any], words: Words) -> Any:
-    if isinstance(value, dict):
-        return {key: _fill(below, outputs, words) for key, below in value.items()}
-    if isinstance(value, list):
-        return [_fill(below, outputs, words) for below in value]
-    if not isinstance(value, str):
-        return value
-    if whole := _REFERENCE.fullmatch(value.strip()):
-        return _look_up(whole, outputs, words)
-    return _REFERENCE.sub(lambda match: as_text(_look_up(match, outputs, words)), value)
+def _name_of(key: str) -> str:
+    """A key of a path without its marks."""
+    if key.startswith("."):
+        return key[1:]
+    return key[2:-2] if key[1] in "\"'" else key[1:-1]
 
 
-def _look_up(match: "re.Match[str]", outputs: Mapping[int, Any], words: Words) -> Any:
-    number, path = int(match[1]), match[2].split(".")[1:]
+def _look_up(match: "re.Match[str]", path: Sequence[str], outputs: Mapping[int, Any], words: Words) -> Any:
+    number = int(match[1])
     if number not in outputs:
         raise MissingValue(words.no_step_output.format(reference=match[0], step=number))
     value = outputs[number]

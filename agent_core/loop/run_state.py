@@ -10,6 +10,7 @@ from agent_core.loop.judge import Verdict
 from agent_core.loop.options import Models, Stage
 from agent_core.loop.outcome import AgentOutcome, CallResult, error_in, error_of, has_tool_failure, output_of
 from agent_core.loop.reading import READ_OBSERVATION, CutObservations
+from agent_core.loop.references import GRAMMARS
 from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
 from agent_core.origins.proof import proof_of
@@ -20,6 +21,7 @@ from agent_core.protocol.feedback import Feedback, Repair, Status
 from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
 from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError, render
+from agent_core.protocol.plan_dialect import PlanDialect
 from agent_core.protocol.tools_dialect import ToolsDialect, codes_by_name
 from agent_core.records import AgentStarted
 from agent_core.rules import rules_of
@@ -56,7 +58,8 @@ class RunState:
         self.repair: Repair | None = None
         self.must_answer = False
         self.plan: list[Json] | None = None
-        self.dialect = _dialect_of(self.config, self.feedback, list(self.tools))
+        self.references = GRAMMARS[rules_of(started)["plans"]]
+        self.dialect = _dialect_of(started, self.feedback)
         self._run = started["run"]
         self._call_prefix = started["call_prefix"]
         self._first_step = self.budget.steps
@@ -332,8 +335,12 @@ class RunState:
         return AgentOutcome(reason, output, self.config["primary_output"], spent, waiting, self.transcript.added)
 
 
-def _dialect_of(config: Json, feedback: Feedback, codes: Sequence[str]) -> Dialect:
-    return ToolsDialect(feedback, codes_by_name(codes)) if config["protocol"] == "tools" else JsonDialect(feedback)
+def _dialect_of(started: AgentStarted, feedback: Feedback) -> Dialect:
+    config = started["config"]
+    if config["protocol"] == "tools":
+        return ToolsDialect(feedback, codes_by_name(list(started["tools"])))
+    has_plans = config.get("mode") == "plan" and rules_of(started)["texts"] >= 5
+    return PlanDialect(feedback) if has_plans else JsonDialect(feedback)
 
 
 def _with_notice(entries: Sequence[Entry], notice: str | None) -> list[Entry]:

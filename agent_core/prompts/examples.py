@@ -18,6 +18,7 @@ from agent_core.protocol.clip import as_text
 from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
+from agent_core.protocol.plan_dialect import PlanDialect
 from agent_core.words.catalogue import Words
 from utools.schema.compiled import compile_narrowing, compile_schema
 
@@ -59,9 +60,10 @@ def write_examples(
     return messages
 
 
-def show_examples(messages: Sequence[Json], texts: Json, words: Words) -> str:
+def show_examples(messages: Sequence[Json], texts: Json, words: Words, *, as_plans: bool = False) -> str:
     """The examples as a text, in the words of the loop."""
-    entries = JsonDialect(Feedback(texts, words)).open_conversation(messages)
+    dialect = (PlanDialect if as_plans else JsonDialect)(Feedback(texts, words))
+    entries = dialect.open_conversation(messages)
     lines = [f"{words.speakers[entry.role]}{entry.content}" for entry in entries]
     return "\n".join(lines)
 

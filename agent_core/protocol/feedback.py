@@ -67,9 +67,10 @@ class Feedback:
         which = {"step": step, "from": start} | ({"call": call} if call > 1 else {})
         return _fill(self.texts["reading"], {"left": str(left), "args": orjson.dumps(which).decode()})
 
-    def report(self, template: str, steps: Sequence[str]) -> str:
-        """What became of a plan's steps: the template `summary` or `replan`."""
-        return _fill(self.texts[template], {"steps": "\n\n".join(steps), "user_message": self.request})
+    def report(self, template: str, steps: Sequence[str], request: str | None = None) -> str:
+        """What became of a plan's steps: the template `summary` or `replan`; `request` as for an observation."""
+        asked = self.request if request is None else request
+        return _fill(self.texts[template], {"steps": "\n\n".join(steps), "user_message": asked})
 
     def echo(self, reply: str, limit: int) -> str:
         """An unreadable reply as the model sees it again."""

@@ -4,7 +4,7 @@ The model's own actions and answers are sent as the protocol's JSON. Observation
 turn, never JSON that looks like a reply: a small model echoes what looks like one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -17,6 +17,9 @@ from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.parse import Action, Final, Mode, Plan, ProtocolError, parse, render
 from agent_core.words.catalogue import Words
 
+Line = tuple[str, str, bool]
+"""A message as (role, text, whether it is a tool's answer)."""
+
 
 @dataclass(frozen=True, slots=True)
 class JsonDialect:
@@ -25,14 +28,7 @@ class JsonDialect:
     feedback: Feedback
 
     def open_conversation(self, messages: Sequence[Json]) -> list[Entry]:
-        """Adjacent messages of one role become one."""
-        sent: list[Entry] = []
-        for role, content, is_answer in _lines(messages, self.feedback):
-            if sent and sent[-1].role == role:
-                sent[-1] = Entry(role, f"{sent[-1].content}\n\n{content}")
-            else:
-                sent.append(Entry(role, content, observation=is_answer))
-        return sent
+        return merge_lines(lines_of(messages, self.feedback))
 
     def read_reply(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
         step = parse(
@@ -63,8 +59,19 @@ def _echo(observation: Observation, thought: str | None, words: Words) -> str:
     return clip(text, MAX_ECHO, words) if observation.status == "refused" else text
 
 
-def _lines(messages: Sequence[Json], feedback: Feedback) -> Iterator[tuple[str, str, bool]]:
-    """Each message as (role, text, whether it is a tool's answer). The answer to a call comes right after it."""
+def merge_lines(lines: Iterable[Line]) -> list[Entry]:
+    """The entries of a conversation: adjacent messages of one role become one."""
+    sent: list[Entry] = []
+    for role, content, is_answer in lines:
+        if sent and sent[-1].role == role:
+            sent[-1] = Entry(role, f"{sent[-1].content}\n\n{content}")
+        else:
+            sent.append(Entry(role, content, observation=is_answer))
+    return sent
+
+
+def lines_of(messages: Sequence[Json], feedback: Feedback) -> Iterator[Line]:
+    """Each message as a line. The answer to a call comes right after it."""
     answered: set[int] = set()
     request = ""
     for index, message in enumerate(messages):
@@ -96,9 +103,7 @@ def find_answers(messages: Sequence[Json], index: int) -> list[int | None]:
     return found
 
 
-def _call_lines(
-    message: Json, answers: Sequence[Json | None], feedback: Feedback, request: str
-) -> Iterator[tuple[str, str, bool]]:
+def _call_lines(message: Json, answers: Sequence[Json | None], feedback: Feedback, request: str) -> Iterator[Line]:
     """Each call as an action of its own, with its answer right after it."""
     thought = message["content"] or None
     for call, answer in zip(message["tool_calls"], answers, strict=True):

@@ -21,8 +21,10 @@ from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.store import Journal
 from agent_core.loop.judge import edit_faults, judge, refuse_arguments
 from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
+from agent_core.loop.references import GRAMMARS
 from agent_core.origins.sources import Sources
 from agent_core.protocol.errors import ProtocolError
+from agent_core.rules import rules_of
 from agent_core.run.clock import now
 from agent_core.words.catalogue import words_of
 from utools.secrets.redaction import Redactor
@@ -97,7 +99,8 @@ def _refuse_plan(started: Record, args: Json) -> str | None:
     steps = read_steps(args, words)
     if isinstance(steps, ProtocolError):
         return steps.message
-    verdict = judge_plan(steps, started["tools"], Sources((), ()), words, calls_left=None, edited=True)
+    grammar = GRAMMARS[rules_of(started)["plans"]]
+    verdict = judge_plan(steps, started["tools"], Sources((), ()), words, grammar=grammar, calls_left=None, edited=True)
     return verdict.message if verdict else None
 
 

@@ -45,8 +45,8 @@ def _decision_events(record: Json) -> Iterator[Event]:
     if "refused" in record:
         yield {"event": "repair", "step": step, **record["refused"]}
     if "plan_step" in record:
-        told = record["plan_step"]
-        yield {"event": "plan_step", "step": step, "plan_step": told["step"], "status": told["status"]}
+        status = record["plan_step"]
+        yield {"event": "plan_step", **status, "step": step, "plan_step": status["step"]}
     for call in record.get("calls", ()):
         if call["verdict"] == "refuse":
             yield {"event": "repair", "step": step, "kind": call["reason"], "message": call["message"]}

@@ -66,7 +66,8 @@ def prepare_agent(
         texts["observation"] = texts["small_observation"]
     examples = _write_examples(read, tools, registry, singles=needs_turns)
     turns = examples if needs_turns else []
-    variables = {**_variables(read, tools, limits, words), "examples": show_examples(examples, texts, words)}
+    shown = show_examples(examples, texts, words, as_plans=read.mode == "plan")
+    variables = {**_variables(read, tools, limits, words), "examples": shown}
     system, messages = _write_messages(read, texts, variables, conversation, words, example_turns=bool(turns))
     body: AgentStartedBody = {
         "loop": "agent",
@@ -211,11 +212,8 @@ def _write_messages(
         "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in history[:-1]),
         "user_message": history[-1]["content"] if history else "",
     }
-    if config.mode == "plan":
-        shown, protocol = "", [render(texts["plan"], variables)]
-    else:
-        shown = render(texts["example_turns" if example_turns else "examples"], variables)
-        protocol = [render(texts["system"], variables), render(texts["react"], variables)]
+    shown = render(texts["example_turns" if example_turns else "examples"], variables)
+    protocol = [render(texts[name], variables) for name in (["plan"] if config.mode == "plan" else ["system", "react"])]
     if config.answer_schema is not None:
         protocol.append(render(texts["answer"], {"answer_schema": orjson.dumps(config.answer_schema).decode()}))
     examples = [shown] if config.examples is None else config.examples
@@ -237,7 +235,7 @@ def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words
 
 def _write_examples(config: AgentConfig, tools: Policies, registry: ToolRegistry, *, singles: bool) -> list[Json]:
     """Made from the run's own tools, where the author gives none and calls are written as text."""
-    if config.examples is not None or config.protocol == "tools" or config.mode == "plan":
+    if config.examples is not None or config.protocol == "tools":
         return []
     outputs = {code: registry.get(code).output_schema for code in tools}
     return write_examples(tools, outputs, words_in(config.language), singles=singles)

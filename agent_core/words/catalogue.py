@@ -1,6 +1,8 @@
 """The texts of a language, and of the rules that a recorded run follows. Pure."""
 
 from collections.abc import Mapping
+from copy import copy
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from agent_core.rules import rules_of
@@ -22,6 +24,16 @@ def words_in(language: str) -> Words:
 
 def words_of(started: Mapping[str, Any]) -> Words:
     """The texts of a run, from its `run_started` record."""
-    if rules_of(started)["texts"] == 1:
+    version, config = rules_of(started)["texts"], started["config"]
+    if version == 1:
         return ENGLISH_1
-    return words_in(started["config"]["language"])
+    words = words_in(config["language"])
+    return words_of_plans(words) if version >= 5 and config.get("mode") == "plan" else words
+
+
+@cache
+def words_of_plans(words: Words) -> Words:
+    """The texts where a plan is asked for in place of an action."""
+    changed = copy(words)
+    vars(changed).update(words.in_a_plan)
+    return changed

@@ -46,6 +46,14 @@ class Chinese(utools_words.Chinese, English):
     top = "最外层"
     kinds: Mapping[str, str] = {**utools_words.Chinese.types, "array": "列表", "any": "任意 JSON 值"}
 
+    # ── of these, where a plan is asked for in place of an action ──
+    in_a_plan: Mapping[str, str] = {
+        "one_object": "请只写一个 JSON 对象（plan 或 final），不要有任何其他内容。",
+        "no_type": '缺少 "type"。请设为 "plan" 或 "final"。',
+        "unknown_type": '"type" 是{got}。必须是 "plan"，作答时必须是 "final"。',
+        "both_types": '回复既是调用又是 final。制定计划请写 "type" 和 "steps"；作答请写 "type" 和 "answer"。',
+    }
+
     # ── where a text stops being JSON ──
     json_problems: Mapping[str, str] = {
         "open_string": "从这里开始的字符串没有结束",
@@ -127,6 +135,7 @@ class Chinese(utools_words.Chinese, English):
     plan_too_long = "计划有 {steps} 个步骤，但只剩 {left} 次调用。请制定更短的计划。"
     wrong_step = "步骤 {step}：{fault}"
     later_reference = "{at} 引用了步骤 {step}。只能引用之前的步骤。"
+    no_reference = "{at} 中的 {text} 不是对之前步骤的引用。引用应写成 {example} 这样的形式。"
     no_step_output = "{reference}：步骤 {step} 没有结果。"
     no_such_value = '{reference}：没有 "{key}"；现有：{known}。'
     nothing_below = "下面没有内容"

@@ -125,6 +125,8 @@ def describe_step(event: Event) -> str | None:
             return f"{kind}: {message}"
         case {"event": "plan", "steps": steps}:
             return f"plan: {'; '.join(each['description'] for each in steps)}"
+        case {"event": "plan_step", "plan_step": number, "status": "skipped", "message": why}:
+            return f"step {number} of the plan was not run: {why}"
         case {"event": "finished", "finish_reason": reason, "usage": usage}:
             return f"{reason}, {output.count(usage['total_tokens'], 'token')}"
     return None

@@ -139,8 +139,8 @@ class View:
                 self._print_under(names, Text.assemble((f"{step} ", "bold"), "plan"))
                 for each in steps:
                     self._print_under(names, Text(f"  {each['step']}. {each['description']} ({each['tool']})", "dim"))
-            case {"event": "plan_step", "plan_step": number, "status": "skipped"}:
-                self._print_under(names, Text(f"  step {number} of the plan was not run", "yellow"))
+            case {"event": "plan_step", "plan_step": number, "status": "skipped", "message": why}:
+                self._print_under(names, Text(f"  step {number} of the plan was not run: {why}", "yellow"))
             case {"event": "waiting", "reason": reason, "tool": tool}:
                 self._print_under(names, Text.assemble((f"? {reason} ", "yellow"), f"{tool} {_json(event['args'])}"))
             case {"event": "finished", "finish_reason": reason}:

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
-from agent_core import parse
+from agent_core import Final, Plan, parse
+from agent_core.loop.plan_check import judge_plan
+from agent_core.loop.references import GRAMMARS
 from agent_core.models import ModelInfo
+from agent_core.origins.proof import proof_of
 from agent_core.prompts.examples import write_examples
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.samples import sample
@@ -102,6 +105,18 @@ def test_what_the_author_sets_is_not_shown() -> None:
 )
 def test_there_are_none_where_the_author_gives_some_or_calls_are_native(config: Any) -> None:
     assert started([look()], **config)["examples"] == []
+
+
+@pytest.mark.parametrize(("language", "you"), [("en", "You: "), ("zh", "你：")])
+def test_in_plan_mode_they_are_plans_that_would_be_carried_out(language: str, you: str) -> None:
+    run = Hand([final()], tools=[look("a"), look("b")], mode="plan", language=language, allowed_tools=["a", "b"])
+    system = run.questions[0][0]["content"]
+    shown = [parse(line.removeprefix(you)) for line in system.splitlines() if line.startswith(you)]
+    assert [type(each) for each in shown] == [Final, Plan, Final]
+    (made,) = [each for each in shown if isinstance(each, Plan)]
+    tools, proof = run.started["tools"], proof_of(run.started)
+    assert [step.tool for step in made.steps] == ["b", "a"]
+    assert judge_plan(made.steps, tools, proof, ENGLISH, grammar=GRAMMARS[2], calls_left=2, edited=False) is None
 
 
 def test_they_are_sent_before_the_conversation_and_are_no_part_of_it() -> None:

@@ -8,8 +8,13 @@ import pytest
 
 from agent_core import Approve, Deny, Edit, MemoryJournal, replay, run_agent, verify
 from agent_core.errors import DecisionError, DefinitionError
+from agent_core.loop.references import GRAMMARS, fill_references, find_lookalikes
+from agent_core.loop.run_state import RunState
 from agent_core.models import ScriptedModel
+from agent_core.protocol.json_dialect import JsonDialect
+from agent_core.protocol.plan_dialect import PlanDialect
 from agent_core.run.prepare import prepare_agent
+from agent_core.words.catalogue import ENGLISH, words_of
 from utools import Tool, ToolRegistry, ToolResult
 
 FIND = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"], "additionalProperties": False}
@@ -154,6 +159,75 @@ def test_a_plan_that_cannot_be_carried_out_is_told_before_its_first_step(wrong: 
     assert (ended.finish_reason, ended.final_answer) == (reason, None)
 
 
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ("Sure!", "The reply holds no JSON object. Send exactly one JSON object, a plan or a final"),
+        (orjson.dumps({"steps": []}).decode(), '"type" is missing. Set it to "plan" or "final".'),
+        ('{"type":"steps"}', '"type" is "steps". It must be "plan", or "final" to answer.'),
+        ('{"type":"final","answer":"x","tool":"find"}', 'To plan send "type" and "steps"'),
+    ],
+)
+def test_what_is_said_of_an_unreadable_reply_asks_for_a_plan(reply: str, message: str) -> None:
+    journal = MemoryJournal()
+    output = run(World(), [reply, FINAL], journal=journal)
+    assert message in output.trace[0]["error"]
+    assert replay(journal, run_id="r").identical
+    assert "action" in run(World(), [reply, FINAL], mode="react").trace[0]["error"]
+
+
+def test_a_run_recorded_before_plans_had_texts_of_their_own_keeps_those_it_had() -> None:
+    journal = MemoryJournal()
+    run(World(), [FINAL], journal=journal)
+    started = journal.load("r")["agent"][0].record()
+    assert words_of(started).no_type == ENGLISH.in_a_plan["no_type"]
+    earlier = {**started, "rules": {**started["rules"], "texts": 4}}
+    assert words_of(earlier) is ENGLISH
+    assert [type(RunState(each).dialect) for each in (started, earlier)] == [PlanDialect, JsonDialect]  # type: ignore[arg-type]
+
+
+def opening(*messages: Any, **config: Any) -> list[tuple[str, str]]:
+    """What the model is sent first, after the system message, as (role, text)."""
+    seen: list[Any] = []
+
+    def answer(sent: Any) -> str:
+        seen.append(sent)
+        return orjson.dumps(FINAL).decode()
+
+    given = {"model": "m", "mode": "plan", "max_steps": 3, "allowed_tools": ["find", "add", "send"], **config}
+    history = {"messages_json": list(messages), "prompt": "And now?"}
+    asyncio.run(run_agent({**given, **history}, registry=World().registry, model=ScriptedModel(answer)))
+    return [(each["role"], each["content"]) for each in seen[0][1:]]
+
+
+@pytest.mark.parametrize(("language", "says"), [("en", "The request was: Tell Ada"), ("zh", "请求是：Tell Ada")])
+def test_the_next_turn_sees_the_last_one_as_a_plan_and_what_it_gave(language: str, says: str) -> None:
+    turn = run(World(), [PLAN, FINAL])
+    _, plan, report, answer, question = opening(*turn.messages_json, language=language)
+    told = orjson.loads(plan[1])
+    assert [(each["step"], each["tool"], each["description"]) for each in told["steps"]] == [
+        (1, "find", "Use find"),
+        (2, "add", "Use add"),
+        (3, "send", "Use send"),
+    ]
+    assert told["steps"][1]["parameters"] == {"numbers": [2, 40]}
+    assert "42" in report[1]
+    assert says in report[1]
+    assert (answer, question) == (("assistant", '{"type":"final","answer":"Done."}'), ("user", "And now?"))
+
+
+def test_calls_side_by_side_and_one_without_an_answer_are_steps_too() -> None:
+    def call(name: str, tool: str) -> Any:
+        return {"id": name, "type": "function", "function": {"name": tool, "arguments": '{"q": "x"}'}}
+
+    batch = {"role": "assistant", "content": "", "tool_calls": [call("1", "find"), call("2", "add")]}
+    said = {"role": "tool", "tool_call_id": "2", "name": "add", "content": "7"}
+    _, plan, report = opening({"role": "user", "content": "Go."}, batch, said)
+    assert [each["tool"] for each in orjson.loads(plan[1])["steps"]] == ["find", "add"]
+    assert report[1].splitlines()[0] == "Step 1, find (find): no answer was recorded"
+    assert report[1].endswith("Step 2, add (add): 7\n\nAnd now?")
+
+
 def test_every_wrong_step_is_named() -> None:
     output = run(World(), [plan_of(step(1, "shell"), step(2, "add", numbers="7")), FINAL])
     assert "Step 1:" in output.trace[0]["error"]
@@ -251,6 +325,49 @@ class TestConfirmation:
         assert output.final_answer == "As you wish."
         assert "too much" in output.trace[0]["error"]
         assert world.calls == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{{steps.1}}", {"total": 2, "items": [{"name": "Ada"}], "a.b": "c"}),
+        ("{{ steps.1.total }}", 2),
+        ("{{steps[1].total}}", 2),
+        ("{{steps.1.items.0.name}}", "Ada"),
+        ("{{steps.1.items[0].name}}", "Ada"),
+        ("""{{steps.1["items"][0]['name']}}""", "Ada"),
+        ('{{steps.1["a.b"]}}', "c"),
+        ("{{steps.1.total}} of {{steps.1.items[0].name}}, {{name}}", "2 of Ada, {{name}}"),
+    ],
+)
+def test_a_reference_leads_to_a_value(text: str, value: Any) -> None:
+    outputs = {1: {"total": 2, "items": [{"name": "Ada"}], "a.b": "c"}}
+    assert fill_references({"q": text}, outputs, GRAMMARS[2], ENGLISH) == {"q": value}
+    assert list(find_lookalikes({"q": [text]}, GRAMMARS[2])) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{{steps.one}}", "{{step.1}}", "{{steps}}", "{{steps.1.name | upper}}", "{{steps.1[}}", "{{steps[1.total}}"],
+)
+def test_what_only_looks_like_a_reference_is_told_and_never_sent(text: str) -> None:
+    world, journal = World(), MemoryJournal()
+    plan = plan_of(step(1, "find", q="x"), step(2, "send", to="Ada", text=f"It is {text}."))
+    output = run(world, [plan, FINAL], journal=journal)
+    assert f"/text has {text}, which is no reference to an earlier step" in output.trace[0]["error"]
+    assert world.calls == []
+    assert replay(journal, run_id="r").identical
+
+
+def test_a_run_recorded_under_the_first_rules_for_plans_reads_references_as_it_did() -> None:
+    assert list(find_lookalikes({"q": "{{steps.one}}"}, GRAMMARS[1])) == []
+    outputs = {1: {"items[0]": "Ada", "items": ["Bo"]}}
+    assert fill_references({"q": "{{steps.1.items[0]}}"}, outputs, GRAMMARS[1], ENGLISH) == {"q": "Ada"}
+    journal = MemoryJournal()
+    run(World(), [FINAL], journal=journal)
+    started = journal.load("r")["agent"][0].record()
+    named = {key: value for key, value in started["rules"].items() if key != "plans"}
+    assert RunState({**started, "rules": named}).references is GRAMMARS[1]  # type: ignore[arg-type]
 
 
 def test_a_step_that_needs_approval_waits_in_its_place() -> None:
@@ -366,3 +483,18 @@ def test_its_events_tell_the_plan_and_each_step() -> None:
     told = [(each["plan_step"], each["status"]) for each in events if each["event"] == "plan_step"]
     assert told == [(n, status) for n in (1, 2, 3) for status in ("running", "done")]
     assert next(each["steps"] for each in events if each["event"] == "plan") == PLAN["steps"]
+
+
+def test_its_events_say_why_a_step_failed_or_was_skipped() -> None:
+    events: list[Any] = []
+    given = {"model": "m", "mode": "plan", "max_steps": 3, "allowed_tools": ["find", "add", "send"], "prompt": "Go."}
+    model = ScriptedModel([PLAN, FINAL])
+    config = {**given, "plan": {"on_failure": "skip"}}
+    asyncio.run(run_agent(config, registry=World(broken=1).registry, model=model, on_event=events.append))
+    why = [(each["plan_step"], each["status"], each.get("message")) for each in events if each["event"] == "plan_step"]
+    assert why == [
+        (1, "running", None),
+        (1, "failed", "the index is closed"),
+        (2, "skipped", "{{steps.1.total}}: step 1 gave nothing."),
+        (3, "skipped", "{{steps.1.items.0.name}}: step 1 gave nothing."),
+    ]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.words import en, zh
-from agent_core.words.catalogue import CHINESE, ENGLISH
+from agent_core.words.catalogue import CHINESE, ENGLISH, Words
 from agent_core.words.earlier import English1
 from support.rule_cases import entries
 from support.sentences import english_sentences
@@ -79,6 +79,13 @@ def test_every_language_has_the_same_texts() -> None:
 @pytest.mark.parametrize("name", IN_ENGLISH)
 def test_a_text_has_the_same_placeholders_in_every_language(name: str) -> None:
     assert placeholders(IN_CHINESE[name]) == placeholders(IN_ENGLISH[name])
+
+
+@pytest.mark.parametrize("words", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_a_text_for_plans_has_the_placeholders_of_the_one_that_it_replaces(words: Words) -> None:
+    assert {name: placeholders(text) for name, text in words.in_a_plan.items()} == {
+        name: placeholders(getattr(words, name)) for name in words.in_a_plan
+    }
 
 
 @pytest.mark.sampled

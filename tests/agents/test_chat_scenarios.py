@@ -1,5 +1,6 @@
 """Turns of a conversation as people ask for them: one tool, several, a choice, a fault, refused arguments, a crash."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from agent_core import MemoryJournal, replay, verify
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.chat import Conversations
 from agent_core.agents.conversation import AgentExecutor
-from agent_core.models import ScriptedModel
+from agent_core.agents.reply import ChatReply
+from agent_core.models import ScriptedModel, create_model
 from agent_core.models.client import Completion, ModelClient, Question
 from agent_core.models.local import local_model
 from support.by_hand import action, final
@@ -20,6 +22,8 @@ from utools.context.store import ContextStore
 from utools.context.store_memory import MemoryContextStore
 
 ENDINGS = ("final", "max_steps", "max_tool_calls", "token_budget", "protocol_error", "invalid_action", "timeout")
+MODEL = os.environ.get("AGENT_CORE_TEST_MODEL", "")
+"""A capable model, such as openai:gpt-4o-mini, that the scenarios are tried with."""
 TOOLS = ["echo", "file_search", "calculator", "log_transform", "read_file"]
 WRITE = {"tool": "write_file", "preset": {"root": "."}}
 LOG = "2026-01-31T09:00:00Z ERROR disk full\n2026-01-31T09:00:01Z INFO idle\n2026-01-31T09:00:02Z ERROR disk full\n"
@@ -158,6 +162,15 @@ async def test_a_turn_whose_process_died_goes_on_by_its_run_and_repeats_nothing(
     assert len(await store.turns("c")) == 1
 
 
+def check_reply(reply: ChatReply, journal: MemoryJournal) -> None:
+    """Whatever a model did, the reply is honest and its run is in order."""
+    assert reply.finish_reason in ENDINGS
+    assert reply.success == (reply.finish_reason == "final") == (reply.error is None)
+    assert reply.trace_id is not None
+    assert verify(journal, run_id=reply.trace_id).ok
+    assert replay(journal, run_id=reply.trace_id).identical
+
+
 @needs_a_model
 async def test_a_real_model_answers_or_ends_as_the_limits_say(root: Path) -> None:
     assert FILE is not None
@@ -165,12 +178,31 @@ async def test_a_real_model_answers_or_ends_as_the_limits_say(root: Path) -> Non
     desk = talk(root, local_model(FILE), journal=journal)
     replies = [await desk.chat(text, "c", max_tool_calls=2, max_tokens=6000) for text in ("echo hello", "And again.")]
     for reply in replies:
-        assert reply.finish_reason in ENDINGS
-        assert reply.success == (reply.finish_reason == "final") == (reply.error is None)
+        check_reply(reply, journal)
         assert reply.meta["tool_calls_count"] <= 2
-        assert reply.trace_id is not None
-        assert verify(journal, run_id=reply.trace_id).ok
-        assert replay(journal, run_id=reply.trace_id).identical
     history = await desk.history("c")
     assert [each["content"] for each in history if each["role"] == "user"] == ["echo hello", "And again."]
     assert {each["trace_id"] for each in history} == {reply.trace_id for reply in replies}
+
+
+MESSAGES = [pytest.param(each[1], [call[0] for call in each[3]], id=each[0]) for each in SCENARIOS]
+
+
+@pytest.mark.exhaustive
+@needs_a_model
+@pytest.mark.parametrize(("message", "tools"), MESSAGES)
+async def test_each_message_to_a_small_model_ends_as_the_limits_say(root: Path, message: str, tools: list[str]) -> None:
+    assert FILE is not None
+    journal = MemoryJournal()
+    check_reply(await talk(root, local_model(FILE), journal=journal).chat(message, max_tool_calls=2), journal)
+
+
+if MODEL:  # without one there is no such test, rather than one that is skipped
+
+    @pytest.mark.parametrize(("message", "tools"), MESSAGES)
+    async def test_a_capable_model_chooses_the_tools_itself(root: Path, message: str, tools: list[str]) -> None:
+        journal = MemoryJournal()
+        reply = await talk(root, create_model(MODEL), journal=journal).chat(message, max_tokens=None)
+        check_reply(reply, journal)
+        assert reply.success, reply.error
+        assert {each["tool"] for each in reply.tool_calls} >= set(tools)

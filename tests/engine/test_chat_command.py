@@ -187,6 +187,41 @@ def test_arrows_recall_what_was_written_in_an_earlier_session_too(start: Start, 
     assert questions(cli, "c") == ["First.", "Second.", "First."]
 
 
+@pytest.fixture
+def planner(write: Write) -> Callable[..., None]:
+    """Writes an agent that plans a sum and an echo of what it does not give."""
+    tools = [("calculator", {"operation": "sum", "numbers": [2, 3]}), ("echo", {"text": "{{steps.1.sum}}"})]
+    steps = [{"step": n, "description": f"Use {t}", "tool": t, "parameters": a} for n, (t, a) in enumerate(tools, 1)]
+    agent = {"name": "planner", "model": "scripted:planner.json", "skill_policy": {"allow": ["calculator", "echo"]}}
+
+    def planner(**plan: Any) -> None:
+        write("planner.json", [{"type": "plan", "steps": steps}, final("It is 5.")])
+        policy = {"max_steps": 3, "mode": "plan", "plan": {"on_failure": "skip", **plan}}
+        write("agents/planner.yaml", {**agent, "runtime_policy": policy})
+
+    return planner
+
+
+def test_a_plan_that_waits_is_asked_in_place_and_may_be_edited(start: Start, cli: Cli, planner: Any) -> None:
+    planner(confirm=True)
+    step = {"step": 1, "description": "Echo", "tool": "echo", "parameters": {"text": "mine"}}
+    terminal = ask(start("--agent", "planner", "--conversation", "c"), "2 + 3?")
+    terminal.expect("plan: Use calculator").expect("[y/n/edit] ").type("edit\n").expect("JSON object: ")
+    terminal.type(json.dumps({"steps": [{**step, "tool": "pay"}]}) + "\n").expect("not allowed here")
+    terminal.expect("[y/n/edit] ").type("edit\n").expect("JSON object: ").type(json.dumps({"steps": [step]}) + "\n")
+    assert leave(terminal.expect("→ mine").expect("It is 5.")) == 0
+    assert questions(cli, "c") == ["2 + 3?"]
+
+
+def test_an_agent_that_plans_shows_its_plan_its_steps_and_why_one_was_not_run(say: Say, planner: Any) -> None:
+    planner()
+    ran = say("2 + 3?\n", "--agent", "planner")
+    assert (ran.code, ran.out) == (0, "It is 5.\n")
+    assert "plan: Use calculator; Use echo" in ran.err
+    assert "→ 5" in ran.err
+    assert "step 2 of the plan was not run: {{steps.1.sum}}: there is no" in ran.err
+
+
 def test_a_conversation_goes_on_by_its_id_and_shows_where_it_stands(say: Say, cli: Cli) -> None:
     first = say("What is 2 + 3?\n", "--agent", "desk", "--conversation", "c")
     assert (first.code, first.out) == (0, "It is 5.\n")

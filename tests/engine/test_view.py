@@ -76,6 +76,16 @@ def test_an_agent_that_is_tried_again_says_so(cli: Cli, host: Write) -> None:
     assert [line for line in lines if line.startswith("●")] == ["● agent_core", "● agent_core (attempt 2 of 2)"]
 
 
+def test_a_step_of_a_plan_that_was_not_run_says_why(cli: Cli, host: Write) -> None:
+    tools = [("fail", {}), ("echo", {"text": "{{steps.1}}"})]
+    steps = [{"step": n, "description": "Go.", "tool": t, "parameters": args} for n, (t, args) in enumerate(tools, 1)]
+    host("replies.json", [{"type": "plan", "steps": steps}, final("Done.")])
+    config = {"model": "scripted:replies.json", "max_steps": 3, "allowed_tools": ["fail", "echo"], "prompt": "Go."}
+    plans = {"mode": "plan", "plan": {"on_failure": "skip"}}
+    host("w.json", {"id": "w", "nodes": [{"tool": "agent_core", "config": {**config, **plans}}]})
+    assert "step 2 of the plan was not run: {{steps.1}}: step 1 gave nothing." in cli("run", "w.json").err
+
+
 def test_an_answer_that_is_void_is_said_to_be_discarded(capsys: pytest.CaptureFixture[str], home: Any) -> None:
     config = {"model": "m", "max_steps": 3, "allowed_tools": [], "prompt": "Go."}
     workflow = load_workflow({"id": "w", "nodes": [{"tool": "agent_core", "config": config}]})

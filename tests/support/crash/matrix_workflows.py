@@ -72,13 +72,33 @@ def _calls(*made: tuple[str, Json]) -> Completion:
     return Completion("", calls=tuple({"name": tool, "arguments": orjson.dumps(args).decode()} for tool, args in made))
 
 
+def _plan(*calls: tuple[str, Json]) -> str:
+    return orjson.dumps({"type": "plan", "steps": _steps(*calls)}).decode()
+
+
+def _steps(*calls: tuple[str, Json]) -> list[Json]:
+    return [{"step": n, "description": "Go.", "tool": t, "parameters": args} for n, (t, args) in enumerate(calls, 1)]
+
+
 def _spoken(args: Json) -> Decision:
     """Approve 1, deny 2, make 3 a 4."""
     return {1: Approve(), 2: Deny("Too much."), 3: Edit({"amount": 4})}[args["amount"]]
 
 
+def _planned(args: Json) -> Decision:
+    """A plan of one's own in place of the model's, and what is paid in it as it is."""
+    return Edit({"steps": _steps(*_OWN_PLAN)}) if "steps" in args else Approve()
+
+
 _ON_WRITE = {"tool": "pay", "approval": "on_write"}
 _CHILD = {"model": "m", "max_steps": 4, "allowed_tools": ["look", "pay"]}
+_OWN_PLAN: Sequence[tuple[str, Json]] = [
+    ("look", {"q": 1}),
+    ("agent_core", {"prompt": "Pay for {{steps.1.seen.q}}."}),
+    ("pay", {"amount": 2, "for": "{{steps.2}}"}),
+    ("post", {"takes": ["{{steps.1}}", "{{steps.3}}"]}),
+]
+_CONFIRMED: Json = {"mode": "plan", "plan": {"confirm": True}}
 _PAYS = [_action("look", q=1), _action("pay", amount=1), _final("paid")]
 _BELOW = _flow([_node("inner", "look"), _after("written", "inner", "pay")], outputs={"told": "{{nodes.written}}"})
 _BELOW_AGENT = _flow([_agent("asks", "post"), _after("last", "asks.final_answer")])
@@ -258,6 +278,41 @@ CASES: Mapping[str, Case] = {
         },
         files={"below.json": _BELOW, "below_agent.json": _BELOW_AGENT},
         doubtful=True,
+    ),
+    "plan": Case(
+        _flow(
+            [
+                _agent("asks", "look", "post", {"tool": "agent_core", "preset": _CHILD}, _ON_WRITE, **_CONFIRMED),
+                _after("after", "asks.final_answer"),
+            ]
+        ),
+        {
+            r"flow/asks\.1": [_plan(("shell", {})), _plan(("post", {"q": 1})), _final("planned")],
+            r"flow/asks\.1/agent_core.*": _PAYS,
+        },
+        approval=_planned,
+        doubtful=True,
+    ),
+    "plan made anew": Case(
+        _flow([_agent("asks", "look", "broken", "pay", mode="plan", plan={"on_failure": "replan"})]),
+        {
+            ".*": [
+                _plan(("pay", {"amount": 1}), ("broken", {"q": 2}), ("look", {"q": 3})),
+                _plan(("look", {"q": 4}), ("pay", {"for": "{{steps.1.seen.q}}"})),
+                _final("paid"),
+            ]
+        },
+        doubtful=True,
+    ),
+    "plan with gaps": Case(
+        _flow([_agent("asks", "look", "broken", "post", mode="plan", plan={"on_failure": "skip"})]),
+        {
+            ".*": [
+                _plan(("broken", {"q": 1}), ("look", {"q": "{{steps.1}}"}), ("post", {"q": 2})),
+                "What?",
+                _final("posted"),
+            ]
+        },
     ),
     "write": Case(_flow([_node("pays", "pay"), _after("after", "pays")]), doubtful=True),
     "idempotent write": Case(_flow([_node("posts", "post"), _after("after", "posts")])),
