@@ -13,6 +13,7 @@ from engine_shim.api.answers import write_json
 from engine_shim.api.chat import chat_routes
 from engine_shim.api.guard import LOOPBACK, Guard
 from engine_shim.api.models import Health
+from engine_shim.api.openai import openai_routes
 from engine_shim.api.problems import Problem, ProblemRoute, refusal_of, responses
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
@@ -26,7 +27,7 @@ def create_router(service: Service) -> APIRouter:
     """
     access = Access(service)
     router = APIRouter()
-    for routes in (run_routes, chat_routes, tool_routes, _system_routes):
+    for routes in (run_routes, chat_routes, tool_routes, openai_routes, _system_routes):
         router.include_router(routes(access))
     return router
 

@@ -37,6 +37,7 @@ def chat_routes(access: Access) -> APIRouter:
             agent=body.agent,
             max_tool_calls=body.max_tool_calls,
             max_tokens=body.max_tokens,
+            by=caller.name,
             key=idempotency_key,
         )
         return write_json(reply.as_json())

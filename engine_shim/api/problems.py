@@ -16,6 +16,7 @@ from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import Damaged, DecisionError, DefinitionError, Divergence, JournalError
 from engine_shim.definition.errors import message_of
 from engine_shim.errors import RunBusy, RunNotFound, WritesRepeated
+from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
 from engine_shim.service.talks import ConversationNotFound
 from engine_shim.service.workflows import WorkflowNotFound
@@ -26,8 +27,13 @@ from utools.schema.model_faults import word_fault
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
 log = logging.getLogger("engine_shim.api")
+NOT_FOUND = (RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound, UnknownTool, ModelNotFound)
 KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
-    ((RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound, UnknownTool), 404, "not_found"),
+    (
+        (RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound, UnknownTool, ModelNotFound),
+        404,
+        "not_found",
+    ),
     ((TooManyRuns,), 429, "too_many_runs"),
     ((ServerEnds,), 503, "server_ends"),
     ((KeyReused,), 422, "key_reused"),
@@ -102,12 +108,13 @@ class Refusal:
             kind=self.kind,
             errors=[FieldFault(where=_as_text(where), message=_as_text(message)) for where, message in self.errors],
         )
-        headers = {}
+        return Response(orjson.dumps(body.model_dump()), self.status, self.headers(), MEDIA_TYPE)
+
+    def headers(self) -> dict[str, str]:
+        """The headers that its status asks for."""
         if self.status in (429, 503):
-            headers["Retry-After"] = str(RETRY_AFTER_S)
-        if self.status == 401:
-            headers["WWW-Authenticate"] = "Bearer"
-        return Response(orjson.dumps(body.model_dump()), self.status, headers, MEDIA_TYPE)
+            return {"Retry-After": str(RETRY_AFTER_S)}
+        return {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
 
 
 class Refused(HTTPException):
@@ -130,6 +137,8 @@ def refusal_of(error: Exception) -> Refusal:
     for types, status, kind in KINDS:
         if isinstance(error, types):
             return Refusal(status, kind, _detail(error), _places(error))
+    if isinstance(error, NotAnswered):
+        return Refusal(422, error.kind, str(error))
     log.exception("a request failed by a mistake in this program", exc_info=error)
     return Refusal(500, "internal", "a mistake in the server; its log says more")
 

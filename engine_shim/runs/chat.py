@@ -43,7 +43,11 @@ class HostConversations:
 
     def of(self, agent: str) -> Conversations:
         """The conversations with one agent. AgentNotFound; DefinitionError for a model that cannot be asked."""
-        executor = AgentExecutor(
+        return Conversations(self.executor(agent), self.store, agent=agent)
+
+    def executor(self, agent: str) -> AgentExecutor:
+        """What executes single turns of an agent. AgentNotFound; DefinitionError for a model that cannot be asked."""
+        return AgentExecutor(
             self.catalog,
             root=self.config.base / self.config.root,
             tools_at=lambda _: self.registry,
@@ -51,7 +55,6 @@ class HostConversations:
             journal=self.journal,
             secrets=self.config.secrets(),
         )
-        return Conversations(executor, self.store, agent=agent)
 
     async def last_agent(self, conversation: str) -> str | None:
         """Which agent of this host answered last in a conversation, as far as the journal knows."""

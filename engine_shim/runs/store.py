@@ -221,14 +221,12 @@ class SqliteRunStore:
         return found[0][0] if found else None
 
     def forget(self, run: str) -> bool:
-        journaled = self.journal.delete(run)
-        if self.entry(run) is None:
-            return journaled
-        with self.database.writing() as db:
-            db.execute("DELETE FROM workflow_runs WHERE run = ?", (run,))
-            db.execute("DELETE FROM run_hosts WHERE run = ?", (run,))
-            db.execute("DELETE FROM run_submissions WHERE run = ?", (run,))
-        return True
+        journaled, is_known = self.journal.delete(run), self.entry(run) is not None
+        if is_known or self.submitter(run) is not None:
+            with self.database.writing() as db:
+                for table in ("workflow_runs", "run_hosts", "run_submissions"):
+                    db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+        return is_known or journaled
 
     def close(self) -> None:
         if "journal" in vars(self):

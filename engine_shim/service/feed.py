@@ -40,9 +40,10 @@ class Position(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """One event as it is sent. A passing one has no position."""
+    """One event, and as it is sent. A passing one has no position."""
 
     position: Position | None
+    event: Event
     data: bytes
 
 
@@ -69,8 +70,8 @@ class Feed:
             self._read(position, row)
         show(self._source)
 
-    async def follow(self, after: Position) -> AsyncIterator[bytes]:
-        """The events after a position, then those to come, until the run ends; a comment where there are none."""
+    async def follow(self, after: Position) -> AsyncIterator[list[Frame]]:
+        """The events after a position, then those to come, until the run ends; none after a while without any."""
         self._followers += 1
         if self._pump is None:
             self._pump = asyncio.create_task(self._read_on())
@@ -79,12 +80,12 @@ class Feed:
         try:
             while True:
                 new, first, at = self._frames[at:], at, len(self._frames)
-                if data := b"".join(
-                    frame.data
+                if frames := [
+                    frame
                     for number, frame in enumerate(new, first)
                     if (number >= known if frame.position is None else frame.position > after)
-                ):
-                    yield data
+                ]:
+                    yield frames
                 if at < len(self._frames):
                     continue
                 if self.is_over:
@@ -92,7 +93,7 @@ class Feed:
                 try:
                     await asyncio.wait_for(self._added.wait(), HEARTBEAT_S)
                 except TimeoutError:
-                    yield HEARTBEAT
+                    yield []
         finally:
             self._followers -= 1
             if not self._followers:
@@ -129,7 +130,7 @@ class Feed:
     def _add(self, event: Event) -> None:
         self._number += 1
         position = None if event["event"] in PASSING else Position(self._row, self._number)
-        self._append(Frame(position, _encode(event, position)))
+        self._append(Frame(position, event, _encode(event, position)))
 
     def _append(self, frame: Frame) -> None:
         self._frames.append(frame)
@@ -156,11 +157,18 @@ class Feeds:
         return self._feeds.get(run)
 
     async def follow(self, run: str, after: Position) -> AsyncIterator[bytes]:
-        """The events of a run as server-sent events, after a position."""
-        feed = self._feeds.setdefault(run, Feed(self._store, run))
+        """The events of a run as server-sent events, after a position; a comment where there are none."""
+        async for frames in self.frames(run, after):
+            yield b"".join(frame.data for frame in frames) or HEARTBEAT
+
+    def frames(self, run: str, after: Position) -> AsyncIterator[list[Frame]]:
+        """The events of a run after a position, as `Feed.follow` gives them. The run counts as followed from now on."""
+        return self._follow(run, self._feeds.setdefault(run, Feed(self._store, run)), after)
+
+    async def _follow(self, run: str, feed: Feed, after: Position) -> AsyncIterator[list[Frame]]:
         try:
-            async for data in feed.follow(after):
-                yield data
+            async for frames in feed.follow(after):
+                yield frames
         finally:
             if not feed.is_followed and self._feeds.get(run) is feed:
                 del self._feeds[run]

@@ -66,14 +66,20 @@ class RunService:
     # ── beginning and going on ────────────────────────────────────────────────────────────────────
 
     async def submit(
-        self, workflow: CheckedWorkflow, external: Mapping[str, Any], *, by: str, key: str | None = None
+        self,
+        workflow: CheckedWorkflow,
+        external: Mapping[str, Any],
+        *,
+        by: str,
+        key: str | None = None,
+        run_id: str | None = None,
     ) -> tuple[str, bool]:
-        """Begin a run; gives its id, and whether it is new.
+        """Begin a run, called `run_id` if that is given; gives its id, and whether it is new.
 
         With a `key` that came before, it is the run of that time, driven on if nobody drives it. DefinitionError for
         inputs that do not fit, KeyReused for a key of something else, TooManyRuns under load; with nothing written.
         """
-        run = new_run_id() if key is None else key_to_id(workflow.definition.id, key)
+        run = run_id or (new_run_id() if key is None else key_to_id(workflow.definition.id, key))
         is_new = key is None or self.engine.store.entry(run) is None
         if is_new:
             self.engine.store.save_submission(run, by)
@@ -147,6 +153,14 @@ class RunService:
             closing = asyncio.create_task(self._is_closing.wait())
             await asyncio.wait([task, closing], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             closing.cancel()
+
+    def drives(self, run: str) -> bool:
+        """Whether this process drives the run, or will when its turn comes."""
+        return run in self._open
+
+    @property
+    def is_closing(self) -> bool:
+        return self._is_closing.is_set()
 
     def view(self, run: str) -> RunView:
         """A run. RunNotFound when the store has no such run."""

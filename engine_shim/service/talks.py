@@ -1,22 +1,26 @@
 """Talks: conversations with the agents of a host, whose turns go on when their callers go away."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, TypeVar
 
 from agent_core.agents.chat import Conversations
+from agent_core.agents.conversation import ConversationOptions
 from agent_core.agents.errors import AgentNotFound
 from agent_core.agents.reply import ChatReply
+from agent_core.agents.result import ConversationResult
 from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
-from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.runs.chat import HostConversations, agent_note
+from engine_shim.runs.drive import OnEvent
+from engine_shim.runs.store import RunStore
 from engine_shim.service.run_service import KeyReused, TooManyRuns, key_to_id
 from utools.context.turns import Message
 
+Result = TypeVar("Result")
 MAX_TURNS: Final = 1000
 """Turns that are under way in one process."""
 MAX_TOOL_CALLS: Final = 50
@@ -34,10 +38,10 @@ class ConversationNotFound(EngineError):
 class Talks:
     """The conversations of one tenant. Share it among the tasks of one event loop."""
 
-    def __init__(self, host: HostConversations) -> None:
-        self.host = host
+    def __init__(self, host: HostConversations, store: RunStore) -> None:
+        self.host, self._store = host, store
         self._by_agent: dict[str, Conversations] = {}
-        self._turns: set[asyncio.Task[ChatReply]] = set()
+        self._turns: set[asyncio.Task[Any]] = set()
 
     async def chat(
         self,
@@ -47,8 +51,9 @@ class Talks:
         agent: str | None,
         max_tool_calls: int,
         max_tokens: int,
+        by: str,
         key: str | None = None,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: OnEvent = None,
     ) -> ChatReply:
         """Let an agent answer. A `key` that came before gives the reply of that time.
 
@@ -58,6 +63,7 @@ class Talks:
         run = new_run_id() if key is None else key_to_id(f"agent/{name}", key)
         if key is not None and conversation is None:
             conversation = run  # so that the turn finds its conversation again
+        self._store.save_submission(run, by)
         turn = self._conversations(name).chat(
             message,
             conversation,
@@ -72,6 +78,19 @@ class Talks:
             if key is not None and error.where.startswith("config/") and self.host.journal.load(run):
                 raise KeyReused(key) from None
             raise
+
+    async def answer(
+        self, agent: str, messages: Sequence[Json], *, run: str, by: str, temperature: float | None, on_event: OnEvent
+    ) -> ConversationResult:
+        """Let an agent answer a conversation that its caller keeps; the last of the `messages` is the user's.
+
+        AgentError, with the result as far as it got, AgentNotFound, DefinitionError, TooManyRuns.
+        """
+        executor = self.host.executor(self.choose_agent(agent))
+        options = ConversationOptions(conversation_history=messages[:-1], temperature=temperature)
+        self._store.save_submission(run, by)
+        text = messages[-1]["content"]
+        return await self._run(executor.execute_conversation(agent, text, options, run_id=run, on_event=on_event))
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> ChatReply:
         """Go on with a turn that waits. DecisionError for what fits nothing that waits."""
@@ -123,12 +142,12 @@ class Talks:
                 turn.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    async def _run(self, turn: Any) -> ChatReply:
-        """The reply to a turn, which goes on when its caller is cancelled."""
+    async def _run(self, turn: Coroutine[Any, Any, Result]) -> Result:
+        """What comes of a turn, which goes on when its caller is cancelled."""
         if len(self._turns) >= MAX_TURNS:
             turn.close()
             raise TooManyRuns(MAX_TURNS)
-        task: asyncio.Task[ChatReply] = asyncio.create_task(turn)
+        task = asyncio.create_task(turn)
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)
         return await asyncio.shield(task)

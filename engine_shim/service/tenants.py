@@ -12,6 +12,7 @@ from engine_shim.host.config import HostConfig
 from engine_shim.runs.chat import open_conversations
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.store import SqliteRunStore
+from engine_shim.service.completions import Completions
 from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService
 from engine_shim.service.run_view import RunView
@@ -31,6 +32,7 @@ class Tenant:
     runs: RunService
     talks: Talks | None
     tools: HostTools
+    completions: Completions
 
     @property
     def name(self) -> str | None:
@@ -87,6 +89,7 @@ def open_tenant(config: HostConfig, path: Path, model: str | None) -> Tenant:
     workflows = WorkflowCatalog(directory, check_file)
     workflows.load()
     has_agents = model is not None or bool(engine.agents and engine.agents.list())
-    talks = Talks(open_conversations(config, store.journal, model, engine.registry)) if has_agents else None
+    talks = Talks(open_conversations(config, store.journal, model, engine.registry), store) if has_agents else None
     runs = RunService(engine)
-    return Tenant(config, store, engine, workflows, runs, talks, HostTools(engine, runs, config.execute_tools))
+    tools, completions = HostTools(engine, runs, config.execute_tools), Completions(talks, runs, workflows)
+    return Tenant(config, store, engine, workflows, runs, talks, tools, completions)

@@ -39,9 +39,12 @@ ROUTES = [
     ("DELETE", "/agent/conversations/x", "run"),
     ("GET", "/tools", "read"),
     ("POST", "/tools/stock/execute", "admin"),
+    ("GET", "/v1/models", "read"),
+    ("POST", "/v1/chat/completions", "run"),
 ]
 SCOPES = ("read", "run", "decide", "admin")
 BODIES = {"decide": {"decision": "approve"}, "messages": {"content": "x"}, "chat": {"message": "x"}}
+BODIES["completions"] = {"model": "x", "messages": [{"role": "user", "content": "x"}]}
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +80,7 @@ def test_route_needs_its_scope_and_no_other_will_do(host: Served, method: str, p
             assert answer.status_code not in (401, 403), answer.text
         else:
             assert answer.status_code == 403
-            assert scope in answer.json()["detail"]
+            assert scope in answer.text
 
 
 @pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
@@ -90,7 +93,7 @@ def test_route_answers_nobody_without_a_token(
     answer = ask(host, method, path, headers)
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
-    assert answer.json()["kind"] == "http"
+    assert "agent-core" not in answer.text  # nothing of the host
 
 
 def test_records_name_the_bearer_of_the_token(host: Served) -> None:

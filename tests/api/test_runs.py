@@ -298,3 +298,16 @@ def test_health_and_document_are_there(host: Served) -> None:
     assert "/runs/{run_id}/decide" in host.client.get("/openapi.json").json()["paths"]
     assert fault_of(host.client.get("/nothing"), 404)["status"] == 404
     assert fault_of(host.client.put("/runs"), 405)["status"] == 405
+
+
+def test_run_beyond_what_the_server_takes_is_told_to_come_later(tmp_path: Path) -> None:
+    with served(tmp_path) as host:
+        host.service.tenants[None].runs._max_open = 1
+        run = host.submit("wait", wait=False, until="room")["run_id"]
+        answer = host.client.post("/workflows/count/runs", json={"external": {"sum": "1 + 1"}})
+        assert fault_of(answer, 429)["kind"] == "too_many_runs"
+        assert int(answer.headers["retry-after"]) > 0
+        (host.folder / "room").touch()
+        host.await_status(run, "completed")
+        assert host.submit("count", sum="1 + 1")["outputs"]["calculator"] == 2
+        assert len(host.client.get("/runs").json()["runs"]) == 2

@@ -1,0 +1,166 @@
+"""Routes in OpenAI's shape: agents and workflows as models, for clients that know nothing else."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Annotated, Any, Final
+
+import orjson
+from fastapi import APIRouter, Header, Request, Response
+from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
+
+from engine_shim.api.access import Access, Caller
+from engine_shim.api.answers import write_json
+from engine_shim.api.openai_models import (
+    ChatCompletionRequest,
+    ModelObject,
+    ModelObjectList,
+    OpenAIChatCompletion,
+    OpenAIError,
+)
+from engine_shim.api.problems import COMMON, MEDIA_TYPE, TITLES, Refusal, refusal_of
+from engine_shim.service.completions import Completion, Piece, Question, name_run
+
+SINCE: Final = 0
+"""When a model was made: nobody knows, and clients only sort by it."""
+RUN_HEADER: Final = "X-Run-Id"
+KEEP_ALIVE: Final = b": still here\n\n"
+TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 500: "server_error"}
+
+
+def openai_routes(access: Access) -> APIRouter:
+    """The routes that OpenAI's clients call, below `/v1`."""
+    router = APIRouter(prefix="/v1", route_class=OpenAIRoute, tags=["openai"])
+    read, run = access.needs("read"), access.needs("run")
+
+    @router.get("/models", response_model=ModelObjectList, responses=_errors())
+    async def list_models(caller: Caller = read) -> Response:
+        """The agents, and the workflows that take a text: `agent/NAME`, `workflow/ID` (or `workflow/ID@VERSION`)."""
+        names = caller.tenant.completions.list_models()
+        return write_json({"object": "list", "data": [_describe(name) for name in names]})
+
+    @router.post(
+        "/chat/completions",
+        response_model=OpenAIChatCompletion,
+        responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **_errors(404, 429)},
+    )
+    async def complete_chat(
+        body: ChatCompletionRequest,
+        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
+        caller: Caller = run,
+    ) -> Response:
+        """Answer a conversation. The system message is added to the agent's own; a workflow gets the last message.
+
+        Limits are those of the agent. What OpenAI's models could do with other parameters is left undone, and
+        parameters that would change the form of the answer are refused.
+        """
+        run_id, completions = name_run(body.model, idempotency_key), caller.tenant.completions
+        messages = body.read_messages()
+        question = Question(body.model, messages, run_id, caller.name, idempotency_key, body.temperature)
+        headers = {RUN_HEADER: run_id}
+        if not body.stream:
+            return write_json(_write_completion(body.model, await completions.complete(question)), headers=headers)
+        pieces = completions.stream(question)
+        first = await anext(pieces)  # what is refused at once is no stream
+        chunks = _write_chunks(question, first, pieces, with_usage=body.wants_usage)
+        headers["Cache-Control"] = "no-cache"
+        return StreamingResponse(chunks, media_type="text/event-stream", headers=headers)
+
+    return router
+
+
+class OpenAIRoute(APIRoute):
+    """A route whose errors have OpenAI's shape."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_with_errors(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except Exception as error:
+                refusal = refusal_of(error)
+                return write_json(_write_error(refusal), refusal.status, refusal.headers())
+
+        return handle_with_errors
+
+
+def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The errors of a route for its documentation; what the server itself refuses is a problem, as everywhere."""
+    schema = {"schema": {"$ref": "#/components/schemas/OpenAIError"}}
+    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    content = {"application/json": schema, MEDIA_TYPE: problem}
+    return {
+        status: {"model": OpenAIError, "description": TITLES[status], "content": content}
+        for status in sorted({*COMMON, *statuses})
+    }
+
+
+def _write_error(refusal: Refusal) -> dict[str, Any]:
+    where = refusal.errors[0][0].removeprefix("body/") if refusal.errors else None
+    kind = TYPES.get(refusal.status, "invalid_request_error")
+    return {"error": {"message": refusal.detail, "type": kind, "param": where, "code": refusal.kind}}
+
+
+def _describe(name: str) -> dict[str, Any]:
+    return ModelObject(id=name, created=SINCE).model_dump()
+
+
+def _write_completion(model: str, done: Completion) -> dict[str, Any]:
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": done.text, "refusal": None},
+        "logprobs": None,
+        "finish_reason": "stop",
+    }
+    return {**_head(model, done.run_id, "chat.completion"), "choices": [choice], "usage": _write_usage(done)}
+
+
+async def _write_chunks(
+    question: Question,
+    first: Piece,
+    rest: AsyncIterator[Piece],
+    *,
+    with_usage: bool,
+) -> AsyncIterator[bytes]:
+    """The answer as OpenAI streams it. An error in its midst is an event of its own, and ends it."""
+    head = _head(question.model, question.run, "chat.completion.chunk")
+    more: dict[str, Any] = {"usage": None} if with_usage else {}
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return _frame({**head, "choices": [choice], **more})
+
+    yield chunk({"role": "assistant", "content": ""})
+    try:
+        async for piece in _chain(first, rest):
+            if piece is None:
+                yield KEEP_ALIVE
+            elif isinstance(piece, str):
+                yield chunk({"content": piece})
+            else:
+                yield chunk({}, "stop")
+                if with_usage:
+                    yield _frame({**head, "choices": [], "usage": _write_usage(piece)})
+    except Exception as error:  # the answer has begun, so that no status can say it
+        yield _frame(_write_error(refusal_of(error)))
+    yield b"data: [DONE]\n\n"
+
+
+async def _chain(first: Piece, rest: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
+    yield first
+    async for piece in rest:
+        yield piece
+
+
+def _head(model: str, identity: str, kind: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{identity}", "object": kind, "created": int(time.time()), "model": model}
+
+
+def _write_usage(done: Completion) -> dict[str, int]:
+    total = done.input_tokens + done.output_tokens
+    return {"prompt_tokens": done.input_tokens, "completion_tokens": done.output_tokens, "total_tokens": total}
+
+
+def _frame(data: dict[str, Any]) -> bytes:
+    return b"data: %s\n\n" % orjson.dumps(data)

@@ -1,0 +1,234 @@
+"""Completions: an agent or a workflow in the place of a model, asked by the messages of a conversation."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent_core.agents.errors import AgentError
+from agent_core.agents.result import ConversationResult
+from agent_core.audit.totals import Totals
+from agent_core.effects import Json
+from agent_core.run.events import Event
+from agent_core.run.node import ROOT as AGENT_ROOT
+from agent_core.run.run_id import new_run_id
+from engine_shim.definition.load import Workflow
+from engine_shim.errors import EngineError
+from engine_shim.runs.prepare import ROOT
+from engine_shim.service.asked_by_messages import (
+    external_of_messages,
+    find_answering_node,
+    find_text_input,
+    read_answer,
+)
+from engine_shim.service.feed import HEARTBEAT_S, Position
+from engine_shim.service.run_service import RunService, ServerEnds, key_to_id
+from engine_shim.service.talks import Talks
+from engine_shim.service.workflows import WorkflowCatalog
+
+AGENT, WORKFLOW = "agent/", "workflow/"
+POLL_S: Final = 0.25
+TAKEN_BACK: Final = ""
+NEW_PARAGRAPH: Final = "\n\n"
+Pieces = asyncio.Queue[str]
+"""Pieces of the answer as it is written; TAKEN_BACK stands where those before it are no part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. `model` is `agent/NAME` or `workflow/ID[@VERSION]`; the last of the `messages` is the user's.
+
+    `run` is the id of the run that will answer, by `name_run` of the `key`.
+    """
+
+    model: str
+    messages: Sequence[Json]
+    run: str
+    by: str
+    key: str | None = None
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The answer, which is that of a run, and the tokens that it cost."""
+
+    run_id: str
+    text: str
+    input_tokens: int
+    output_tokens: int
+
+
+Piece = str | Completion | None
+"""A piece of the answer; the whole of it, at last; None where there is nothing new."""
+
+
+class ModelNotFound(EngineError):
+    """There is no such agent or workflow, or none that a conversation can ask."""
+
+    def __init__(self, model: str, known: Sequence[str]) -> None:
+        super().__init__(f"there is no model {model!r}; there are {', '.join(known) or 'none'}")
+
+
+class NotAnswered(EngineError):
+    """The run came to rest without an answer. `kind` is its finish reason or the kind of its error."""
+
+    def __init__(self, run_id: str, kind: str, message: str) -> None:
+        super().__init__(f"{message} (run {run_id})")
+        self.run_id, self.kind = run_id, kind
+
+
+class Completions:
+    """The agents and workflows of one tenant as models. Share it among the tasks of one event loop."""
+
+    def __init__(self, talks: Talks | None, runs: RunService, workflows: WorkflowCatalog) -> None:
+        self._talks, self._runs, self._workflows = talks, runs, workflows
+
+    def list_models(self) -> list[str]:
+        """The names that a question may have; workflows in their newest version."""
+        agents = [agent.name for agent in self._talks.host.catalog.list()] if self._talks else []
+        found = self._workflows.list().items()
+        asked = [name for name, versions in found if find_text_input(next(iter(versions.values())).workflow)]
+        return [*(AGENT + name for name in agents), *(WORKFLOW + name for name in asked)]
+
+    async def stream(self, question: Question) -> AsyncIterator[Piece]:
+        """Pieces of the answer, None now and then while there are none, at last the whole.
+
+        A piece that turns out to be no part of the answer cannot be taken back: the answer then follows in a paragraph
+        of its own. ModelNotFound, NotAnswered, and what `RunService.submit` and `Talks.answer` raise.
+        """
+        pieces: Pieces = asyncio.Queue()
+        work = asyncio.create_task(self._answer(question, pieces))
+        shown = ""
+        try:
+            while not work.done() or not pieces.empty():
+                piece = await _next_piece(pieces, work)
+                if piece:
+                    shown += piece
+                    yield piece
+                elif piece == TAKEN_BACK and shown:
+                    shown = ""
+                    yield NEW_PARAGRAPH
+                elif piece is None and not work.done():
+                    yield None
+            completion = work.result()
+        finally:
+            work.cancel()
+        is_shown = completion.text.startswith(shown)
+        if rest := completion.text[len(shown) :] if is_shown else NEW_PARAGRAPH + completion.text:
+            yield rest
+        yield completion
+
+    async def complete(self, question: Question) -> Completion:
+        """The answer at once. Raises what `stream` does."""
+        return await self._answer(question, None)
+
+    async def _answer(self, question: Question, pieces: Pieces | None) -> Completion:
+        if question.model.startswith(AGENT) and question.model in self.list_models():
+            return await self._ask_agent(question, pieces)
+        if question.model.startswith(WORKFLOW):
+            return await self._ask_workflow(question, pieces)
+        raise ModelNotFound(question.model, self.list_models())
+
+    async def _ask_agent(self, question: Question, pieces: Pieces | None) -> Completion:
+        assert self._talks is not None
+        agent = question.model.removeprefix(AGENT)
+
+        def show(event: Event) -> None:
+            if pieces is not None and event["strand"] == AGENT_ROOT:
+                _show_piece(event, pieces)
+
+        on_event = None if pieces is None else show
+        try:
+            result = await self._talks.answer(
+                agent,
+                question.messages,
+                run=question.run,
+                by=question.by,
+                temperature=question.temperature,
+                on_event=on_event,
+            )
+        except AgentError as error:
+            if error.result is None:
+                raise
+            result = error.result
+        return _completion_of(result)
+
+    async def _ask_workflow(self, question: Question, pieces: Pieces | None) -> Completion:
+        name = question.model.removeprefix(WORKFLOW)
+        checked = self._workflows.get(name)
+        workflow, text_input = checked.workflow, find_text_input(checked.workflow)
+        if text_input is None:
+            raise ModelNotFound(question.model, self.list_models())
+        run = question.run
+        follower = None if pieces is None else asyncio.create_task(self._follow(run, workflow, pieces))
+        try:
+            external = external_of_messages(workflow, text_input, question.messages)
+            await self._runs.submit(checked, external, by=question.by, key=question.key, run_id=run)
+            return await self._await_answer(run, workflow)
+        finally:
+            if follower is not None:
+                await asyncio.sleep(0)
+                follower.cancel()
+
+    async def _follow(self, run: str, workflow: Workflow, pieces: Pieces) -> None:
+        """Show what the answering agent writes."""
+        node = find_answering_node(workflow)
+        beginning = f"{ROOT}/{node}."
+        async for frames in self._runs.feeds.frames(run, Position(0, 0)):
+            for _, event, _ in frames:
+                if node is not None and event["strand"].startswith(beginning) and event["strand"].count("/") == 1:
+                    _show_piece(event, pieces)
+
+    async def _await_answer(self, run: str, workflow: Workflow) -> Completion:
+        while (view := self._runs.view(run)).status in ("pending", "running"):
+            await self._runs.wait(run, HEARTBEAT_S)
+            if self._runs.is_closing:
+                raise ServerEnds
+            if not self._runs.drives(run) and self._runs.view(run).status in ("pending", "running"):
+                await asyncio.sleep(POLL_S)  # another process drives it
+        if view.status != "completed":
+            raise _not_answered(run, view.status, view.error, is_waiting=bool(view.waiting))
+        totals = Totals()
+        totals.add_run(workflow.definition.id, view.status, self._runs.engine.store.journal.load(run))
+        text = read_answer(workflow, view.outputs, view.path)
+        return Completion(run, text, totals.models.input_tokens, totals.models.output_tokens)
+
+
+def name_run(model: str, key: str | None) -> str:
+    """The id of the run that answers: the same one for a key that came before."""
+    return new_run_id() if key is None else key_to_id(f"completion/{model}", key)
+
+
+async def _next_piece(pieces: Pieces, work: "asyncio.Task[Completion]") -> str | None:
+    """The next piece; None when the work is done, and after a while without one."""
+    getting = asyncio.create_task(pieces.get())
+    await asyncio.wait((getting, work), timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
+    if getting.done():
+        return getting.result()
+    getting.cancel()
+    return None
+
+
+def _show_piece(event: Event, pieces: Pieces) -> None:
+    if event["event"] == "answer_delta":
+        pieces.put_nowait(event["text"])
+    elif event["event"] == "answer_discarded":
+        pieces.put_nowait(TAKEN_BACK)
+
+
+def _completion_of(result: ConversationResult) -> Completion:
+    """The completion of an agent's turn. NotAnswered for one that has no answer."""
+    output, usage = result.output, result.usage
+    if output.finish_reason != "final":
+        raise _not_answered(output.run_id, output.finish_reason, output.error, is_waiting=bool(output.waiting))
+    return Completion(output.run_id, result.content, usage["prompt_tokens"], usage["completion_tokens"])
+
+
+def _not_answered(run: str, status: str, error: Json | None, *, is_waiting: bool) -> NotAnswered:
+    """Why a run has no answer."""
+    if is_waiting:
+        return NotAnswered(run, "awaiting_approval", f"a call waits for a person's decision, at /runs/{run}/decide")
+    if error is None:
+        return NotAnswered(run, status, f"the run ended as {status}")
+    return NotAnswered(run, str(error["kind"]), str(error["message"]))

@@ -1,0 +1,145 @@
+"""Agents and workflows as models, asked by the official client of OpenAI."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from openai import APIStatusError, OpenAI
+
+from support.by_hand import action
+from support.served_host import Served, served
+
+BAD_FINAL = '{"type": "final", "answer": "There are thirteen."} and more'
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("host"), is_open=False) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client(host: Served) -> Iterator[OpenAI]:
+    token = host.issue("ann", "run", "read")["Authorization"].removeprefix("Bearer ")
+    with OpenAI(base_url=f"{host.url}/v1", api_key=token, max_retries=0) as found:
+        yield found
+
+
+ASKED: list[Any] = [{"role": "user", "content": "How many A-17?"}]
+
+
+def test_agents_and_workflows_that_take_a_text_are_models(client: OpenAI) -> None:
+    names = [model.id for model in client.models.list()]
+    assert names == ["agent/buyer", "agent/clerk", "workflow/buy", "workflow/count", "workflow/desk", "workflow/wait"]
+
+
+@pytest.mark.parametrize("model", ["agent/clerk", "workflow/desk@1"])
+def test_answer_is_that_of_a_run_that_verifies(host: Served, client: OpenAI, model: str) -> None:
+    answered = client.chat.completions.with_raw_response.create(model=model, messages=ASKED)
+    done = answered.parse()
+    assert done.choices[0].message.content == "There are 12."
+    assert (done.choices[0].finish_reason, done.model) == ("stop", model)
+    assert done.usage is not None
+    assert done.usage.total_tokens == done.usage.prompt_tokens + done.usage.completion_tokens > 0
+    run = answered.headers["x-run-id"]
+    assert done.id == f"chatcmpl-{run}"
+    header = host.issue("bob", "read")
+    assert host.client.get(f"/runs/{run}/verify", headers=header).json()["ok"]
+    assert host.client.get(f"/runs/{run}", headers=header).json()["submitted_by"] == "ann"
+
+
+@pytest.mark.parametrize("model", ["agent/clerk", "workflow/desk@1", "workflow/desk@2"])
+def test_streamed_answer_is_the_same_and_ends_with_the_usage(client: OpenAI, model: str) -> None:
+    options: Any = {"include_usage": True}
+    chunks = list(client.chat.completions.create(model=model, messages=ASKED, stream=True, stream_options=options))
+    text = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+    assert text == "There are 12."
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.total_tokens > 0
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+def test_history_and_system_message_reach_the_agent(host: Served, client: OpenAI) -> None:
+    messages: list[Any] = [
+        {"role": "system", "content": "Be short."},
+        {"role": "user", "content": [{"type": "text", "text": "Hello"}, {"type": "text", "text": "there."}]},
+        {"role": "assistant", "content": "Hello."},
+        *ASKED,
+    ]
+    answered = client.chat.completions.with_raw_response.create(model="agent/clerk", messages=messages, temperature=0)
+    started = host.store.journal.load(answered.headers["x-run-id"])["agent"][0].record()
+    told = [(message["role"], message["content"]) for message in started["config"]["messages_json"]]
+    assert told == [("system", "Be short."), ("user", "Hello\nthere."), ("assistant", "Hello.")]
+    assert started["config"]["prompt"] == "How many A-17?"
+    assert started["config"]["temperature"] == 0
+
+
+def test_same_key_is_the_same_answer(client: OpenAI) -> None:
+    headers = {"Idempotency-Key": "one"}
+    for model in ("agent/clerk", "workflow/desk@1"):
+        ids = {client.chat.completions.create(model=model, messages=ASKED, extra_headers=headers).id for _ in range(2)}
+        assert len(ids) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("model", "messages", "more", "status", "param"),
+    [
+        ("agent/nobody", ASKED, {}, 404, None),
+        ("gpt-4o", ASKED, {}, 404, None),
+        ("workflow/nothing", ASKED, {}, 404, None),
+        ("agent/clerk", [], {}, 422, "messages"),
+        ("agent/clerk", [{"role": "assistant", "content": "x"}], {}, 422, "messages/0/role"),
+        ("agent/clerk", [*ASKED, {"role": "system", "content": "x"}, *ASKED], {}, 422, "messages/1/role"),
+        ("agent/clerk", ASKED, {"n": 2}, 422, "n"),
+        ("agent/clerk", ASKED, {"tools": [{"type": "function", "function": {"name": "f"}}]}, 422, "tools"),
+        ("agent/clerk", ASKED, {"response_format": {"type": "json_object"}}, 422, "response_format"),
+        ("agent/clerk", ASKED, {"temperature": 3}, 422, "temperature"),
+    ],
+)
+def test_what_cannot_be_answered_is_an_error_of_openais_shape(
+    client: OpenAI, model: str, messages: list[Any], more: dict[str, Any], status: int, param: str | None, stream: bool
+) -> None:
+    with pytest.raises(APIStatusError) as told:
+        client.chat.completions.create(model=model, messages=messages, stream=stream, **more)
+    assert told.value.status_code == status
+    body: Any = told.value.body
+    assert body["param"] == param
+    assert body["message"]
+
+
+def test_wrong_key_is_an_authentication_error(host: Served) -> None:
+    with OpenAI(base_url=f"{host.url}/v1", api_key="act_0_0", max_retries=0) as stranger:
+        with pytest.raises(APIStatusError) as told:
+            stranger.chat.completions.create(model="agent/clerk", messages=ASKED)
+        assert (told.value.status_code, told.value.type) == (401, "authentication_error")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_waiting_run_is_an_error_that_says_where_it_is_decided(host: Served, client: OpenAI, stream: bool) -> None:
+    for model in ("agent/buyer", "workflow/buy"):
+        with pytest.raises(Exception, match="waits for a person") as told:
+            list(client.chat.completions.create(model=model, messages=ASKED, stream=stream))
+        assert "/decide" in str(told.value)
+
+
+def test_failed_run_is_no_answer(client: OpenAI) -> None:
+    messages: list[Any] = [{"role": "user", "content": "1 / 0"}]
+    with pytest.raises(APIStatusError) as told:
+        client.chat.completions.create(model="workflow/count", messages=messages)
+    assert (told.value.status_code, told.value.code) == (422, "tool_error")
+
+
+def test_piece_that_is_taken_back_is_followed_by_the_answer(tmp_path_factory: pytest.TempPathFactory) -> None:
+    import json
+
+    folder = tmp_path_factory.mktemp("repaired")
+    with served(folder) as host:
+        replies = [action("stock", article="A-17"), BAD_FINAL, {"type": "final", "answer": "There are 12."}]
+        (folder / "clerk-replies.json").write_text(json.dumps(replies))
+        with OpenAI(base_url=f"{host.url}/v1", api_key="none", max_retries=0) as client:
+            chunks = list(client.chat.completions.create(model="agent/clerk", messages=ASKED, stream=True))
+    text = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+    assert text == "There are thirteen.\n\nThere are 12."
