@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from agent_core.effects import Json
 from agent_core.protocol.clip import as_text
-from engine_shim.definition.load import Workflow
-from engine_shim.definition.model import AGENT
+from engine_shim.definition.model import AGENT, Definition
 from engine_shim.definition.template import read_whole
 
 MESSAGES: Final = "messages"
@@ -14,12 +13,12 @@ TEXT: Final = "message"
 ANSWER: Final = "answer"
 
 
-def find_text_input(workflow: Workflow) -> str | None:
+def find_text_input(definition: Definition) -> str | None:
     """The input that takes the last message's text; None for a workflow that needs anything else.
 
     It is the only text that has to be given, or else the one called `message`. An input `messages` gets all of them.
     """
-    inputs = workflow.definition.inputs or {}
+    inputs = definition.inputs or {}
     properties = inputs.get("properties", {})
     required = set(inputs.get("required", ())) - {MESSAGES}
     names = required or ({TEXT} if TEXT in properties else set())
@@ -30,33 +29,32 @@ def find_text_input(workflow: Workflow) -> str | None:
     return name if "string" in ([allowed] if isinstance(allowed, str) else allowed) else None
 
 
-def external_of_messages(workflow: Workflow, name: str, messages: Sequence[Json]) -> Json:
+def external_of_messages(definition: Definition, name: str, messages: Sequence[Json]) -> Json:
     """The run's inputs for a conversation whose last message is the user's; `name` is its input for a text."""
-    takes_all = MESSAGES in (workflow.definition.inputs or {}).get("properties", {})
+    takes_all = MESSAGES in (definition.inputs or {}).get("properties", {})
     return {name: messages[-1]["content"], **({MESSAGES: list(messages)} if takes_all else {})}
 
 
-def find_answering_node(workflow: Workflow) -> str | None:
+def find_answering_node(definition: Definition) -> str | None:
     """The agent whose answer is that of the workflow, as far as the definition says; its text can be streamed."""
-    declared = workflow.definition.outputs
+    declared, agents = definition.outputs, [node.id for node in definition.nodes if node.tool == AGENT]
     if declared:
         template = declared.get(ANSWER, next(iter(declared.values())) if len(declared) == 1 else None)
         whole = read_whole(template) if isinstance(template, str) else None
         path = () if whole is None else whole.path
         is_answer = len(path) == 3 and (path[0], path[2]) == ("nodes", "final_answer")
-        return path[1] if is_answer and workflow.nodes[path[1]].tool == AGENT else None
-    agents = [node.id for node in workflow.definition.nodes if node.tool == AGENT]
+        return path[1] if is_answer and path[1] in agents else None
     return agents[0] if len(agents) == 1 else None
 
 
-def read_answer(workflow: Workflow, outputs: Mapping[str, Any], path: Sequence[str]) -> str:
+def read_answer(definition: Definition, outputs: Mapping[str, Any], path: Sequence[str]) -> str:
     """The answer among the outputs of a run that has completed: the declared `answer`, the only declared output, or
     all of them as JSON; where none is declared, the agent's answer, or the output of the last node."""
-    declared = workflow.definition.outputs
+    declared = definition.outputs
     if declared:
         chosen = ANSWER if ANSWER in declared else next(iter(declared)) if len(declared) == 1 else None
         return as_text(outputs[chosen] if chosen else {name: outputs[name] for name in declared})
-    agent = find_answering_node(workflow)
+    agent = find_answering_node(definition)
     if agent is not None and agent in outputs:
         return as_text(outputs[agent]["final_answer"])
     return as_text(outputs[path[-1]]) if path else ""

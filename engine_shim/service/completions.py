@@ -12,7 +12,7 @@ from agent_core.effects import Json
 from agent_core.run.events import Event
 from agent_core.run.node import ROOT as AGENT_ROOT
 from agent_core.run.run_id import new_run_id
-from engine_shim.definition.load import Workflow
+from engine_shim.definition.model import Definition
 from engine_shim.errors import EngineError
 from engine_shim.runs.prepare import ROOT
 from engine_shim.service.asked_by_messages import (
@@ -88,7 +88,7 @@ class Completions:
         """The names that a question may have; workflows in their newest version."""
         agents = [agent.name for agent in self._talks.host.catalog.list()] if self._talks else []
         found = self._workflows.list().items()
-        asked = [name for name, versions in found if find_text_input(next(iter(versions.values())).workflow)]
+        asked = [name for name, versions in found if find_text_input(next(iter(versions.values())).definition)]
         return [*(AGENT + name for name in agents), *(WORKFLOW + name for name in asked)]
 
     async def stream(self, question: Question) -> AsyncIterator[Piece]:
@@ -157,30 +157,30 @@ class Completions:
     async def _ask_workflow(self, question: Question, pieces: Pieces | None) -> Completion:
         name = question.model.removeprefix(WORKFLOW)
         checked = self._workflows.get(name)
-        workflow, text_input = checked.workflow, find_text_input(checked.workflow)
+        definition, text_input = checked.definition, find_text_input(checked.definition)
         if text_input is None:
             raise ModelNotFound(question.model, self.list_models())
         run = question.run
-        follower = None if pieces is None else asyncio.create_task(self._follow(run, workflow, pieces))
+        follower = None if pieces is None else asyncio.create_task(self._follow(run, definition, pieces))
         try:
-            external = external_of_messages(workflow, text_input, question.messages)
+            external = external_of_messages(definition, text_input, question.messages)
             await self._runs.submit(checked, external, by=question.by, key=question.key, run_id=run)
-            return await self._await_answer(run, workflow)
+            return await self._await_answer(run, definition)
         finally:
             if follower is not None:
                 await asyncio.sleep(0)
                 follower.cancel()
 
-    async def _follow(self, run: str, workflow: Workflow, pieces: Pieces) -> None:
+    async def _follow(self, run: str, definition: Definition, pieces: Pieces) -> None:
         """Show what the answering agent writes."""
-        node = find_answering_node(workflow)
+        node = find_answering_node(definition)
         beginning = f"{ROOT}/{node}."
         async for frames in self._runs.feeds.frames(run, Position(0, 0)):
             for _, event, _ in frames:
                 if node is not None and event["strand"].startswith(beginning) and event["strand"].count("/") == 1:
                     _show_piece(event, pieces)
 
-    async def _await_answer(self, run: str, workflow: Workflow) -> Completion:
+    async def _await_answer(self, run: str, definition: Definition) -> Completion:
         while (view := self._runs.view(run)).status in ("pending", "running"):
             await self._runs.wait(run, HEARTBEAT_S)
             if self._runs.is_closing:
@@ -190,8 +190,8 @@ class Completions:
         if view.status != "completed":
             raise _not_answered(run, view.status, view.error, is_waiting=bool(view.waiting))
         totals = Totals()
-        totals.add_run(workflow.definition.id, view.status, self._runs.engine.store.journal.load(run))
-        text = read_answer(workflow, view.outputs, view.path)
+        totals.add_run(definition.id, view.status, self._runs.engine.store.journal.load(run))
+        text = read_answer(definition, view.outputs, view.path)
         return Completion(run, text, totals.models.input_tokens, totals.models.output_tokens)
 
 
