@@ -2,18 +2,16 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from engine_shim.definition.errors import Problem, problems_in, refuse
-from engine_shim.definition.load import load_workflow
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError
+from engine_shim.service.changed_files import FileStamps
 from utools.document import read_document
 
-SUFFIXES: Final = (".yaml", ".yml", ".json")
 Check = Callable[[Path], CheckedWorkflow]
 """Loads the workflow of a file and checks it; DefinitionError for each fault."""
 log = logging.getLogger("engine_shim")
@@ -27,14 +25,6 @@ class WorkflowNotFound(EngineError):
         self.name = name
 
 
-@dataclass(frozen=True, slots=True)
-class _Stamp:
-    """What changes with a file."""
-
-    modified: int
-    size: int
-
-
 class WorkflowCatalog:
     """Workflows in files, each file one version of one. A name without a version is the newest.
 
@@ -43,19 +33,17 @@ class WorkflowCatalog:
     """
 
     def __init__(self, directory: Path, check: Check) -> None:
-        self._directory, self._check = directory, check
-        self._stamps: dict[Path, _Stamp] = {}
+        self._files, self._check = FileStamps(directory), check
         self._by_name: dict[str, dict[str, CheckedWorkflow]] = {}
 
     def load(self) -> None:
         """Read the directory, if it has changed. DefinitionErrors for all faults of its files, which change nothing."""
-        stamps = dict(self._find_files())
-        if stamps == self._stamps:
+        files = self._files.find_changed()
+        if files is None:
             return
-        self._stamps = stamps
         problems: list[Problem] = []
         found: dict[str, dict[str, CheckedWorkflow]] = {}
-        for path in stamps:
+        for path in files:
             try:
                 self._add(path, found)
             except DefinitionError as error:
@@ -81,14 +69,7 @@ class WorkflowCatalog:
         try:
             self.load()
         except DefinitionError as error:
-            log.error("the workflows in %s have faults, and stay as they were: %s", self._directory, error)
-
-    def _find_files(self) -> Iterator[tuple[Path, _Stamp]]:
-        if self._directory.is_dir():
-            for path in sorted(self._directory.iterdir()):
-                if path.suffix in SUFFIXES and path.is_file():
-                    found = path.stat()
-                    yield path, _Stamp(found.st_mtime_ns, found.st_size)
+            log.error("the workflows in %s have faults, and stay as they were: %s", self._files.directory, error)
 
     def _add(self, path: Path, found: dict[str, dict[str, CheckedWorkflow]]) -> None:
         if not _is_definition(read_document(path, "the definition").data):
@@ -110,8 +91,3 @@ def _order(version: str) -> list[tuple[int, int, str]]:
     """A version as it sorts: numbers by their value, 1.10 after 1.9."""
     parts = re.findall(r"\d+|[^\d.]+", version)
     return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
-
-
-def load_and_check(path: Path, check: Callable[..., CheckedWorkflow]) -> CheckedWorkflow:
-    """The workflow of a file, checked."""
-    return check(load_workflow(path))

@@ -1,0 +1,102 @@
+"""Triggers: what starts a workflow without a caller, by the clock or by a signed webhook, as files define it."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from engine_shim.definition.template import placeholders
+from engine_shim.errors import DefinitionError
+from utools.document import read_document
+from utools.schema.model_faults import keys_of
+
+FIELDS = 5
+"""Those of a cron line: minute, hour, day of the month, month, day of the week."""
+
+
+class WebhookSource(BaseModel):
+    """Who may call: whoever signs with the secret in this variable, as Standard Webhooks says."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    secret_env: str = Field(min_length=1)
+
+
+class Trigger(BaseModel):
+    """A file's keys. `workflow` is `id` or `id@version`; `inputs` are those of its runs, where a webhook's may have
+    `{{body.…}}`, and are its body where they are left out. A time that passed while no server ran is made up for by one
+    run (`missed: once`), or not at all. A run that goes on when the next one is due lets that one fall out, unless
+    `overlap`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    workflow: str = Field(min_length=1)
+    inputs: dict[str, Any] | None = None
+    cron: str | None = None
+    timezone: str = "UTC"
+    missed: Literal["once", "skip"] = "once"
+    overlap: bool = False
+    webhook: WebhookSource | None = None
+
+    @field_validator("cron")
+    @classmethod
+    def _check_cron(cls, line: str | None) -> str | None:
+        if line is not None:
+            if len(line.split()) != FIELDS:
+                raise ValueError("has minute, hour, day, month and weekday, as in 0 6 * * MON-FRI")
+            try:
+                CronSim(line.upper(), datetime(2026, 1, 1))
+            except CronSimError as error:
+                raise ValueError(f"is no cron line: {error}") from None
+        return line
+
+    @field_validator("timezone")
+    @classmethod
+    def _check_timezone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError("is no time zone that this machine knows, such as Europe/Berlin") from None
+        return name
+
+    @model_validator(mode="after")
+    def _check_source(self) -> "Trigger":
+        if (self.cron is None) == (self.webhook is None):
+            raise ValueError("needs cron or webhook, and not both")
+        return self
+
+    def next_time(self, after: datetime) -> datetime:
+        """When the clock starts it next, after a time with a zone."""
+        return next(self._times(after))
+
+    def last_time(self, until: datetime) -> datetime:
+        """When the clock started it last, at a time with a zone or before."""
+        return next(self._times(until, reverse=True))
+
+    def _times(self, at: datetime, *, reverse: bool = False) -> Iterator[datetime]:
+        assert self.cron is not None
+        return CronSim(self.cron.upper(), at.astimezone(ZoneInfo(self.timezone)), reverse=reverse)
+
+
+def read_trigger(path: Path) -> Trigger:
+    """The trigger of a file. DefinitionError with the line of each fault."""
+    document = read_document(path, "the trigger")
+    try:
+        trigger = Trigger.model_validate(document.data)
+    except ValidationError as error:
+        raise document.explain(error, (), keys_of(Trigger)) from None
+    for where, each in placeholders(trigger.inputs or {}, "inputs"):
+        if trigger.webhook is None or each.path[0] != "body":
+            message = f"{each} is not known here; a webhook's inputs may take {{{{body.…}}}}"
+            raise document.error(message, document.position(where))
+    return trigger
+
+
+def file_error(path: Path, message: str, key: str) -> DefinitionError:
+    """What is wrong with a key of a trigger's file."""
+    document = read_document(path, "the trigger")
+    return document.error(message, document.position(key))
