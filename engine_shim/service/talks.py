@@ -37,7 +37,7 @@ class Talks:
     def __init__(self, host: HostConversations) -> None:
         self.host = host
         self._by_agent: dict[str, Conversations] = {}
-        self._turns: set[asyncio.Task[ChatReply]] = set()
+        self._turns: dict[str, asyncio.Task[ChatReply]] = {}
 
     async def chat(
         self,
@@ -48,14 +48,16 @@ class Talks:
         max_tool_calls: int,
         max_tokens: int,
         key: str | None = None,
+        run_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> ChatReply:
-        """Let an agent answer. A `key` that came before gives the reply of that time.
+        """Let an agent answer, as the run `run_id` where one is given. A `key` that came before gives the reply of that
+        time.
 
         AgentNotFound, DefinitionError for bad input, KeyReused for a key of another message, TooManyRuns under load.
         """
         name = self.choose_agent(agent)
-        run = new_run_id() if key is None else key_to_id(f"agent/{name}", key)
+        run = key_to_id(f"agent/{name}", key) if key is not None else run_id or new_run_id()
         if key is not None and conversation is None:
             conversation = run  # so that the turn finds its conversation again
         turn = self._conversations(name).chat(
@@ -67,7 +69,7 @@ class Talks:
             on_event=on_event,
         )
         try:
-            return await self._run(turn)
+            return await self._run(run, turn)
         except DefinitionError as error:
             if key is not None and error.where.startswith("config/") and self.host.journal.load(run):
                 raise KeyReused(key) from None
@@ -79,7 +81,12 @@ class Talks:
         conversation, agent = note.get("conversation"), note.get("name")
         if conversation is None or agent is None:
             raise DecisionError(f"run {run!r} is no turn of a conversation")
-        return await self._run(self._conversations(agent).decide(conversation, run, decisions, by=by))
+        return await self._run(run, self._conversations(agent).decide(conversation, run, decisions, by=by))
+
+    def cancel(self, run: str) -> None:
+        """Cancel a turn that is under way in this process; it is not stored, and its run ends as cancelled."""
+        if turn := self._turns.get(run):
+            turn.cancel()
 
     async def history(self, conversation: str) -> list[Message]:
         """The messages of a conversation; ConversationNotFound."""
@@ -118,20 +125,24 @@ class Talks:
     async def close(self, grace: float) -> None:
         """Let the turns that are under way end; those that take longer are cancelled."""
         if self._turns:
-            _, late = await asyncio.wait(self._turns, timeout=grace)
+            _, late = await asyncio.wait(self._turns.values(), timeout=grace)
             for turn in late:
                 turn.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    async def _run(self, turn: Any) -> ChatReply:
+    async def _run(self, run: str, turn: Any) -> ChatReply:
         """The reply to a turn, which goes on when its caller is cancelled."""
         if len(self._turns) >= MAX_TURNS:
             turn.close()
             raise TooManyRuns(MAX_TURNS)
         task: asyncio.Task[ChatReply] = asyncio.create_task(turn)
-        self._turns.add(task)
-        task.add_done_callback(self._turns.discard)
+        self._turns[run] = task
+        task.add_done_callback(lambda done: self._forget(run, done))
         return await asyncio.shield(task)
+
+    def _forget(self, run: str, turn: "asyncio.Task[ChatReply]") -> None:
+        if self._turns.get(run) is turn:
+            del self._turns[run]
 
     def _any(self) -> Conversations:
         return self._conversations(self.host.catalog.list()[0].name)
