@@ -28,7 +28,7 @@ def run_result(view: RunView, definition: Definition) -> CallToolResult:
         case "failed" | "cancelled":
             text = f"run {view.run_id} {_ending(view.status)}{_reason(view.error)}"
         case status:
-            text = f"run {view.run_id} is {status}; `agent-core show {view.run_id}` says how it goes on"
+            text = f"run {view.run_id} is {status}; `agent-core show {view.run_id}` says what comes of it"
     structured = {key: view.as_json()[key] for key in _KEYS}
     return _result(text, structured, is_error=view.status in ("failed", "cancelled"))
 
