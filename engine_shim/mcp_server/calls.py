@@ -115,9 +115,10 @@ async def _go_on(
     may_ask = can_be_asked(context) and caller.principal.allows("decide")
     while True:
         await work.rest()
+        waiting = work.waiting
         if reporter:
-            await reporter.flush()
-        new = [call for call in work.waiting if key_of(call) not in asked] if may_ask else []
+            await reporter.flush(is_waiting=bool(waiting))
+        new = [call for call in waiting if key_of(call) not in asked] if may_ask else []
         if not new:
             return work.result()
         asked += map(key_of, new)

@@ -1,8 +1,8 @@
 """ProgressReporter: the events of a run as progress notifications, for the client that asked for them."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
 from typing import Final
 
 import orjson
@@ -10,8 +10,10 @@ import orjson
 from agent_core.run.events import Event
 from engine_shim.service.feed import Feeds, Position
 
-FLUSH_S: Final = 0.5
-"""How long the last events may take to arrive once a run is at rest."""
+ENDED_S: Final = 1.0
+WAITING_S: Final = 0.2
+"""How long the last events may take to arrive of a run that has ended, and of one that waits."""
+log = logging.getLogger("engine_shim.mcp_server")
 Report = Callable[[float, str], Awaitable[None]]
 """Sends one notification: how many events there were so far, and what happened."""
 
@@ -33,19 +35,20 @@ class ProgressReporter:
         """Begin to follow a run."""
         self._run, self._task = run, asyncio.create_task(self._follow(run))
 
-    async def flush(self) -> None:
-        """Report what has happened by now, and follow no more. A run that ended is reported to its end."""
+    async def flush(self, *, is_waiting: bool) -> None:
+        """Report what has happened by now in a run at rest."""
         if self._task is not None:
             if feed := self._feeds.find(self._run):
                 feed.wake()
-            await asyncio.wait([self._task], timeout=FLUSH_S)
+            await asyncio.wait([self._task], timeout=WAITING_S if is_waiting else ENDED_S)
 
     async def close(self) -> None:
         """Follow no more."""
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
+            if not self._task.cancelled() and (error := self._task.exception()):
+                log.debug("progress of run %s was not reported to its end: %s", self._run, error)
 
     async def _follow(self, run: str) -> None:
         async for data in self._feeds.follow(run, self._after):
@@ -72,8 +75,8 @@ def describe_event(event: Event) -> str | None:
             text = f"step {step}"
         case {"event": "action", "tool": tool}:
             text = f"calls {tool}"
-        case {"event": "tool_progress", "text": said}:
-            text = str(said)
+        case {"event": "tool_progress", "text": words}:
+            text = str(words)
         case {"event": "observation", "success": success}:
             text = "was answered" if success else "a call failed"
         case {"event": "plan_step", "plan_step": number, "status": status}:

@@ -70,8 +70,8 @@ def _waiting_text(run: str, waiting: Sequence[Json]) -> str:
     """What waits in a run, and how it is decided."""
     lines = [f"run {run} waits for a person's decision:"]
     for call in waiting:
-        place = f" --at {key_of(call)}" if len(waiting) > 1 else ""
-        lines.append(f"- {describe_call(call)}; `agent-core decide {run}{place} {'|'.join(choices_of(call))}`")
+        at = f" --at {key_of(call)}" if len(waiting) > 1 else ""
+        lines.append(f"- {describe_call(call)}; `agent-core decide {run}{at} {'|'.join(choices_of(call))}`")
     return "\n".join(lines)
 
 

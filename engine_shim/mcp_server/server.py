@@ -79,6 +79,6 @@ def _refuse(error: Exception) -> CallToolResult:
         return error_result(str(error))
     faults = []
     for problem in problems_in(error):
-        place = problem.where.removeprefix("external").lstrip("/") if problem.where.startswith("external") else ""
-        faults.append(f"{place}: {problem.message}" if place else problem.message)
+        key = problem.where.removeprefix("external").lstrip("/") if problem.where.startswith("external") else ""
+        faults.append(f"{key}: {problem.message}" if key else problem.message)
     return error_result("\n".join(faults))

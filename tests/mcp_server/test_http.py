@@ -36,6 +36,11 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield McpHost(home, url=url_in(line))
 
 
+def url_of(host: McpHost) -> str:
+    assert host.url is not None
+    return host.url
+
+
 @asynccontextmanager
 async def connect(host: McpHost, token: str, mode: str = "auto", **options: Any) -> AsyncIterator[Any]:
     """The official client with a token."""
@@ -44,7 +49,7 @@ async def connect(host: McpHost, token: str, mode: str = "auto", **options: Any)
 
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE_S) as http,
-        Client(streamable_http_client(host.url or "", http_client=http), mode=mode, **options) as client,
+        Client(streamable_http_client(url_of(host), http_client=http), mode=mode, **options) as client,
     ):
         yield client
 
@@ -71,7 +76,7 @@ async def test_token_decides_what_its_bearer_may_do_and_is_named_in_records(serv
 async def test_without_a_token_nothing_is_served(served: McpHost) -> None:
     async with httpx2.AsyncClient(headers=ACCEPT) as http:
         for headers in ({}, {"Authorization": "Bearer act_1_2"}, {"Authorization": "Basic eDp5"}):
-            answer = await http.post(served.url or "", json=PING, headers=headers)
+            answer = await http.post(url_of(served), json=PING, headers=headers)
             assert answer.status_code == 401
             assert answer.headers["www-authenticate"].startswith("Bearer")
 
@@ -85,18 +90,18 @@ async def test_session_of_another_token_does_not_exist(served: McpHost) -> None:
     }
     own, other = ({"Authorization": f"Bearer {(served.home / name).read_text()}"} for name in ("all", "reader"))
     async with httpx2.AsyncClient(headers=ACCEPT) as http:
-        opened = await http.post(served.url or "", json=body, headers=own)
+        opened = await http.post(url_of(served), json=body, headers=own)
         session = {"mcp-session-id": opened.headers["mcp-session-id"]}
-        assert (await http.post(served.url or "", json=PING, headers=own | session)).status_code == 200
-        assert (await http.post(served.url or "", json=PING, headers=other | session)).status_code == 404
+        assert (await http.post(url_of(served), json=PING, headers=own | session)).status_code == 200
+        assert (await http.post(url_of(served), json=PING, headers=other | session)).status_code == 404
 
 
 async def test_other_hosts_and_origins_are_refused(served: McpHost) -> None:
     token = {"Authorization": f"Bearer {(served.home / 'all').read_text()}"}
     async with httpx2.AsyncClient(headers=ACCEPT | token) as http:
-        assert (await http.post(served.url or "", json=PING, headers={"Host": "evil.example"})).status_code == 400
+        assert (await http.post(url_of(served), json=PING, headers={"Host": "evil.example"})).status_code == 400
         assert (
-            await http.post(served.url or "", json=PING, headers={"Origin": "https://evil.example"})
+            await http.post(url_of(served), json=PING, headers={"Origin": "https://evil.example"})
         ).status_code == 403
 
 
