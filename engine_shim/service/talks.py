@@ -37,7 +37,7 @@ class Talks:
     def __init__(self, host: HostConversations) -> None:
         self.host = host
         self._by_agent: dict[str, Conversations] = {}
-        self._turns: dict[str, asyncio.Task[ChatReply]] = {}
+        self._turns: set[asyncio.Task[ChatReply]] = set()
 
     async def chat(
         self,
@@ -85,8 +85,9 @@ class Talks:
 
     def cancel(self, run: str) -> None:
         """Cancel a turn that is under way in this process; it is not stored, and its run ends as cancelled."""
-        if turn := self._turns.get(run):
-            turn.cancel()
+        for turn in self._turns:
+            if turn.get_name() == run:
+                turn.cancel()
 
     async def history(self, conversation: str) -> list[Message]:
         """The messages of a conversation; ConversationNotFound."""
@@ -125,7 +126,7 @@ class Talks:
     async def close(self, grace: float) -> None:
         """Let the turns that are under way end; those that take longer are cancelled."""
         if self._turns:
-            _, late = await asyncio.wait(self._turns.values(), timeout=grace)
+            _, late = await asyncio.wait(self._turns, timeout=grace)
             for turn in late:
                 turn.cancel()
             await asyncio.gather(*late, return_exceptions=True)
@@ -135,14 +136,10 @@ class Talks:
         if len(self._turns) >= MAX_TURNS:
             turn.close()
             raise TooManyRuns(MAX_TURNS)
-        task: asyncio.Task[ChatReply] = asyncio.create_task(turn)
-        self._turns[run] = task
-        task.add_done_callback(lambda done: self._forget(run, done))
+        task: asyncio.Task[ChatReply] = asyncio.create_task(turn, name=run)
+        self._turns.add(task)
+        task.add_done_callback(self._turns.discard)
         return await asyncio.shield(task)
-
-    def _forget(self, run: str, turn: "asyncio.Task[ChatReply]") -> None:
-        if self._turns.get(run) is turn:
-            del self._turns[run]
 
     def _any(self) -> Conversations:
         return self._conversations(self.host.catalog.list()[0].name)
