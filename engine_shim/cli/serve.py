@@ -4,11 +4,13 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 import typer
 import uvicorn
+from starlette.types import ASGIApp
 
 from engine_shim.api.app import create_app
 from engine_shim.api.guard import LOOPBACK
@@ -47,15 +49,35 @@ def serve_host(
     host: str, port: int, hosts: Sequence[str], origins: Sequence[str], model: str | None, options: Options
 ) -> int:
     """Serve this host. BadParameter for an address that others reach while it asks for no token."""
+    service = open_service(host, hosts, model, options)
+    app = create_app(service, hosts=list_names(host, hosts), origins=origins)
+    if find_spec("mcp"):
+        from engine_shim.mcp_server.http import mount_endpoint
+
+        mount_endpoint(app, service)
+    return run_server(app, service, host, port, lambda port: _describe(host, port, service))
+
+
+def open_service(host: str, hosts: Sequence[str], model: str | None, options: Options) -> Service:
+    """The service of this host, open where only this machine reaches it and there is no token. BadParameter for an
+    address that others reach while it asks for no token."""
     config, store = load_host_config(options.config), options.store or default_store()
     service = Service.of_host(config, store, model=model)
-    is_local = host in LOOPBACK and not hosts
     if not service.tokens.any_exist():
-        if not is_local:
+        if not _is_local(host, hosts):
             hint = "make one by `agent-core token new`"
             raise typer.BadParameter(f"{host} can be reached by others, and this host has no token; {hint}")
         service.is_open = True
-    app = create_app(service, hosts=[*LOOPBACK, *([host] if not is_local else []), *hosts], origins=origins)
+    return service
+
+
+def list_names(host: str, hosts: Sequence[str]) -> list[str]:
+    """The names by which clients may call a server that listens at `host`."""
+    return [*LOOPBACK, *([] if _is_local(host, hosts) else [host]), *hosts]
+
+
+def run_server(app: ASGIApp, service: Service, host: str, port: int, describe: Callable[[int], str]) -> int:
+    """Serve until the process is told to end. `describe` says what there is, once the port is known."""
     listening = _listen(host, port)
     settings = uvicorn.Config(
         app,
@@ -65,9 +87,13 @@ def serve_host(
         timeout_graceful_shutdown=round(service.grace),
     )
     server = Server(settings, service)
-    sys.stderr.write(_describe(host, listening.getsockname()[1], service))
+    sys.stderr.write(describe(listening.getsockname()[1]))
     server.run([listening])
     return output.OK
+
+
+def _is_local(host: str, hosts: Sequence[str]) -> bool:
+    return host in LOOPBACK and not hosts
 
 
 def _listen(host: str, port: int) -> socket.socket:

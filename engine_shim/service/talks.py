@@ -6,12 +6,13 @@ from typing import Any, Final, TypeVar
 
 from agent_core.agents.chat import Conversations
 from agent_core.agents.conversation import ConversationOptions
-from agent_core.agents.errors import AgentNotFound
-from agent_core.agents.reply import ChatReply
+from agent_core.agents.errors import AgentError, AgentNotFound
+from agent_core.agents.reply import ChatReply, read_reply
 from agent_core.agents.result import ConversationResult
 from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
+from agent_core.run.node import ROOT
 from agent_core.run.run_id import new_run_id
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.runs.chat import HostConversations, agent_note
@@ -53,14 +54,16 @@ class Talks:
         max_tokens: int,
         by: str,
         key: str | None = None,
+        run_id: str | None = None,
         on_event: OnEvent = None,
     ) -> ChatReply:
-        """Let an agent answer. A `key` that came before gives the reply of that time.
+        """Let an agent answer, as the run `run_id` where one is given. A `key` that came before gives the reply of that
+        time.
 
         AgentNotFound, DefinitionError for bad input, KeyReused for a key of another message, TooManyRuns under load.
         """
         name = self.choose_agent(agent)
-        run = new_run_id() if key is None else key_to_id(f"agent/{name}", key)
+        run = key_to_id(f"agent/{name}", key) if key is not None else run_id or new_run_id()
         if key is not None and conversation is None:
             conversation = run  # so that the turn finds its conversation again
         self._store.save_submission(run, by)
@@ -73,7 +76,7 @@ class Talks:
             on_event=on_event,
         )
         try:
-            return await self._run(turn)
+            return await self._run(run, turn)
         except DefinitionError as error:
             if key is not None and error.where.startswith("config/") and self.host.journal.load(run):
                 raise KeyReused(key) from None
@@ -90,15 +93,35 @@ class Talks:
         options = ConversationOptions(conversation_history=messages[:-1], temperature=temperature)
         self._store.save_submission(run, by)
         text = messages[-1]["content"]
-        return await self._run(executor.execute_conversation(agent, text, options, run_id=run, on_event=on_event))
+        turn = executor.execute_conversation(agent, text, options, run_id=run, on_event=on_event)
+        return await self._run(run, turn)
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> ChatReply:
         """Go on with a turn that waits. DecisionError for what fits nothing that waits."""
         note = agent_note(self.host.journal, run)
         conversation, agent = note.get("conversation"), note.get("name")
-        if conversation is None or agent is None:
+        if agent is None:
             raise DecisionError(f"run {run!r} is no turn of a conversation")
-        return await self._run(self._conversations(agent).decide(conversation, run, decisions, by=by))
+        if conversation is not None:
+            return await self._run(run, self._conversations(agent).decide(conversation, run, decisions, by=by))
+        config = self.host.journal.load(run)[ROOT][0].record()["config"]
+        temperature = config["temperature"] if "temperature" in note["overrides"] else None
+        options = ConversationOptions(conversation_history=config["messages_json"] or (), temperature=temperature)
+        turn = self.host.executor(agent).execute_conversation(
+            agent, config["prompt"], options, run_id=run, decisions=decisions, by=by
+        )
+        try:
+            return read_reply("", await self._run(run, turn))
+        except AgentError as error:
+            if error.result is None:
+                raise
+            return read_reply("", error.result)
+
+    def cancel(self, run: str) -> None:
+        """Cancel a turn that is under way in this process; it is not stored, and its run ends as cancelled."""
+        for turn in self._turns:
+            if turn.get_name() == run:
+                turn.cancel()
 
     async def history(self, conversation: str) -> list[Message]:
         """The messages of a conversation; ConversationNotFound."""
@@ -142,12 +165,12 @@ class Talks:
                 turn.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    async def _run(self, turn: Coroutine[Any, Any, Result]) -> Result:
+    async def _run(self, run: str, turn: Coroutine[Any, Any, Result]) -> Result:
         """What comes of a turn, which goes on when its caller is cancelled."""
         if len(self._turns) >= MAX_TURNS:
             turn.close()
             raise TooManyRuns(MAX_TURNS)
-        task = asyncio.create_task(turn)
+        task = asyncio.create_task(turn, name=run)
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)
         return await asyncio.shield(task)

@@ -125,6 +125,15 @@ def test_waiting_run_is_an_error_that_says_where_it_is_decided(host: Served, cli
         assert "/decide" in str(told.value)
 
 
+def test_waiting_answer_of_an_agent_is_decided_and_ends(host: Served, client: OpenAI) -> None:
+    with pytest.raises(APIStatusError) as told:
+        client.chat.completions.create(model="agent/buyer", messages=ASKED, temperature=0)
+    run = str(told.value).split("/runs/")[1].split("/")[0]
+    header = host.issue("boss", "decide")
+    done = host.client.post(f"/runs/{run}/decide", json={"decision": "approve"}, headers=header).json()
+    assert (done["status"], done["outputs"]["agent_core"]["final_answer"]) == ("completed", "It is ordered.")
+
+
 def test_failed_run_is_no_answer(client: OpenAI) -> None:
     messages: list[Any] = [{"role": "user", "content": "1 / 0"}]
     with pytest.raises(APIStatusError) as told:
