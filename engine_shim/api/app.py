@@ -17,6 +17,7 @@ from engine_shim.api.openai import openai_routes
 from engine_shim.api.problems import Problem, ProblemRoute, refusal_of, responses
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
+from engine_shim.api.triggers import trigger_routes
 from engine_shim.service.service import Service
 
 
@@ -27,7 +28,7 @@ def create_router(service: Service) -> APIRouter:
     """
     access = Access(service)
     router = APIRouter()
-    for routes in (run_routes, chat_routes, tool_routes, openai_routes, _system_routes):
+    for routes in (run_routes, chat_routes, tool_routes, trigger_routes, openai_routes, _system_routes):
         router.include_router(routes(access))
     return router
 

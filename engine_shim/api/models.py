@@ -272,6 +272,22 @@ class Execution(BaseModel):
     status: RunStatus
 
 
+class Trigger(BaseModel):
+    """What starts runs of a workflow without a caller. `next_at` is None for a webhook."""
+
+    name: str
+    workflow: str
+    cron: str | None
+    timezone: str
+    next_at: str | None
+    last_at: str | None
+    last_run: str | None
+
+
+class TriggerList(BaseModel):
+    triggers: list[Trigger]
+
+
 class Health(BaseModel):
     """That the server serves."""
 

@@ -19,6 +19,7 @@ from engine_shim.errors import RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
 from engine_shim.service.talks import ConversationNotFound
+from engine_shim.service.triggers import NotSigned, TriggerNotFound
 from engine_shim.service.workflows import WorkflowNotFound
 from utools.errors import ToolError, UnknownTool
 from utools.problems import problems_in
@@ -27,13 +28,13 @@ from utools.schema.model_faults import word_fault
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
 log = logging.getLogger("engine_shim.api")
-NOT_FOUND = (RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound, UnknownTool, ModelNotFound)
+NOT_FOUND = (
+    *(RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound),
+    *(UnknownTool, ModelNotFound, TriggerNotFound),
+)
 KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
-    (
-        (RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound, UnknownTool, ModelNotFound),
-        404,
-        "not_found",
-    ),
+    (NOT_FOUND, 404, "not_found"),
+    ((NotSigned,), 401, "not_signed"),
     ((TooManyRuns,), 429, "too_many_runs"),
     ((ServerEnds,), 503, "server_ends"),
     ((KeyReused,), 422, "key_reused"),

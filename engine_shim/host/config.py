@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of
@@ -16,14 +16,28 @@ from utools.sources.mcp.servers import McpServer
 from utools.sources.openapi import OpenApi
 from utools.sources.remote import RemoteHost
 
+ToldStatus = Literal["waiting", "completed", "failed", "cancelled"]
 KeyFormat = Annotated[str, AfterValidator(check_format)]
 
 
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 
 
+class WebhookConfig(BaseModel):
+    """Where a server tells of its runs, signed with the secret in the variable: when one waits or ends, or of those
+    statuses that are named, of the workflows that the globs name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")]
+    secret_env: str = Field(min_length=1)
+    statuses: list[ToldStatus] = list(get_args(ToldStatus))
+    workflows: list[str] = ["*"]
+
+
 class TenantConfig(BaseModel):
-    """What a tenant of a server has otherwise than its host: directories, and globs of the tools that it may use."""
+    """What a tenant of a server has otherwise than its host: directories, webhooks, and globs of the tools that it may
+    use."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -33,15 +47,17 @@ class TenantConfig(BaseModel):
     allow_tools: list[str] | None = None
     deny_tools: list[str] = []
     execute_tools: list[str] = []
+    triggers: str | None = None
+    webhooks: list[WebhookConfig] = []
 
 
 class HostConfig(BaseModel):
     """The file's keys. `tools` are `module:name` or `file.py:name`, each a Tool, a list of them, or a factory.
 
     `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may
-    only narrow; `allow_tools` and `deny_tools` are globs; `agents` and `workflows` are directories. A server has
-    `tenants`, and executes by themselves the tools that the globs `execute_tools` name. Paths start from the directory
-    of the configuration.
+    only narrow; `allow_tools` and `deny_tools` are globs; `agents`, `workflows` and `triggers` are directories. A
+    server has `tenants`, tells `webhooks` of its runs, and executes by themselves the tools that the globs
+    `execute_tools` name. Paths start from the directory of the configuration.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -62,6 +78,8 @@ class HostConfig(BaseModel):
     summary_model: str | None = None
     agents: str = "agents"
     workflows: str = "workflows"
+    triggers: str = "triggers"
+    webhooks: list[WebhookConfig] = []
     execute_tools: list[str] = []
     tenants: dict[TenantName, TenantConfig] = {}
     _document: Document | None = PrivateAttr(None)
@@ -74,8 +92,9 @@ class HostConfig(BaseModel):
         if name not in self.tenants:
             known = ", ".join(self.tenants) or "none"
             raise DefinitionError(f"there is no such tenant; there are {known}", where=self.at("tenants"), value=name)
-        own = self.tenants[name].model_dump(exclude_unset=True)
-        config = self.model_copy(update={"allow_tools": None, "deny_tools": [], "execute_tools": [], **own})
+        own = {key: getattr(self.tenants[name], key) for key in self.tenants[name].model_fields_set}
+        unset: dict[str, Any] = {"allow_tools": None, "deny_tools": [], "execute_tools": [], "webhooks": []}
+        config = self.model_copy(update={**unset, "triggers": f"{self.triggers}/{name}", **own})
         config._tenant, config._around = name, self.policy()
         return config
 
@@ -113,6 +132,7 @@ WITHIN: Final[Mapping[str, type[BaseModel]]] = {
     "openapi": OpenApi,
     "remote": RemoteHost,
     "tenants": TenantConfig,
+    "webhooks": WebhookConfig,
 }
 
 

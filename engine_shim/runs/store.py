@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 StrPath = str | os.PathLike[str]
 _COLUMNS = "run, workflow, version, status, started_at, base"
+TOLD = ("waiting", "completed", "failed", "cancelled")
+"""The statuses that webhooks tell of."""
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
 
@@ -193,6 +195,9 @@ class SqliteRunStore:
             *columns, records, host = astuple(entry)
             db.execute(f"REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
             db.execute("REPLACE INTO run_hosts (run, records, host) VALUES (?, ?, ?)", (entry.run, records, host))
+            if entry.status in TOLD:
+                event = (entry.run, entry.status, records, datetime.now(UTC).isoformat())
+                db.execute("INSERT OR IGNORE INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?)", event)
 
     def entry(self, run: str) -> RunEntry | None:
         entries = self._select("WHERE run = ?", run)
@@ -224,7 +229,7 @@ class SqliteRunStore:
         journaled, is_known = self.journal.delete(run), self.entry(run) is not None
         if is_known or self.submitter(run) is not None:
             with self.database.writing() as db:
-                for table in ("workflow_runs", "run_hosts", "run_submissions"):
+                for table in ("workflow_runs", "run_hosts", "run_submissions", "run_events"):
                     db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
         return is_known or journaled
 

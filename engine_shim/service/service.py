@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +53,7 @@ class Service:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Take up what an earlier process has left, and serve until the end of the block."""
-        self._work = [asyncio.create_task(self._recover_forever())]
+        self._work = [asyncio.create_task(_keep_on(work)) for work in self._background()]
         try:
             yield
         finally:
@@ -69,9 +69,26 @@ class Service:
         for tenant in self.tenants.values():
             tenant.runs.let_go()
 
+    def _background(self) -> Iterator[Callable[[], Awaitable[None]]]:
+        """What goes on while the server serves."""
+        yield self._recover_forever
+        for tenant in self.tenants.values():
+            yield tenant.triggers.run_forever
+            yield from (webhook.run_forever for webhook in tenant.webhooks)
+
     async def _recover_forever(self) -> None:
         while True:
             for tenant in self.tenants.values():
                 if taken := await tenant.runs.recover():
                     log.info("took up %d runs that another process had left", taken)
             await asyncio.sleep(RECOVERY_S)
+
+
+async def _keep_on(work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work until it is cancelled; begin it again after an error, such as a store that is busy for too long."""
+    while True:
+        try:
+            await work()
+        except Exception:  # one that only the log can be told of
+            log.exception("work in the background of the server failed, and begins again")
+        await asyncio.sleep(RECOVERY_S)

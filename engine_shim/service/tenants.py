@@ -17,6 +17,8 @@ from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService
 from engine_shim.service.run_view import RunView
 from engine_shim.service.talks import Talks
+from engine_shim.service.triggers import Triggers
+from engine_shim.service.webhooks import WebhookSender, open_senders
 from engine_shim.service.workflows import WorkflowCatalog
 from utools.defaults import of_tenant
 
@@ -33,6 +35,8 @@ class Tenant:
     talks: Talks | None
     tools: HostTools
     completions: Completions
+    triggers: Triggers
+    webhooks: list[WebhookSender]
 
     @property
     def name(self) -> str | None:
@@ -92,4 +96,7 @@ def open_tenant(config: HostConfig, path: Path, model: str | None) -> Tenant:
     talks = Talks(open_conversations(config, store.journal, model, engine.registry), store) if has_agents else None
     runs = RunService(engine)
     tools, completions = HostTools(engine, runs, config.execute_tools), Completions(talks, runs, workflows)
-    return Tenant(config, store, engine, workflows, runs, talks, tools, completions)
+    triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)
+    triggers.load()
+    webhooks = open_senders(config, store.database, runs.view)
+    return Tenant(config, store, engine, workflows, runs, talks, tools, completions, triggers, webhooks)

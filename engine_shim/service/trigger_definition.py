@@ -27,10 +27,12 @@ class WebhookSource(BaseModel):
 
 
 class Trigger(BaseModel):
-    """A file's keys. `workflow` is `id` or `id@version`; `inputs` are those of its runs, where a webhook's may have
-    `{{body.…}}`, and are its body where they are left out. A time that passed while no server ran is made up for by one
-    run (`missed: once`), or not at all. A run that goes on when the next one is due lets that one fall out, unless
-    `overlap`."""
+    """A file's keys. `workflow` is `id` or `id@version`; `inputs` are those of its runs.
+
+    A webhook's body is its runs' inputs, or what their `{{external.…}}` are filled from. A time that passed while no
+    server ran is made up for by one run (`missed: once`), or not at all. A run that goes on when the next one is due
+    lets that one fall out, unless `overlap`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -90,8 +92,8 @@ def read_trigger(path: Path) -> Trigger:
     except ValidationError as error:
         raise document.explain(error, (), keys_of(Trigger)) from None
     for where, each in placeholders(trigger.inputs or {}, "inputs"):
-        if trigger.webhook is None or each.path[0] != "body":
-            message = f"{each} is not known here; a webhook's inputs may take {{{{body.…}}}}"
+        if trigger.webhook is None or each.path[0] != "external":
+            message = f"{each} is not known here; a webhook's inputs may take {{{{external.…}}}}"
             raise document.error(message, document.position(where))
     return trigger
 

@@ -1,0 +1,73 @@
+"""Routes for triggers, and for the webhooks that start runs."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request, Response
+
+from engine_shim.api.access import Access, Caller
+from engine_shim.api.answers import write_json
+from engine_shim.api.models import RunStatusView, TriggerList
+from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.service.tenants import Tenant
+from engine_shim.service.triggers import TriggerNotFound
+
+Signed = Annotated[str, Header(min_length=1, max_length=4096)]
+BODY: dict[str, Any] = {
+    "requestBody": {
+        "description": "What happened; the trigger's `inputs` say what of it the run gets.",
+        "content": {"application/json": {"schema": {}}},
+        "required": True,
+    },
+    "security": [],
+}
+
+
+def trigger_routes(access: Access) -> APIRouter:
+    """The routes for triggers. A webhook shows no token: its signature says who it is."""
+    router = APIRouter(route_class=ProblemRoute, tags=["triggers"])
+    read, tenants = access.needs("read"), access.service.tenants
+
+    @router.get("/triggers", response_model=TriggerList, responses=responses())
+    async def list_triggers(caller: Caller = read) -> Response:
+        """What starts runs without a caller: by the clock, and by webhooks."""
+        return write_json({"triggers": caller.tenant.triggers.describe()})
+
+    @router.post(
+        "/triggers/{name}",
+        response_model=RunStatusView,
+        status_code=202,
+        responses=responses(400, 404, 429),
+        openapi_extra=BODY,
+    )
+    async def call_trigger(
+        request: Request, name: str, webhook_id: Signed, webhook_timestamp: Signed, webhook_signature: Signed
+    ) -> Response:
+        """Start the run of a webhook, signed as Standard Webhooks says. The same `webhook-id` is the same run."""
+        return await _start(tenants[None], name, request)
+
+    @router.post(
+        "/tenants/{tenant}/triggers/{name}",
+        response_model=RunStatusView,
+        status_code=202,
+        responses=responses(400, 404, 429),
+        openapi_extra=BODY,
+    )
+    async def call_tenant_trigger(
+        request: Request,
+        tenant: str,
+        name: str,
+        webhook_id: Signed,
+        webhook_timestamp: Signed,
+        webhook_signature: Signed,
+    ) -> Response:
+        """Start the run of a tenant's webhook."""
+        if tenant not in tenants:
+            raise TriggerNotFound(name)
+        return await _start(tenants[tenant], name, request)
+
+    return router
+
+
+async def _start(tenant: Tenant, name: str, request: Request) -> Response:
+    run = await tenant.triggers.call(name, request.headers, await request.body())
+    return write_json({"run_id": run, "status": tenant.view(run).status}, 202, {"Location": f"/runs/{run}"})

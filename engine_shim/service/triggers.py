@@ -1,0 +1,212 @@
+"""Triggers: starts the runs of a tenant that nobody calls for, by the clock and by signed webhooks."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from standardwebhooks import Webhook
+
+from agent_core.effects import Json
+from engine_shim.definition.errors import Problem, problems_in, refuse
+from engine_shim.definition.template import render
+from engine_shim.definition.validate import CheckedWorkflow
+from engine_shim.errors import DefinitionError, EngineError
+from engine_shim.runs.database import Database
+from engine_shim.runs.run_index import ENDED
+from engine_shim.service.changed_files import FileStamps
+from engine_shim.service.run_service import RunService, ServerEnds, TooManyRuns
+from engine_shim.service.trigger_definition import Trigger, file_error, read_trigger
+from engine_shim.service.webhooks import read_secret
+from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
+
+INTERVAL_S: Final = 1.0
+ON_TIME: Final = timedelta(seconds=60)
+"""How late a run may begin before its time counts as missed."""
+log = logging.getLogger("engine_shim")
+
+
+class TriggerNotFound(EngineError):
+    """There is no such trigger that a webhook may call."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no trigger {name!r} that waits for a webhook")
+
+
+class NotSigned(EngineError):
+    """A webhook without the signature of its trigger's secret, or with one that is too old."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the signature does not hold: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """What a trigger did last: the time that it has dealt with, and the run that it began."""
+
+    at: datetime
+    run: str | None
+
+
+class Triggers:
+    """The triggers of one tenant, each in a file of its own, named as the file. Changed files are taken up."""
+
+    def __init__(
+        self,
+        directory: Path,
+        database: Database,
+        workflows: WorkflowCatalog,
+        runs: RunService,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._files, self._database, self._workflows, self._runs = FileStamps(directory), database, workflows, runs
+        self._clock = clock
+        self._by_name: dict[str, Trigger] = {}
+
+    def load(self) -> None:
+        """Read the directory, if it has changed. DefinitionErrors for all faults of its files, which change nothing."""
+        files = self._files.find_changed()
+        if files is None:
+            return
+        problems: list[Problem] = []
+        found: dict[str, Trigger] = {}
+        for path in files:
+            try:
+                found[path.stem] = self._read(path)
+            except DefinitionError as error:
+                problems += problems_in(error)
+        refuse(problems)
+        self._by_name = found
+
+    def describe(self) -> list[Json]:
+        """The triggers: name, workflow, what starts it, when next, what it did last."""
+        return [self._describe(name, trigger) for name, trigger in self._by_name.items()]
+
+    async def run_forever(self) -> None:
+        """Start what is due, until it is cancelled."""
+        while True:
+            try:
+                self.load()
+            except DefinitionError as error:
+                log.error("the triggers in %s have faults, and stay as they were: %s", self._files.directory, error)
+            await self.start_due()
+            await asyncio.sleep(INTERVAL_S)
+
+    async def start_due(self) -> None:
+        """Start the runs whose time has come."""
+        for name, trigger in list(self._by_name.items()):
+            if trigger.cron is not None:
+                await self._start_if_due(name, trigger)
+
+    async def call(self, name: str, headers: Mapping[str, str], body: bytes) -> str:
+        """Start the run of a webhook's trigger; gives its id, the same one for the same webhook-id.
+
+        TriggerNotFound, NotSigned, DefinitionError for a body that is no JSON object or does not fit the workflow, and
+        what `RunService.submit` raises.
+        """
+        trigger = self._by_name.get(name)
+        if trigger is None or trigger.webhook is None:
+            raise TriggerNotFound(name)
+        _check_signature(read_secret(trigger.webhook.secret_env, f"triggers/{name}"), headers, body)
+        external = _inputs_of(trigger, body)
+        key = f"trigger/{name}/{headers['webhook-id']}"
+        run, _ = await self._runs.submit(self._workflow(trigger), external, by=f"trigger {name}", key=key)
+        self._save(name, _Last(self._clock(), run))
+        return run
+
+    async def _start_if_due(self, name: str, trigger: Trigger) -> None:
+        now, last = self._clock(), self._last(name)
+        if last is None:
+            self._save(name, _Last(now, None))  # it begins now: no time before counts as missed
+            return
+        planned = trigger.last_time(now + timedelta(seconds=1))
+        if planned <= last.at:
+            return
+        reason = self._reason_to_skip(trigger, planned, now, last)
+        if reason is not None:
+            log.warning("trigger %s lets the run of %s fall out: %s", name, planned.isoformat(), reason)
+            self._save(name, _Last(planned, last.run))
+            return
+        key = f"trigger/{name}/{planned.astimezone(UTC).isoformat()}"
+        run = last.run
+        try:
+            workflow = self._workflow(trigger)
+            run, _ = await self._runs.submit(workflow, trigger.inputs or {}, by=f"trigger {name}", key=key)
+        except (TooManyRuns, ServerEnds):
+            return  # it is still due at the next look
+        except (DefinitionError, EngineError) as error:
+            log.error("trigger %s cannot start the run of %s: %s", name, planned.isoformat(), error)
+        self._save(name, _Last(planned, run))
+
+    def _reason_to_skip(self, trigger: Trigger, planned: datetime, now: datetime, last: _Last) -> str | None:
+        if trigger.missed == "skip" and now - planned > ON_TIME:
+            return "no server ran at that time"
+        entry = self._runs.engine.store.entry(last.run) if last.run and not trigger.overlap else None
+        return f"run {last.run} is {entry.status}" if entry is not None and entry.status not in ENDED else None
+
+    def _read(self, path: Path) -> Trigger:
+        trigger = read_trigger(path)
+        try:
+            workflow = self._workflow(trigger)
+        except WorkflowNotFound as error:
+            raise file_error(path, str(error), "workflow") from None
+        if trigger.cron is not None:
+            try:
+                workflow.external_of(trigger.inputs or {})
+            except DefinitionError as error:
+                raise file_error(path, f"{error.where}: {error.message}", "inputs") from None
+        if trigger.webhook is not None:
+            read_secret(trigger.webhook.secret_env, f"{path}: webhook/secret_env")
+        return trigger
+
+    def _workflow(self, trigger: Trigger) -> CheckedWorkflow:
+        return self._workflows.get(trigger.workflow)
+
+    def _describe(self, name: str, trigger: Trigger) -> Json:
+        last = self._last(name)
+        next_time = None if trigger.cron is None else trigger.next_time(self._clock()).isoformat()
+        return {
+            "name": name,
+            "workflow": trigger.workflow,
+            "cron": trigger.cron,
+            "timezone": trigger.timezone,
+            "next_at": next_time,
+            "last_at": None if last is None or last.run is None else last.at.isoformat(),
+            "last_run": None if last is None else last.run,
+        }
+
+    def _last(self, name: str) -> _Last | None:
+        found = self._database.rows("trigger_times", "SELECT at, run FROM trigger_times WHERE name = ?", name)
+        return _Last(datetime.fromisoformat(found[0][0]), found[0][1]) if found else None
+
+    def _save(self, name: str, last: _Last) -> None:
+        with self._database.writing() as db:
+            query = "REPLACE INTO trigger_times (name, at, run) VALUES (?, ?, ?)"
+            db.execute(query, (name, last.at.isoformat(), last.run))
+
+
+def _inputs_of(trigger: Trigger, body: bytes) -> dict[str, Any]:
+    """The inputs of a run that a webhook starts. DefinitionError for a body that does not give them."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise DefinitionError(f"is no JSON: {error}", where="body") from None
+    if trigger.inputs is not None:
+        filled: dict[str, Any] = render(trigger.inputs, {"external": data}, where="inputs")
+        return filled
+    if not isinstance(data, dict):
+        raise DefinitionError("must be a JSON object: the inputs of the workflow", where="body")
+    return data
+
+
+def _check_signature(secret: bytes, headers: Mapping[str, str], body: bytes) -> None:
+    """NotSigned for a body that nobody with the secret has signed within the last minutes."""
+    try:
+        Webhook(secret).verify(body, dict(headers), json_parse=False)
+    except Exception as error:  # of headers that are none, the library gives whatever error they cause
+        raise NotSigned(str(error)) from None

@@ -1,0 +1,135 @@
+"""Webhooks: tells those whom the operator names of runs that wait and end, signed as Standard Webhooks says."""
+
+import asyncio
+import logging
+import os
+import time
+from base64 import b64decode
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import Final
+
+import httpx2
+import orjson
+from standardwebhooks import Webhook
+
+from agent_core.effects import Json
+from engine_shim.errors import DefinitionError, RunNotFound
+from engine_shim.host.config import HostConfig, WebhookConfig
+from engine_shim.runs.database import Database
+from engine_shim.service.deliveries import Deliveries, Delivery
+from engine_shim.service.run_view import RunView
+
+INTERVAL_S: Final = 0.5
+TIMEOUT_S: Final = 10.0
+MAX_OUTPUTS: Final = 256 * 1024
+"""Bytes of a run's outputs that are told; of larger ones, only that they are left out."""
+PREFIX: Final = "whsec_"
+View = Callable[[str], RunView]
+log = logging.getLogger("engine_shim")
+
+
+class WebhookSender:
+    """Tells one webhook what happens to the runs of one tenant. DefinitionError for a secret that is not set."""
+
+    def __init__(
+        self,
+        hook: WebhookConfig,
+        where: str,
+        database: Database,
+        view: View,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._hook, self._view, self._clock = hook, view, clock
+        self._signer = Webhook(read_secret(hook.secret_env, where))
+        self._deliveries = Deliveries(database, sha256(hook.url.encode()).hexdigest()[:16], clock)
+
+    async def run_forever(self) -> None:
+        """Tell what there is to tell, until it is cancelled."""
+        self._deliveries.begin()
+        async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
+            while True:
+                if not await self.send_due(client):
+                    await asyncio.sleep(INTERVAL_S)
+
+    async def send_due(self, client: httpx2.AsyncClient) -> int:
+        """Tell what is due; gives how much that was."""
+        self._deliveries.collect(self._is_wanted)
+        due = self._deliveries.claim()
+        await asyncio.gather(*(self._send(client, delivery) for delivery in due))
+        return len(due)
+
+    def _is_wanted(self, run: str, status: str) -> bool:
+        if status not in self._hook.statuses:
+            return False
+        if self._hook.workflows == ["*"]:
+            return True
+        try:
+            workflow = self._view(run).workflow or ""
+        except RunNotFound:
+            return False
+        return any(fnmatchcase(workflow, glob) for glob in self._hook.workflows)
+
+    async def _send(self, client: httpx2.AsyncClient, delivery: Delivery) -> None:
+        try:
+            view = self._view(delivery.run)
+        except RunNotFound:
+            self._deliveries.finish(delivery)
+            return
+        body = orjson.dumps(_describe(delivery, view))
+        try:
+            answer = await client.post(self._hook.url, content=body, headers=self._sign(delivery, body))
+            problem = None if answer.is_success else f"answered {answer.status_code}"
+        except httpx2.HTTPError as error:
+            problem = str(error) or type(error).__name__
+        if problem is None:
+            self._deliveries.finish(delivery)
+        elif self._deliveries.postpone(delivery):
+            log.warning("webhook %s %s; run %s is told again later", self._hook.url, problem, delivery.run)
+        else:
+            log.error("webhook %s %s; that run %s is %s is told no more", *self._given_up(problem, delivery))
+
+    def _given_up(self, problem: str, delivery: Delivery) -> tuple[str, str, str, str]:
+        return self._hook.url, problem, delivery.run, delivery.status
+
+    def _sign(self, delivery: Delivery, body: bytes) -> dict[str, str]:
+        now = datetime.fromtimestamp(int(self._clock()), UTC)
+        identity = f"{delivery.run}.{delivery.event}"
+        return {
+            "content-type": "application/json",
+            "webhook-id": identity,
+            "webhook-timestamp": str(int(now.timestamp())),
+            "webhook-signature": self._signer.sign(identity, now, body.decode()),
+        }
+
+
+def open_senders(config: HostConfig, database: Database, view: View) -> list[WebhookSender]:
+    """The senders of a host or tenant. DefinitionError for a secret that is not set."""
+    return [
+        WebhookSender(hook, config.at(f"webhooks/{at}/secret_env"), database, view)
+        for at, hook in enumerate(config.webhooks)
+    ]
+
+
+def read_secret(variable: str, where: str) -> bytes:
+    """The key in a variable: `whsec_` and base64, or a text that is taken as it is. DefinitionError without one."""
+    text = os.environ.get(variable, "")
+    if not text:
+        raise DefinitionError("is not set in the environment of the host", where=where, value=variable)
+    if not text.startswith(PREFIX):
+        return text.encode()
+    try:
+        return b64decode(text.removeprefix(PREFIX), validate=True)
+    except ValueError:
+        raise DefinitionError("holds no base64 after whsec_", where=where, value=variable) from None
+
+
+def _describe(delivery: Delivery, view: RunView) -> Json:
+    """What is told of an event: the run's status then, and the run as it is now."""
+    data = {**view.as_json(), "status": delivery.status}
+    if len(orjson.dumps(data["outputs"])) > MAX_OUTPUTS:
+        data["outputs"] = None
+    return {"type": f"run.{delivery.status}", "timestamp": delivery.at.isoformat(), "data": data}

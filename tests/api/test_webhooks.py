@@ -1,0 +1,216 @@
+"""Webhooks that tell of runs: signed, tried again, in the order of each run, by one of several servers."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx2
+import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from engine_shim.errors import DefinitionError
+from engine_shim.host.config import ToldStatus, WebhookConfig
+from engine_shim.runs.store import TOLD, RunEntry, SqliteRunStore
+from engine_shim.service.deliveries import BACKOFF_S
+from engine_shim.service.run_view import RunView
+from engine_shim.service.webhooks import WebhookSender
+from support.served_host import served
+
+SECRET = "a secret of both"
+
+
+@dataclass
+class Receiver:
+    """Who is told: answers with the given statuses in turn, then with 204, and keeps what it was sent."""
+
+    statuses: list[int] = field(default_factory=list)
+    received: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    url: str = ""
+
+    @property
+    def types(self) -> list[str]:
+        return [json.loads(body)["type"] for _, body in self.received]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    found = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            found.received.append(({name.lower(): value for name, value in self.headers.items()}, body))
+            self.send_response(found.statuses.pop(0) if found.statuses else 204)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    found.url = f"http://127.0.0.1:{server.server_port}/hook"
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        thread.join(10)
+        server.server_close()
+
+
+class Office:
+    """A store whose runs change as a test says, and senders of one webhook with a clock of the test's own."""
+
+    def __init__(self, folder: Path, url: str, **keys: Any) -> None:
+        self.now = 1_800_000_000.0
+        self.store = SqliteRunStore(folder / "runs.db")
+        self.hook = WebhookConfig(url=url, secret_env="HOOK_SECRET", **keys)
+        self.senders = [self.open() for _ in range(2)]
+
+    def open(self) -> WebhookSender:
+        sender = WebhookSender(self.hook, "webhooks/0", self.store.database, self.view, clock=lambda: self.now)
+        sender._deliveries.begin()
+        return sender
+
+    def view(self, run: str) -> RunView:
+        entry = self.store.entry(run)
+        assert entry is not None
+        return RunView(run, entry.status, workflow=entry.workflow)
+
+    def set(self, run: str, status: str, records: int, workflow: str = "w") -> None:
+        self.store.save(RunEntry(run, workflow, "1", status, "2026-01-01T00:00:00Z", ".", records))
+
+    def send(self, *, at: int = 0) -> int:
+        async def send() -> int:
+            async with httpx2.AsyncClient() as client:
+                return await self.senders[at].send_due(client)
+
+        return asyncio.run(send())
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOK_SECRET", SECRET)
+
+
+def test_statuses_of_the_configuration_are_those_of_the_store() -> None:
+    from typing import get_args
+
+    assert get_args(ToldStatus) == TOLD
+
+
+def test_run_that_waits_and_ends_is_told_of_and_signed(receiver: Receiver, tmp_path: Path) -> None:
+    hook = {"url": receiver.url, "secret_env": "HOOK_SECRET"}
+    with served(tmp_path, webhooks=[hook]) as host:
+        run = host.submit("buy", article="W-1")["run_id"]
+        _await(lambda: receiver.types == ["run.waiting"])
+        host.client.post(f"/runs/{run}/decide", json={"decision": "approve"})
+        _await(lambda: receiver.types == ["run.waiting", "run.completed"])
+    signer = Webhook(SECRET.encode())
+    for headers, body in receiver.received:
+        told = signer.verify(body, headers)
+        assert told["data"]["run_id"] == run
+        with pytest.raises(WebhookVerificationError):
+            signer.verify(body.replace(b"run.", b"ran."), headers)
+    assert json.loads(receiver.received[0][1])["data"]["waiting"][0]["args"]["article"] == "W-1"
+    assert json.loads(receiver.received[1][1])["data"]["outputs"] == {"order": "ordered 3 of W-1"}
+    assert len({headers["webhook-id"] for headers, _ in receiver.received}) == 2
+
+
+def _await(holds: Any) -> None:
+    import time
+
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_what_was_not_taken_is_tried_again_later_and_in_the_order_of_the_run(
+    receiver: Receiver, tmp_path: Path
+) -> None:
+    office = Office(tmp_path, receiver.url)
+    receiver.statuses[:] = [500, 302]
+    office.set("a", "waiting", 3)
+    office.set("a", "completed", 5)
+    office.set("b", "failed", 2)
+    assert office.send() == 2  # of each run the first one
+    assert sorted(receiver.types) == ["run.failed", "run.waiting"]
+    assert office.send() == 0  # nothing is due, and a's end waits for its beginning
+    office.now += BACKOFF_S[0]
+    receiver.received.clear()
+    while office.send():
+        pass
+    assert receiver.types.index("run.waiting") < receiver.types.index("run.completed")
+    assert sorted(receiver.types) == ["run.completed", "run.failed", "run.waiting"]
+    assert office.send() == 0
+
+
+def test_what_nobody_ever_takes_is_given_up_and_lets_the_next_one_pass(receiver: Receiver, tmp_path: Path) -> None:
+    office = Office(tmp_path, receiver.url)
+    office.set("a", "waiting", 3)
+    office.set("a", "completed", 5)
+    receiver.statuses[:] = [500] * (len(BACKOFF_S) + 1)
+    for delay in (0.0, *BACKOFF_S):
+        office.now += delay
+        assert office.send() == 1
+    assert receiver.types == ["run.waiting"] * (len(BACKOFF_S) + 1)
+    assert office.send() == 1
+    assert receiver.types[-1] == "run.completed"
+
+
+def test_of_two_servers_one_tells_and_a_third_that_starts_later_goes_on(receiver: Receiver, tmp_path: Path) -> None:
+    office = Office(tmp_path, receiver.url)
+    for at in range(20):
+        office.set(f"r{at}", "completed", 3)
+    assert office.send(at=0) + office.send(at=1) == 20
+    assert len(receiver.received) == 20
+    office.set("late", "completed", 3)
+    office.senders = [office.open()]
+    assert office.send() == 1
+
+
+def test_new_webhook_is_not_told_of_the_past_nor_any_of_a_status_twice(receiver: Receiver, tmp_path: Path) -> None:
+    SqliteRunStore(tmp_path / "runs.db").save(RunEntry("old", "w", "1", "completed", "2026-01-01T00:00:00Z", ".", 3))
+    office = Office(tmp_path, receiver.url)
+    assert office.send() == 0
+    office.set("a", "waiting", 3)
+    office.set("a", "running", 3)
+    office.set("a", "waiting", 3)
+    assert office.send() == 1
+    office.set("a", "waiting", 7)  # another call of it
+    assert office.send() == 1
+
+
+def test_only_what_the_operator_wants_is_told(receiver: Receiver, tmp_path: Path) -> None:
+    office = Office(tmp_path, receiver.url, statuses=["failed"], workflows=["order_*"])
+    office.set("a", "completed", 3, "order_desk")
+    office.set("b", "failed", 3, "other")
+    office.set("c", "failed", 3, "order_desk")
+    office.send()
+    assert [json.loads(body)["data"]["run_id"] for _, body in receiver.received] == ["c"]
+
+
+def test_webhook_that_answers_nothing_keeps_the_server_from_nothing(tmp_path: Path) -> None:
+    hook = {"url": "http://127.0.0.1:9/nobody", "secret_env": "HOOK_SECRET"}
+    with served(tmp_path, webhooks=[hook]) as host:
+        assert host.submit("count", sum="1 + 1")["status"] == "completed"
+
+
+def test_secret_that_is_not_set_is_told_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOOK_SECRET")
+    hook = {"url": "http://127.0.0.1:9/", "secret_env": "HOOK_SECRET"}
+    with pytest.raises(DefinitionError, match="HOOK_SECRET") as told, served(tmp_path, webhooks=[hook]):
+        pass
+    assert "webhooks/0/secret_env" in str(told.value)
