@@ -124,7 +124,7 @@ def test_times_follow_the_zone_over_the_change_of_the_clocks(tmp_path: Path) -> 
     after = trigger.next_time(autumn)
     assert after.astimezone(UTC) - autumn.astimezone(UTC) == timedelta(
         hours=25
-    )  # and here it is twice, and counts once
+    )  # here it is twice, and counts once
 
 
 def test_changed_file_is_taken_up_and_a_fault_in_it_is_not(tmp_path: Path) -> None:
