@@ -162,7 +162,7 @@ async def test_the_record_and_the_log_say_which_tools_were_kept_and_dropped(
     note = journal.load("turn")["agent"][0].record()["agent"]
     assert (note["name"], note["kept"]) == ("support", ["calculator", "read_file"])
     assert note["dropped"]["context_manager"] == "not allowed"
-    assert "agent=support strand=agent model=scripted:x tools=calculator, read_file without=" in caplog.text
+    assert "agent=support strand=agent model=scripted:x max_steps=3 tools=calculator, read_file without=" in caplog.text
     assert verify(journal, run_id="turn").ok
     assert replay(journal, run_id="turn").identical
 
