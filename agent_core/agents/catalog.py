@@ -1,19 +1,20 @@
 """AgentCatalog: the agents of a host by name, as its YAML files define them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent_core.agents.definition import AgentDefinition, config_of, read_agent
+from agent_core.agents.definition import AgentDefinition, McpPolicy, config_of, read_agent
 from agent_core.agents.errors import AgentNotFound
 from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from agent_core.records import AgentNote
 from utools.document import Document, read_document
-from utools.problems import Problem, problems_in, refuse
+from utools.problems import Problem, gathering, problems_in, refuse
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import author_keys
+from utools.schema.faults import hint
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -28,6 +29,8 @@ class AgentCatalog:
         registry = tools if isinstance(tools, ToolRegistry) else None
         codes = tools if not isinstance(tools, ToolRegistry) else [tool.code for tool in tools.all()]
         self.codes = tuple(codes)
+        self._readers = None if registry is None else frozenset(registry.readers)
+        self._servers = _servers_of(codes) | (self._readers or frozenset())
         self._bound = {code for code in codes if registry is not None and _needs_author(registry, code)}
         self._agents: dict[str, AgentDefinition] = {}
         self._configs: dict[str, tuple[Json, AgentNote]] = {}
@@ -49,7 +52,10 @@ class AgentCatalog:
         agent = agent if isinstance(agent, AgentDefinition) else read_agent(agent)
         if agent.name in self._agents:
             raise DefinitionError("another agent already has this name", where="name", value=agent.name)
-        self._configs[agent.name] = config_of(agent, self.codes, self._bound)
+        problems = [*_unknown_servers(agent.mcp_policy, self._servers, self._readers)]
+        with gathering(problems):
+            self._configs[agent.name] = config_of(agent, self.codes, self._bound)
+        refuse(problems)
         self._agents[agent.name] = agent
         return agent
 
@@ -78,6 +84,23 @@ class AgentCatalog:
             self.register(document.data)
         except DefinitionError as error:
             yield from (_in_file(each, document) for each in problems_in(error))
+
+
+def _servers_of(codes: Sequence[str]) -> frozenset[str]:
+    """The MCP servers that these tools are of."""
+    return frozenset(code.split(".")[1] for code in codes if code.startswith("mcp."))
+
+
+def _unknown_servers(policy: McpPolicy, servers: Set[str], readers: Set[str] | None) -> Iterator[Problem]:
+    """The servers of a policy that the host does not have; without `readers` nobody knows which can be read from."""
+    named = [(f"servers/{index}", name, servers) for index, name in enumerate(policy.servers or ())]
+    if readers is not None:
+        named += [(f"resources/{index}/server", each.server, readers) for index, each in enumerate(policy.resources)]
+        named += [(f"prompts/{index}/server", each.server, readers) for index, each in enumerate(policy.prompts)]
+    for where, name, known in named:
+        if name not in known:
+            what = f"this host has no such MCP server; {hint(name, sorted(known))}"
+            yield Problem(f"mcp_policy/{where}", str(DefinitionError(what, value=name)))
 
 
 def _needs_author(registry: ToolRegistry, code: str) -> bool:

@@ -1,6 +1,6 @@
 """ConversationResult: what came of one turn with an agent."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from agent_core.effects import Json
@@ -25,6 +25,11 @@ class ConversationResult:
     start_time: datetime
     end_time: datetime
     output: AgentOutput = field(repr=False)
+
+    def as_json(self) -> Json:
+        """The result as a JSON object, without the node's output."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "output"}
+        return {**own, "start_time": self.start_time.isoformat(), "end_time": self.end_time.isoformat()}
 
 
 def read_result(agent_name: str, output: AgentOutput) -> ConversationResult:

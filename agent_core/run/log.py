@@ -62,7 +62,8 @@ class RunLog:
     def _log_start(self, path: str) -> None:
         run = self.runs[path]
         model = {} if run.model is None else {"model": run.model}
-        self._log("run_started", run, strand=path, **model, **run.chosen)
+        limit = {} if run.max_steps is None else {"max_steps": run.max_steps}
+        self._log("run_started", run, strand=path, **model, **limit, **run.chosen)
 
     def __call__(self, row: Row) -> None:
         if self.listener is not None:
@@ -115,6 +116,8 @@ class RunLog:
         if record.get("error"):
             fields["error"] = record["error"]["kind"]
         if owner is not None:
+            if owner.step is not None:
+                fields["steps"] = owner.step
             passed = datetime.fromisoformat(record["at"]) - datetime.fromisoformat(owner.began)
             fields["seconds"] = round(passed.total_seconds(), 3)
         self._log("run_finished", owner, **fields)
@@ -122,7 +125,8 @@ class RunLog:
     def _log(self, event: str, owner: LoggedRun | None, **fields: Any) -> None:
         shown = {**(owner.fields() if owner else {}), **fields}
         step = f" {shown['step']}/{shown['max_steps']}" if event == "step" else ""
-        rest = (f"{key}={value}" for key, value in shown.items() if key not in ("step", "max_steps"))
+        hidden = ("step",) if event == "run_started" else ("step", "max_steps")
+        rest = (f"{key}={value}" for key, value in shown.items() if key not in hidden)
         extra = {"event": event, "run_id": self.run, "fields": shown}
         log.info("%s%s run_id=%s %s", event, step, self.run, " ".join(rest), extra=extra)
 

@@ -2,14 +2,14 @@
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from agent_core.config import AllowedTool
 from engine_shim.builder.graph import AgentGraph
 from engine_shim.builder.node import LLMNode
 from engine_shim.definition.errors import Problem, gathering, refuse
-from engine_shim.definition.graph import graph_of
+from engine_shim.definition.graph import Graph, graph_of
 from engine_shim.definition.model import read_definition
 from engine_shim.runs.engine import Engine
 
@@ -94,7 +94,10 @@ class AgentBuilder:
         return self
 
     def set_end_points(self, keys: Sequence[str]) -> Self:
-        """The nodes that an execution may end at; without them, those without outgoing edges."""
+        """The nodes that an execution may end at; without them, those without outgoing edges.
+
+        One that has edges with a condition ends where none of them holds.
+        """
         self._ends = list(keys)
         return self
 
@@ -105,7 +108,7 @@ class AgentBuilder:
         """
         problems: list[Problem] = []
         with gathering(problems):
-            graph_of(read_definition(self._definition(problems)))
+            problems += _misplaced_ends(graph_of(read_definition(self._definition(problems))))
         refuse(problems)
         return AgentGraph(tuple(self._nodes), copy.deepcopy(self._definition([])), engine)
 
@@ -137,3 +140,14 @@ class AgentBuilder:
             return edge
         models = [node.model for node in self._nodes if node.key == source]
         return {**edge, "ask": sentence, **({"model": models[0]} if models else {})}
+
+
+def _misplaced_ends(graph: Graph) -> Iterator[Problem]:
+    """End points that an execution always goes on from, and nodes where one ends that are no end points."""
+    for name in graph.order:
+        edges = graph.outgoing[name]
+        if name in graph.ends and any(not edge.conditional for edge in edges):
+            what = f"no execution ends at {name!r}, as a plain edge leads on; give the edge a condition, or remove one"
+            yield Problem("ends", what)
+        elif name not in graph.ends and not edges:
+            yield Problem("ends", f"no edge leads on from {name!r}, which is no end point; add an edge, or list it")

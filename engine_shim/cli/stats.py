@@ -1,4 +1,4 @@
-"""The command stats: how often workflows fail, what their tools take, and what models cost, over many runs."""
+"""The command stats: how workflows, agents and tools fared over many runs, and what models cost."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -48,9 +48,20 @@ def _as_data(totals: Totals) -> dict[str, Any]:
         name: {"calls": each.calls, "failed": each.failed, "average_seconds": _average(each.seconds, each.answered)}
         for name, each in sorted(totals.tools.items())
     }
+    agents = {
+        name: {
+            "runs": each.runs,
+            "finish_reasons": dict(each.reasons),
+            "steps": each.steps,
+            "tool_calls": each.tool_calls,
+            "tokens": each.tokens,
+            "average_seconds": _average(each.seconds, each.runs),
+        }
+        for name, each in sorted(totals.agents.items())
+    }
     by_model = {name: _model_as_data(each) for name, each in sorted(totals.by_model.items())}
     models = {**_model_as_data(totals.models), "by_model": by_model}
-    return {"workflows": workflows, "agents": dict(totals.agents), "tools": tools, "models": models}
+    return {"workflows": workflows, "agents": agents, "tools": tools, "models": models}
 
 
 def _model_as_data(model: ModelTotals) -> dict[str, Any]:
@@ -63,7 +74,7 @@ def _average(total: float, number: int) -> float | None:
 
 
 def _tables(totals: Totals) -> list[str]:
-    """A line for each workflow, for each tool, for each model, for how agents ended, and one for all models."""
+    """A line for each workflow, for each agent, for each tool, for each model, and one for all models."""
     workflows = [
         (name, f"{each.runs:,}", _percent(each.failure_rate), _list_counts(each.statuses), _list_counts(each.errors))
         for name, each in sorted(totals.workflows.items(), key=lambda item: -item[1].runs)
@@ -72,15 +83,21 @@ def _tables(totals: Totals) -> list[str]:
         (name, f"{each.calls:,}", f"{each.failed:,}", _seconds(_average(each.seconds, each.answered)))
         for name, each in sorted(totals.tools.items(), key=lambda item: -item[1].calls)
     ]
+    agents = [
+        (
+            *(name, f"{each.runs:,}", _list_counts(each.reasons) or "-", f"{each.steps:,}", f"{each.tool_calls:,}"),
+            *(f"{each.tokens:,}", _seconds(_average(each.seconds, each.runs))),
+        )
+        for name, each in sorted(totals.agents.items(), key=lambda item: -item[1].runs)
+    ]
     lines = _table(("workflow", "runs", "failure rate", "statuses", "errors"), workflows)
+    lines += _table(("agent", "runs", "ended by", "steps", "calls", "tokens", "average"), agents)
     lines += _table(("tool", "calls", "failed", "average"), tools)
     models = [
         (name, f"{each.replies:,}", f"{each.input_tokens:,} + {each.output_tokens:,}", _cost(each))
         for name, each in sorted(totals.by_model.items(), key=lambda item: -item[1].replies)
     ]
     lines += _table(("model", "replies", "tokens", "cost"), models)
-    if totals.agents:
-        lines += ["", f"agents ended by {_list_counts(totals.agents)}"]
     if (both := totals.models).replies:
         cost = f"; {both.cost:.4f} USD for the {both.priced:,} with a price" if both.priced else ""
         tokens = f"{both.input_tokens:,} + {both.output_tokens:,} tokens"

@@ -75,6 +75,11 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
     ({"runtime_policy": {"max_stepz": 3}}, "runtime_policy", "'max_stepz' is none of its keys"),
     ({"runtime_policy": {"prompt": "x"}}, "runtime_policy", "'prompt' is none of its keys"),
     ({"runtime_policy": {"max_steps": -1}}, "runtime_policy/max_steps", "must be 0 or more (got -1)"),
+    (
+        {"mcp_policy": {"servers": ["files", "wep"]}},
+        "mcp_policy/servers/1",
+        "this host has no such MCP server; did you mean web? (got 'wep')",
+    ),
     ({"name": "a b"}, "name", "a b"),
     ({"name": "../x"}, "name", "../x"),
     ({"model": ""}, "model", ""),
@@ -92,6 +97,29 @@ def test_a_fault_is_told_with_its_file_and_line(more: dict[str, Any], where: str
     assert (problem.where, told in problem.message) == (where, True), problem
     line = next(n for n, text in enumerate(lines, 1) if text.startswith(next(iter(more))))
     assert str(raised.value).startswith(f"{tmp_path / 'support.yaml'}:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("policy", "where"),
+    [
+        ({"servers": ["dcos"]}, "servers/0"),
+        ({"resources": [{"server": "docs", "uri": "a:b"}, {"server": "dcos", "uri": "a:b"}]}, "resources/1/server"),
+        ({"prompts": [{"server": "dcos", "name": "greet"}]}, "prompts/0/server"),
+    ],
+    ids=str,
+)
+def test_a_server_that_the_host_does_not_have_is_told_at_load(policy: dict[str, Any], where: str) -> None:
+    async def read(document: Any) -> str:
+        return ""
+
+    registry = default_registry()
+    registry.readers["docs"] = read
+    with pytest.raises(DefinitionError) as raised:
+        AgentCatalog(registry).register(agent(mcp_policy=policy, skill_policy={"allow": ["red_file"]}))
+    server, tool = raised.value.problems  # type: ignore[attr-defined]
+    assert server.where == f"mcp_policy/{where}"
+    assert server.message == "this host has no such MCP server; did you mean docs? (got 'dcos')"
+    assert tool.where == "skill_policy/allow/0"
 
 
 def test_all_files_are_read_and_all_their_faults_told(tmp_path: Path) -> None:

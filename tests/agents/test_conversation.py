@@ -17,7 +17,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models import ScriptedModel
 from agent_core.models.client import Completion, ModelError, ModelInfo, Question
 from support.by_hand import action, final
-from utools import default_registry
+from utools import Tool, ToolRegistry, default_registry
 
 READ = action("read_file", path="a.txt")
 SUPPORT = {
@@ -66,6 +66,36 @@ async def test_a_turn_has_the_answer_the_messages_the_tools_and_the_tokens(tmp_p
         "user", "assistant", "tool", "assistant", "tool", "assistant",
     ]  # fmt: skip
     assert "You help." in model.sent()[0][1]
+    told = json.loads(json.dumps(result.as_json()))
+    assert list(told) == [
+        "content", "messages", "steps", "tool_calls", "usage", "agent_name", "start_time", "end_time",
+    ]  # fmt: skip
+    assert (told["steps"], told["end_time"]) == (3, result.end_time.isoformat())
+
+
+async def test_an_agent_has_tools_of_its_hosts_own(tmp_path: Path) -> None:
+    def tools_at(directory: Path) -> ToolRegistry:
+        made.append(directory)
+        own = Tool("stock", "Tells how many there are.", {"type": "object"}, lambda args, context: 12, effect="read")
+        registry = default_registry(directory)
+        registry.register(own)
+        return registry
+
+    made: list[Path] = []
+    catalog = AgentCatalog(tools_at(tmp_path))
+    catalog.register({**SUPPORT, "skill_policy": {"allow": ["stock"]}})
+    script = ScriptedModel([action("stock"), final("There are 12.")])
+    agent = AgentExecutor(catalog, root=tmp_path, tools_at=tools_at, model=script)
+    for _ in range(2):
+        result = await agent.execute_conversation("support", "How many?")
+        assert (result.content, result.tool_calls) == ("There are 12.", [{"tool_name": "stock", "count": 1}])
+    assert made == [tmp_path, tmp_path]  # one for the catalogue, one for all turns
+
+
+async def test_a_turn_may_have_more_steps_than_the_agent(tmp_path: Path) -> None:
+    agent = executor(tmp_path, Asked([*[READ] * 4, final("At last.")]))
+    result = await agent.execute_conversation("support", "Read on.", ConversationOptions(max_steps=5))
+    assert (result.content, result.steps) == ("At last.", 5)
 
 
 async def test_the_next_turn_goes_on_from_the_messages_of_the_last(tmp_path: Path) -> None:
@@ -162,7 +192,7 @@ async def test_the_record_and_the_log_say_which_tools_were_kept_and_dropped(
     note = journal.load("turn")["agent"][0].record()["agent"]
     assert (note["name"], note["kept"]) == ("support", ["calculator", "read_file"])
     assert note["dropped"]["context_manager"] == "not allowed"
-    assert "agent=support strand=agent model=scripted:x tools=calculator, read_file without=" in caplog.text
+    assert "agent=support strand=agent model=scripted:x max_steps=3 tools=calculator, read_file without=" in caplog.text
     assert verify(journal, run_id="turn").ok
     assert replay(journal, run_id="turn").identical
 

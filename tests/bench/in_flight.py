@@ -20,7 +20,7 @@ def in_flight(port: int, runs: int, calls: int, transport: Transport) -> str:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     asyncio.run(_at_once(port, 1, calls, transport))  # what all share is made
     gc.collect()
-    before = _resident()
+    before = resident()
     errors, _ = asyncio.run(_at_once(port, runs, calls, transport, together=runs))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
     failed, seconds = asyncio.run(_at_once(port, runs, calls, transport))
@@ -39,6 +39,6 @@ async def _at_once(port: int, runs: int, calls: int, transport: Transport, toget
     return len(wrong), seconds
 
 
-def _resident() -> int:
+def resident() -> int:
     pages = Path("/proc/self/statm").read_text().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,8 @@
 """A model that answers at once: chat completions from memory, in a process of its own, so that it costs the loop none.
 
 The model `stub-N` calls the tool `echo`, or STUB_TOOL, until the N-th question of a conversation, which it answers with
-a final. The model `stub-N-M` holds its finals back until M conversations wait for theirs.
+a final. The model `stub-N-M` holds its finals back until M conversations wait for theirs. Each reply takes STUB_DELAY
+seconds.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import orjson
 
 TOOL = os.environ.get("STUB_TOOL", "echo")
+DELAY = float(os.environ.get("STUB_DELAY", "0"))
 ASSISTANT = re.compile(rb'"role": ?"assistant"')
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 MODEL = re.compile(rb'"model": ?"stub-(\d+)(?:-(\d+))?"')
@@ -69,8 +71,11 @@ class Stub(asyncio.Protocol):
             self._answer(reply(asked, calls), together if asked + 1 == calls else 0)
 
     def _answer(self, answer: bytes, together: int) -> None:
-        if not together:
+        if not together and not DELAY:
             self._transport.write(answer)
+            return
+        if not together:
+            asyncio.get_running_loop().call_later(DELAY, self._transport.write, answer)
             return
         self.held.append((self._transport, answer))
         if len(self.held) == together:

@@ -59,3 +59,13 @@ def test_the_replay_bench_prints_a_speed_a_ratio_and_the_times_of_a_store() -> N
     rows = bench("--store", "3", script="replay.py")
     assert [row.split()[0] for row in rows] == ["replay", "what-if"]
     assert [row.endswith(end) for row, end in zip(rows, ("3 identical", "3 changed"), strict=True)] == [True, True]
+
+
+@pytest.mark.exhaustive
+def test_the_bench_of_conversations_prints_times_and_memory() -> None:
+    alone, together, memory = bench(
+        "--at-once", "5", "--calls", "2", "--delay", "0.01", "--rounds", "1", script="conversations.py"
+    )
+    assert (alone[:10], together[:10]) == ("1 at once:", "5 at once:")
+    assert memory.startswith("5 conversations in flight: ")
+    assert memory.endswith(" KB each")

@@ -139,6 +139,23 @@ async def test_a_sub_agent_keeps_its_own_policy(cli: Cli, write: Write) -> None:
     assert (ran.code, ran.out.splitlines()[-1]) == (0, "1 run: 1 identical")
 
 
+async def test_stats_count_what_each_agent_did_by_itself(cli: Cli) -> None:
+    preset = {"model": "scripted:x", "max_steps": 3, "allowed_tools": ["echo"]}
+    asks = {**CHECKED, "name": "boss", "skill_policy": {"allow": [{"tool": "agent_core", "preset": preset}]}}
+    script = {
+        "agent": [action("agent_core", prompt="Echo."), final("Done.")],
+        "agent/agent_core.4": [action("echo", text="5"), action("echo", text="6"), final("Echoed.")],
+    }
+    await talk(CHECKED, "first")
+    await talk(CHECKED, "second")
+    await talk(asks, "third", script, with_agents)
+    told = cli("stats", "--store", STORE, "--json").json
+    counted = {name: (each["runs"], each["steps"], each["tool_calls"]) for name, each in told["agents"].items()}
+    assert counted == {"support": (2, 6, 4), "boss": (1, 2, 1), "agent_core": (1, 3, 2)}
+    assert sum(each["tokens"] for each in told["agents"].values()) == sum(told["models"]["tokens"].values())
+    assert all(each["finish_reasons"] == {"final": each["runs"]} for each in told["agents"].values())
+
+
 def test_the_agent_that_is_checked_has_to_be_there(cli: Cli) -> None:
     assert "there is no agent 'x'; there are none" in cli("agents", "check", "x").err
 

@@ -70,6 +70,8 @@ async def test_a_run_logs_its_steps_calls_and_end(caplog: pytest.LogCaptureFixtu
     end = events[-1][1]
     assert (end["reason"], end["tokens"] > 0, end["seconds"] >= 0) == ("final", True, True)
     assert caplog.messages[-1].startswith("run_finished run_id=r agent=agent reason=final tokens=")
+    assert (" steps=3 " in caplog.messages[-1], end["steps"], events[0][1]["max_steps"]) == (True, 3, 4)
+    assert "run_started run_id=r agent=agent strand=agent model=m max_steps=4" in caplog.text
     assert "step 2/4 run_id=r agent=agent model=" in caplog.text
 
 

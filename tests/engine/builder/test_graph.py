@@ -105,6 +105,16 @@ FAULTS: dict[str, tuple[Callable[[AgentBuilder], Any], str]] = {
     ),
     "an unknown entry": (lambda b: node(b, "a").set_entry_point("b"), "entry/0: there is no node 'b'"),
     "an unknown end": (lambda b: node(b, "a").set_entry_point("a").set_end_points(["b"]), "ends/0: there is no node"),
+    "an end that a plain edge leads on from": (
+        lambda b: (
+            node(b, "a", "b", "c").add_edge("a", "b").add_edge("b", "c").set_entry_point("a").set_end_points(["b", "c"])
+        ),
+        "ends: no execution ends at 'b', as a plain edge leads on",
+    ),
+    "a last node that is no end": (
+        lambda b: node(b, "a", "b").add_conditional_edge("a", "b", "So?").set_entry_point("a").set_end_points(["a"]),
+        "ends: no edge leads on from 'b', which is no end point",
+    ),
     "no entry": (lambda b: node(b, "a"), "entry: the graph has no entry point; name one by set_entry_point"),
     "a key twice": (lambda b: node(b, "a", "a").set_entry_point("a"), "another node is called 'a' already"),
     "an edge twice": (
@@ -199,6 +209,22 @@ def test_a_model_judges_conditions_in_order_and_the_plain_edge_is_the_default() 
 
     for holds, taken in (("It is cheap.", "buy"), ("It is dear.", "sell"), ("", "keep")):
         play(lambda holds=holds, taken=taken: run(holds, taken))
+
+
+def test_an_end_point_with_a_condition_ends_the_execution_when_it_does_not_hold() -> None:
+    async def run() -> None:
+        judged = [final(True), final(False)]
+        answers = {key: [final(f"{key} 1."), final(f"{key} 2.")] for key in ("write", "review")}
+        host = ChatHost(judge=lambda messages: judged.pop(0), **answers)
+        builder = AgentBuilder("g").set_entry_point("write").set_end_points(["review"])
+        for key in answers:
+            builder.add_llm_node(key, "", "m", system_prompt=f"You are {key}.")
+        builder.add_edge("write", "review").add_conditional_edge("review", "write", "Another text is needed.")
+        result = await builder.build(host.engine).execute("write", asks())
+        assert [each.key for each in result.execution_path] == ["write", "review", "write", "review"]
+        assert (result.success, result.final_message, judged) == (True, "review 2.", [])
+
+    play(run)
 
 
 def test_a_system_message_that_leads_the_context_goes_into_the_system_prompt() -> None:
