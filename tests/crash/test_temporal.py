@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -50,9 +49,9 @@ from support.crash.temporal_driver import (
     points,
 )
 from support.programs import command, environment
+from support.temporal_server import temporal_server
 
 pytestmark = pytest.mark.xdist_group("temporal")
-TEMPORAL = str(shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"))
 WORKERS = 2
 Strands = dict[str, list[Record]]
 
@@ -60,32 +59,8 @@ Strands = dict[str, list[Record]]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Temporal server that is up for the tests of this file."""
-    address = f"127.0.0.1:{free_port()}"
-    server = [TEMPORAL, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", address.split(":")[1]]
-    with (tmp_path_factory.mktemp("temporal") / "log").open("wb") as log:
-        process = subprocess.Popen(server, stdout=log, stderr=log)
-        try:
-            asyncio.run(connected(address))
-            yield address
-        finally:
-            process.kill()
-            process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-async def connected(address: str) -> Client:
-    """A client of a server that may still be starting."""
-    for _ in range(600):
-        try:
-            return await Client.connect(address)
-        except RuntimeError:
-            await asyncio.sleep(0.1)
-    raise TimeoutError(f"no Temporal server at {address}")
+    with temporal_server(tmp_path_factory.mktemp("temporal") / "log") as address:
+        yield address
 
 
 @contextmanager

@@ -197,14 +197,21 @@ def read_events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def served(folder: Path, *, is_open: bool = True, origins: Sequence[str] = (), **keys: Any) -> Iterator[Served]:
+def served(
+    folder: Path, *, is_open: bool = True, origins: Sequence[str] = (), with_mcp: bool = False, **keys: Any
+) -> Iterator[Served]:
     """Serve a host whose files are in the folder, or are written there."""
     config = folder / "agent-core.yaml"
     if not config.exists():
         write_host(folder, **keys)
     service = Service.of_host(read_host_config(config), folder / "runs.db", is_open=is_open)
     service.grace = 5
-    settings = uvicorn.Config(create_app(service, origins=origins), "127.0.0.1", 0, log_config=None, access_log=False)
+    app = create_app(service, origins=origins)
+    if with_mcp:
+        from engine_shim.mcp_server.http import mount_endpoint
+
+        mount_endpoint(app, service)
+    settings = uvicorn.Config(app, "127.0.0.1", 0, log_config=None, access_log=False)
     server = uvicorn.Server(settings)
     thread = Thread(target=server.run, daemon=True)
     thread.start()
