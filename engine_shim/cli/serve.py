@@ -110,8 +110,11 @@ def _listen(host: str, port: int) -> socket.socket:
 def _describe(host: str, port: int, service: Service) -> str:
     workflows = sum(len(tenant.workflows.list()) for tenant in service.tenants.values())
     access = "open to every program on this machine; `agent-core token new` closes it" if service.is_open else "tokens"
+    config = service.tenants[None].config
+    empty = f"agent-core: no workflow in {config.workflows}; `workflows` of agent-core.yaml names another directory\n"
+    hint = "" if workflows else empty
     tenants = f", {output.count(len(service.tenants) - 1, 'tenant')}" if len(service.tenants) > 1 else ""
     return (
         f"agent-core: at http://{host}:{port}  {output.count(workflows, 'workflow')}{tenants}; {access}\n"
-        f"agent-core: what can be asked: http://{host}:{port}/openapi.json\n"
+        f"agent-core: what can be asked: http://{host}:{port}/openapi.json\n{hint}"
     )

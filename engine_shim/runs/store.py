@@ -16,6 +16,8 @@ from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
 from utools.sqlite_file import data_file
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from agent_core.journal.record import Row
     from agent_core.journal.sqlite import SqliteJournal
     from agent_core.journal.store import Journal
@@ -196,8 +198,12 @@ class SqliteRunStore:
             db.execute(f"REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
             db.execute("REPLACE INTO run_hosts (run, records, host) VALUES (?, ?, ?)", (entry.run, records, host))
             if entry.status in TOLD:
-                event = (entry.run, entry.status, records, datetime.now(UTC).isoformat())
-                db.execute("INSERT OR IGNORE INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?)", event)
+                _add_event(db, entry.run, entry.status, records)
+
+    def note_rest(self, run: str, status: str, records: int) -> None:
+        """Note for webhooks that a run which has no entry, such as an agent's own, waits or has ended."""
+        with self.database.writing() as db:
+            _add_event(db, run, status, records)
 
     def entry(self, run: str) -> RunEntry | None:
         entries = self._select("WHERE run = ?", run)
@@ -243,6 +249,11 @@ class SqliteRunStore:
         query = f"SELECT run, records, host FROM run_hosts WHERE run IN (SELECT run FROM workflow_runs {clause})"
         by_run = {run: (records, host) for run, records, host in self.database.rows("run_hosts", query, *values)}
         return [RunEntry(*(*row, *by_run.get(row[0], (0, "")))) for row in found]
+
+
+def _add_event(db: "sqlite3.Connection", run: str, status: str, records: int) -> None:
+    event = (run, status, records, datetime.now(UTC).isoformat())
+    db.execute("INSERT OR IGNORE INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?)", event)
 
 
 def parse_time(at: str) -> datetime | None:

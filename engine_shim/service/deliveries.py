@@ -11,7 +11,9 @@ BACKOFF_S: Final = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0, 28
 """How long after each failed attempt the next one is made; after the last of them, none."""
 CLAIM_S: Final = 60.0
 """How long an attempt is this server's alone."""
-AT_ONCE: Final = 100
+COLLECTED: Final = 100
+AT_ONCE: Final = 10
+"""How many events are taken up, and how many are told, together."""
 TABLES: Final = ("run_events", "webhook_cursors", "webhook_deliveries")
 
 
@@ -45,7 +47,7 @@ class Deliveries:
         """Take up the events since the last time whose run and status are wanted; gives how many there were."""
         known = self.database.rows("webhook_cursors", "SELECT event FROM webhook_cursors WHERE hook = ?", self.hook)
         query = "SELECT seq, run, status FROM run_events WHERE seq > ? ORDER BY seq LIMIT ?"
-        found = self.database.rows("run_events", query, known[0][0] if known else 0, AT_ONCE)
+        found = self.database.rows("run_events", query, known[0][0] if known else 0, COLLECTED)
         if found:
             wanted = [(self.hook, seq, run, self.clock()) for seq, run, status in found if is_wanted(run, status)]
             with self.database.writing() as db:

@@ -1,7 +1,7 @@
 """Talks: conversations with the agents of a host, whose turns go on when their callers go away."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from agent_core.agents.chat import Conversations
@@ -37,10 +37,13 @@ class ConversationNotFound(EngineError):
 
 
 class Talks:
-    """The conversations of one tenant. Share it among the tasks of one event loop."""
+    """The conversations of one tenant. Share it among the tasks of one event loop.
 
-    def __init__(self, host: HostConversations, store: RunStore) -> None:
-        self.host, self._store = host, store
+    `on_rest` is told the run of each turn that has ended or waits.
+    """
+
+    def __init__(self, host: HostConversations, store: RunStore, on_rest: Callable[[str], None] | None = None) -> None:
+        self.host, self._store, self._on_rest = host, store, on_rest
         self._by_agent: dict[str, Conversations] = {}
         self._turns: set[asyncio.Task[Any]] = set()
 
@@ -172,8 +175,13 @@ class Talks:
             raise TooManyRuns(MAX_TURNS)
         task = asyncio.create_task(turn, name=run)
         self._turns.add(task)
-        task.add_done_callback(self._turns.discard)
+        task.add_done_callback(lambda done: self._end(run, done))
         return await asyncio.shield(task)
+
+    def _end(self, run: str, turn: "asyncio.Task[Any]") -> None:
+        self._turns.discard(turn)
+        if self._on_rest is not None and not turn.cancelled() and turn.exception() is None:
+            self._on_rest(run)
 
     def _any(self) -> Conversations:
         return self._conversations(self.host.catalog.list()[0].name)

@@ -93,8 +93,14 @@ def open_tenant(config: HostConfig, path: Path, model: str | None) -> Tenant:
     workflows = WorkflowCatalog(directory, check_file)
     workflows.load()
     has_agents = model is not None or bool(engine.agents and engine.agents.list())
-    talks = Talks(open_conversations(config, store.journal, model, engine.registry), store) if has_agents else None
     runs = RunService(engine)
+
+    def note_rest(run: str) -> None:
+        tape = store.journal.load(run)
+        store.note_rest(run, runs.view(run).status, sum(map(len, tape.values())))
+
+    host = open_conversations(config, store.journal, model, engine.registry) if has_agents else None
+    talks = None if host is None else Talks(host, store, note_rest if config.webhooks else None)
     tools, completions = HostTools(engine, runs, config.execute_tools), Completions(talks, runs, workflows)
     triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)
     triggers.load()

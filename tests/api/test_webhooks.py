@@ -57,7 +57,10 @@ def receiving() -> Iterator[Receiver]:
 
         def log_message(self, *args: Any) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 64
+
+    server = Server(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     found.url = f"http://127.0.0.1:{server.server_port}/hook"
@@ -128,6 +131,18 @@ def test_run_that_waits_and_ends_is_told_of_and_signed(receiver: Receiver, tmp_p
     assert len({headers["webhook-id"] for headers, _ in receiver.received}) == 2
 
 
+def test_turn_with_an_agent_is_told_of_when_it_waits_and_ends(receiver: Receiver, tmp_path: Path) -> None:
+    hook = {"url": receiver.url, "secret_env": "HOOK_SECRET"}
+    with served(tmp_path, webhooks=[hook]) as host:
+        turn = host.client.post("/agent/chat", json={"message": "Order three.", "agent": "buyer"}).json()
+        _await(lambda: receiver.types == ["run.waiting"])
+        host.client.post(f"/runs/{turn['trace_id']}/decide", json={"decision": "approve"})
+        _await(lambda: receiver.types == ["run.waiting", "run.completed"])
+    told = [json.loads(body)["data"] for _, body in receiver.received]
+    assert {each["run_id"] for each in told} == {turn["trace_id"]}
+    assert told[1]["agent"] == "buyer"
+
+
 def _await(holds: Any) -> None:
     import time
 
@@ -174,8 +189,8 @@ def test_of_two_servers_one_tells_and_a_third_that_starts_later_goes_on(receiver
     office = Office(tmp_path, receiver.url)
     for at in range(20):
         office.set(f"r{at}", "completed", 3)
-    assert office.send(at=0) + office.send(at=1) == 20
-    assert len(receiver.received) == 20
+    assert [office.send(at=0), office.send(at=1), office.send(at=0)] == [10, 10, 0]
+    assert len({headers["webhook-id"] for headers, _ in receiver.received}) == 20
     office.set("late", "completed", 3)
     office.senders = [office.open()]
     assert office.send() == 1
