@@ -84,6 +84,7 @@ def run_server(app: ASGIApp, service: Service, host: str, port: int, describe: C
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=round(service.grace),
     )
     server = Server(settings, service)
