@@ -70,6 +70,11 @@ class SqliteFile:
         self._lock = Lock()
         protect_store(path)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection, so that the file exists."""
+        return self._db is not None
+
     def select(self, table: str, query: str, *values: Any) -> list[Any]:
         """What `query` finds in `table`; nothing where the file or the table does not exist."""
         if self._db is None and not self.path.exists():

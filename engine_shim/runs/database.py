@@ -56,7 +56,8 @@ class Database:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that no other writer shares."""
         with self._explained():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._file.is_open:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._file.writing() as db:
                 yield db
 

@@ -1,5 +1,7 @@
 """FileStamps: whether the definitions in a directory have changed."""
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,18 +16,23 @@ class FileStamps:
     """The definition files of a directory, as they were when they were last looked at."""
 
     directory: Path
-    _seen: dict[Path, Stamp] | None = field(default=None, repr=False)
+    _seen: dict[str, Stamp] | None = field(default=None, repr=False)
 
     def find_changed(self) -> list[Path] | None:
         """All files, in the order of their names, if one has changed, is new or gone; None else."""
-        found = dict(self._find())
+        found = self._find()
         if found == self._seen:
             return None
         self._seen = found
-        return list(found)
+        return [self.directory / name for name in sorted(found)]
 
-    def _find(self) -> list[tuple[Path, Stamp]]:
+    def _find(self) -> dict[str, Stamp]:
+        found: dict[str, Stamp] = {}
         if not self.directory.is_dir():
-            return []
-        files = sorted(path for path in self.directory.iterdir() if path.suffix in SUFFIXES and path.is_file())
-        return [(path, (found.st_mtime_ns, found.st_size)) for path in files for found in [path.stat()]]
+            return found
+        with os.scandir(self.directory) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # it has just gone
+                    if entry.name.endswith(SUFFIXES) and entry.is_file():
+                        found[entry.name] = (entry.stat().st_mtime_ns, entry.stat().st_size)
+        return found
