@@ -157,6 +157,13 @@ class Engine:
             self._starter.write(start)
         return start.run
 
+    def check_begun(
+        self, run_id: str, workflow: Workflow | CheckedWorkflow, *, external: Mapping[str, Any] | None = None
+    ) -> None:
+        """DefinitionError when the store holds the run, and it began with another workflow or other inputs."""
+        start = self._starter.prepare(workflow, external, run_id)
+        self._index.has_begun(run_id, start.body)
+
     async def resume(
         self,
         run_id: str,

@@ -83,15 +83,17 @@ class RunService:
         is_new = key is None or self.engine.store.entry(run) is None
         if is_new:
             self.engine.store.save_submission(run, by)
-        if run not in self._open:
-            try:
+        try:
+            if not is_new:
+                self.engine.check_begun(run, workflow, external=external)
+            if run not in self._open:
                 await self._launch(run, self.engine.run(workflow, external=external, run_id=run))
-            except RunBusy:
-                log.debug("run %s is driven by another process", run)
-            except DefinitionError as error:
-                if error.where == "run_id":
-                    raise KeyReused(str(key)) from None
-                raise
+        except RunBusy:
+            log.debug("run %s is driven by another process", run)
+        except DefinitionError as error:
+            if error.where == "run_id":
+                raise KeyReused(str(key)) from None
+            raise
         return run, is_new
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> None:

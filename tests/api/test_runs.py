@@ -108,6 +108,9 @@ def test_same_key_at_the_same_moment_is_one_run(host: Served) -> None:
     for thread in threads:
         thread.start()
     host.await_file("both.begun")
+    other = {"external": {"until": "neither"}}
+    answer = host.client.post("/workflows/wait/runs", json=other, headers={"Idempotency-Key": "both"})
+    assert fault_of(answer, 422)["kind"] == "key_reused"  # while the run goes on
     (host.folder / "both").touch()
     for thread in threads:
         thread.join(30)
