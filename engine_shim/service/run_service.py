@@ -10,7 +10,7 @@ from agent_core.errors import Abandoned
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.validate import CheckedWorkflow
-from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
+from engine_shim.errors import EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.run_index import ENDED
@@ -42,10 +42,10 @@ class ServerEnds(EngineError):
 
 
 class KeyReused(EngineError):
-    """An idempotency key came again with another workflow or other inputs."""
+    """An idempotency key came again with other inputs."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"the idempotency key {key!r} came before with other inputs or another version")
+        super().__init__(f"the idempotency key {key!r} came before with other inputs")
 
 
 class RunService:
@@ -76,24 +76,19 @@ class RunService:
     ) -> tuple[str, bool]:
         """Begin a run, called `run_id` if that is given; gives its id, and whether it is new.
 
-        With a `key` that came before, it is the run of that time, driven on if nobody drives it. DefinitionError for
-        inputs that do not fit, KeyReused for a key of something else, TooManyRuns under load; with nothing written.
+        With a `key` that came before, it is the run of that time, in whichever version it began, driven on if nobody
+        drives it. DefinitionError for inputs that do not fit, KeyReused for a key of other inputs, TooManyRuns under
+        load; with nothing written.
         """
         run = run_id or (new_run_id() if key is None else key_to_id(workflow.definition.id, key))
         is_new = key is None or self.engine.store.entry(run) is None
         if is_new:
             self.engine.store.save_submission(run, by)
-        try:
-            if not is_new:
-                self.engine.check_begun(run, workflow, external=external)
-            if run not in self._open:
-                await self._launch(run, self.engine.run(workflow, external=external, run_id=run))
-        except RunBusy:
-            log.debug("run %s is driven by another process", run)
-        except DefinitionError as error:
-            if error.where == "run_id":
-                raise KeyReused(str(key)) from None
-            raise
+            await self._launch_unless_busy(run, self.engine.run(workflow, external=external, run_id=run))
+        elif not self.engine.has_begun_with(run, workflow, external=external):
+            raise KeyReused(str(key))
+        elif run not in self._open and self.view(run).status in LEFT.statuses:
+            await self._launch_unless_busy(run, self.engine.resume(run, by=by))
         return run, is_new
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> None:
@@ -117,6 +112,12 @@ class RunService:
         await self._launch(new, self.engine.retry_failed(run))
         self.engine.store.save_submission(new, by)
         return new
+
+    async def _launch_unless_busy(self, run: str, driving: Driving) -> None:
+        try:
+            await self._launch(run, driving)
+        except RunBusy:
+            log.debug("run %s is driven by another process", run)
 
     async def _launch(self, run: str, driving: Driving) -> None:
         """Drive in the background. Raises what is refused at once."""

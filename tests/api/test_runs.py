@@ -1,5 +1,6 @@
 """Runs over HTTP: handed in, waited for, listed, decided, stopped, forked, verified."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -95,6 +96,19 @@ def test_same_key_is_the_same_run_and_of_other_inputs_a_problem(host: Served) ->
     first, second = submit("a"), submit("a")
     assert first.json() == second.json()
     assert fault_of(submit("b"), 422)["kind"] == "key_reused"
+
+
+def test_same_key_is_the_same_run_though_a_newer_version_came_in_between(host: Served) -> None:
+    file = host.folder / "workflows" / "moved.json"
+
+    def submit(text: str, version: str) -> Any:
+        nodes = [{"tool": "echo", "config": {"text": text}}]
+        file.write_text(f'{{"id": "moved", "version": "{version}", "nodes": {json.dumps(nodes)}}}')
+        return host.client.post("/workflows/moved/runs", json={}, headers={"Idempotency-Key": "m"}).json()
+
+    first, second = submit("old", "1"), submit("new text", "2")
+    assert (first["outputs"]["echo"], first) == ("old", second)
+    file.unlink()
 
 
 def test_same_key_at_the_same_moment_is_one_run(host: Served) -> None:
