@@ -46,7 +46,9 @@ def chat_routes(access: Access) -> APIRouter:
         )
         return write_json(reply.as_json())
 
-    @router.get("/agent/conversations/{conversation_id}", response_model=Conversation, responses={**STORED, **responses(404)})
+    @router.get(
+        "/agent/conversations/{conversation_id}", response_model=Conversation, responses={**STORED, **responses(404)}
+    )
     async def show_conversation(conversation_id: str, caller: Caller = read) -> Response:
         """The stored messages of a conversation."""
         messages = await _talks(caller).history(conversation_id)

@@ -7,9 +7,7 @@ Links = dict[str, dict[str, Any]]
 
 def link(parameter: str, source: str, *operations: str) -> Links:
     """Links to operations whose path parameter is what the answer has at `source`."""
-    return {
-        each: {"operationId": each, "parameters": {parameter: f"$response.body#/{source}"}} for each in operations
-    }
+    return {each: {"operationId": each, "parameters": {parameter: f"$response.body#/{source}"}} for each in operations}
 
 
 RUN_LINKS: Final = link(

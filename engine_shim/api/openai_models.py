@@ -11,7 +11,7 @@ Json = dict[str, Any]
 REFUSED = ("tools", "functions", "audio", "logprobs", "response_format", "modalities", "prediction")
 """Parameters that would change the form of the answer, and that no agent heeds."""
 
-EXAMPLE = {"model": "agent/support", "messages": [{"role": "user", "content": "Where is order 17?"}]}
+EXAMPLE: Json = {"model": "agent/support", "messages": [{"role": "user", "content": "Where is order 17?"}]}
 
 
 class _Lenient(BaseModel):
