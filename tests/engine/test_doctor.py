@@ -172,6 +172,22 @@ def test_tools_of_an_mcp_server_are_approved_or_not_and_it_is_not_started(cli: C
     assert not (home / "started").exists()
 
 
+@pytest.mark.usefixtures("host")
+def test_triggers_and_webhooks_are_told(cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("triggers/night.json", {"workflow": "hello", "cron": "0 3 * * *"})
+    hook = {"url": "https://example.com/a-secret-path", "secret_env": "SHOP_TOKEN"}
+    write("agent-core.yaml", {"webhooks": [hook]})
+    ran = cli("doctor", "--json")
+    assert (ran.code, said(ran, "triggers", "ok")) == (1, "night")
+    assert "webhooks/0/secret_env: is not set in the environment" in said(ran, "webhooks", "problem")
+    monkeypatch.setenv("SHOP_TOKEN", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3")
+    write("triggers/other.json", {"workflow": "goodbye", "cron": "0 3 * * *"})
+    ran = cli("doctor", "--json")
+    assert (ran.code, said(ran, "webhooks", "ok")) == (1, "webhooks/0: SHOP_TOKEN is set")
+    assert "there is no workflow 'goodbye'" in said(ran, "triggers", "problem")
+    assert "a-secret-path" not in ran.out
+
+
 def test_tenants_have_their_own_lines(cli: Cli, write: Write) -> None:
     write("acme/workflows/bad.json", {"id": "bad", "nodes": []})
     write("agent-core.yaml", {"tenants": {"acme": {"workflows": "acme/workflows"}}})

@@ -10,6 +10,7 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.models.providers import Providers
 from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding, find_faults, list_problems
+from engine_shim.cli.doctor.triggers import check_triggers
 from engine_shim.definition.errors import message_of
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.model_refs import model_refs
@@ -54,8 +55,11 @@ def check_definitions(config: HostConfig) -> Iterator[Finding]:
         yield Finding(part("agents"), "ok", ", ".join(each.name for each in catalog.list()) or "none")
     except DefinitionError as error:
         yield from find_faults(part("agents"), error)
-    found, workflows = _load_workflows(config, registry, catalog)
+    found, loaded = _load_workflows(config, registry, catalog)
     yield from found
+    workflows = [each for versions in loaded.list().values() for each in versions.values()]
+    if all(each.status == "ok" for each in found):
+        yield from check_triggers(config, loaded, part=part("triggers"), hooks=part("webhooks"))
     models = [*_models_of_agents(config, catalog), *_models_of_workflows(workflows)]
     judged = list(_check_models(config, part("model"), models))
     yield from judged
@@ -64,18 +68,17 @@ def check_definitions(config: HostConfig) -> Iterator[Finding]:
 
 def _load_workflows(
     config: HostConfig, registry: ToolRegistry, catalog: AgentCatalog | None
-) -> tuple[list[Finding], list[CheckedWorkflow]]:
+) -> tuple[list[Finding], WorkflowCatalog]:
     part, directory = Parts(config.tenant)("workflows"), config.base / config.workflows
-    if "workflows" in config.model_fields_set and not directory.is_dir():
-        return [Finding(part, "problem", f"{config.at('workflows')}: there is no directory {directory}")], []
     workflows = WorkflowCatalog(directory, lambda file: check(load_workflow(file), registry, catalog))
+    if "workflows" in config.model_fields_set and not directory.is_dir():
+        return [Finding(part, "problem", f"{config.at('workflows')}: there is no directory {directory}")], workflows
     try:
         workflows.load()
     except DefinitionError as error:
-        return find_faults(part, error), []
-    versions = [(name, version, each) for name, by in workflows.list().items() for version, each in by.items()]
-    names = ", ".join(f"{name}@{version}" for name, version, _ in versions)
-    return [Finding(part, "ok", names or "none")], [each for *_, each in versions]
+        return find_faults(part, error), workflows
+    names = ", ".join(f"{name}@{version}" for name, versions in workflows.list().items() for version in versions)
+    return [Finding(part, "ok", names or "none")], workflows
 
 
 def _models_of_agents(config: HostConfig, catalog: AgentCatalog | None) -> Iterator[Model]:
