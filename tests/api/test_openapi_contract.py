@@ -61,6 +61,7 @@ def test_api_answers_as_its_document_says(host: Served) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.timeout(600)
 def test_api_answers_as_its_document_says_whatever_is_asked(host: Served) -> None:
     schema = load_schema(host, MANY)
     found = check_answers(schema)

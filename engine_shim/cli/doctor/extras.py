@@ -18,8 +18,8 @@ GIVES: Final = {
     "telemetry": "spans and metrics for OpenTelemetry",
     "email": "the tool `email`",
     "local": "models on this machine: `local:FILE.gguf`",
-    "temporal": "runs on a Temporal cluster",
-    "postgres": "a store in PostgreSQL",
+    "temporal": "nothing yet: runs on a Temporal cluster are to come",
+    "postgres": "checks of PostgreSQL in the tool `health`",
 }
 """What a person has of an extra."""
 FOR_TESTS: Final = ("test", "test-all")
