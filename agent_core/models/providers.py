@@ -95,6 +95,13 @@ class Providers:
             return None
         return f"the model needs a key: set {' or '.join(names)}"
 
+    def key_variables(self, model: str, options: Mapping[str, Any]) -> Sequence[str]:
+        """The variables whose keys may be sent to the model's endpoint; the first that is set is used."""
+        provider, _ = self._split(model)
+        if provider in OFFLINE:
+            return ()
+        return self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")[1]
+
     def info(self, model: str, options: Mapping[str, Any]) -> ModelInfo:
         """What is known of a model without asking it, and without a key: nothing behind an endpoint of one's own."""
         provider, name = self._split(model)

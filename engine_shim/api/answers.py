@@ -1,4 +1,4 @@
-"""write_json(): what a route answers, written without another walk through it."""
+"""write_json(): what a route answers, written without another walk through it; and how streams are described."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,3 +10,12 @@ from fastapi import Response
 def write_json(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer in JSON. The route's model documents it; tests hold every answer against that."""
     return Response(orjson.dumps(data), status, headers, "application/json")
+
+
+def describe_events(data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The content of server-sent events for the OpenAPI document. `data` is the schema of each event's JSON."""
+    text: dict[str, Any] = {"type": "string"}
+    if data is not None:
+        text |= {"contentMediaType": "application/json", "contentSchema": dict(data)}
+    keys = {"id": {"type": "string"}, "event": {"type": "string"}, "data": text}
+    return {"text/event-stream": {"itemSchema": {"type": "object", "properties": keys, "required": ["data"]}}}

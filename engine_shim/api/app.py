@@ -2,11 +2,13 @@
 
 from collections.abc import Collection
 from importlib.metadata import version
+from typing import Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Match
 
 from engine_shim.api.access import Access
 from engine_shim.api.answers import write_json
@@ -20,6 +22,8 @@ from engine_shim.api.tools import tool_routes
 from engine_shim.api.triggers import trigger_routes
 from engine_shim.service.service import Service
 
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
 
 def create_router(service: Service) -> APIRouter:
     """All routes of a service, for a FastAPI app that is yours.
@@ -27,7 +31,7 @@ def create_router(service: Service) -> APIRouter:
     Your app checks hosts, origins and sizes then, and its lifespan enters `service.running()`.
     """
     access = Access(service)
-    router = APIRouter()
+    router = APIRouter(generate_unique_id_function=lambda route: route.name)
     for routes in (run_routes, chat_routes, tool_routes, trigger_routes, openai_routes, _system_routes):
         router.include_router(routes(access))
     return router
@@ -66,7 +70,17 @@ def _system_routes(access: Access) -> APIRouter:
 
 
 async def _answer_problem(request: Request, error: Exception) -> Response:
-    return refusal_of(error).response()
+    answer = refusal_of(error).response()
+    if answer.status_code == 405:
+        answer.headers["Allow"] = ", ".join(_allowed_methods(request))
+    return answer
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """The methods of all routes at the path of a request."""
+    routes, scope = request.app.router.routes, request.scope
+    asked = {method: {**scope, "method": method} for method in METHODS}
+    return [method for method in METHODS if any(each.matches(asked[method])[0] is Match.FULL for each in routes)]
 
 
 def _describe(app: FastAPI) -> dict[str, object]:

@@ -1,15 +1,19 @@
 """Routes for agents and conversations."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
 
 from agent_core.agents.errors import AgentNotFound
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
+from engine_shim.api.links import CHAT_LINKS, CONVERSATION_LINKS
 from engine_shim.api.models import AgentList, ChatAnswer, ChatRequest, Conversation
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.service.talks import Talks
+
+ANSWERED: dict[int | str, dict[str, Any]] = {200: {"links": CHAT_LINKS}}
+STORED: dict[int | str, dict[str, Any]] = {200: {"links": CONVERSATION_LINKS}}
 
 
 def chat_routes(access: Access) -> APIRouter:
@@ -23,7 +27,7 @@ def chat_routes(access: Access) -> APIRouter:
         talks = caller.tenant.talks
         return write_json({"agents": talks.describe_agents() if talks else []})
 
-    @router.post("/agent/chat", response_model=ChatAnswer, responses=responses(404, 429))
+    @router.post("/agent/chat", response_model=ChatAnswer, responses={**ANSWERED, **responses(404, 429)})
     async def chat(
         body: ChatRequest,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
@@ -42,7 +46,9 @@ def chat_routes(access: Access) -> APIRouter:
         )
         return write_json(reply.as_json())
 
-    @router.get("/agent/conversations/{conversation_id}", response_model=Conversation, responses=responses(404))
+    @router.get(
+        "/agent/conversations/{conversation_id}", response_model=Conversation, responses={**STORED, **responses(404)}
+    )
     async def show_conversation(conversation_id: str, caller: Caller = read) -> Response:
         """The stored messages of a conversation."""
         messages = await _talks(caller).history(conversation_id)

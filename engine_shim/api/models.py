@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
 from agent_core.errors import DefinitionError
@@ -13,6 +13,14 @@ Text = Annotated[str, Field(max_length=1_000_000)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 
 
+def _read_whole(value: Any) -> Any:
+    """A number without a fraction as an integer: 3.0 is one in JSON Schema."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_read_whole)]
+
+
 class _In(BaseModel):
     """What comes in: nothing more than its fields, and nothing of another type."""
 
@@ -21,6 +29,8 @@ class _In(BaseModel):
 
 class RunRequest(_In):
     """The inputs of a run."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"external": {"message": "Where is order 17?"}}]})
 
     external: Json = {}
 
@@ -87,6 +97,17 @@ class RunList(BaseModel):
     runs: list[RunSummary]
 
 
+class RunEvent(BaseModel):
+    """What happened in a run, at a record of it; the other keys are those of its kind."""
+
+    model_config = ConfigDict(extra="allow")
+
+    event: str
+    strand: str
+    n: int
+    node: str
+
+
 class RunStatusView(BaseModel):
     """A run's status once a request has reached it; it may still be running when a call takes long."""
 
@@ -98,12 +119,35 @@ class Place(_In):
     """A record of a run, as in `flow/agent_core.1:4`."""
 
     strand: Name
-    n: int = Field(ge=0, le=2**31)
+    n: Whole = Field(ge=0, le=2**31)
+
+
+def _only_with(decision: str, key: str, schema: Json) -> Json:
+    """What JSON Schema says of a key that one decision alone may have."""
+    return {
+        "if": {"properties": {"decision": {"const": decision}}},
+        "then": schema,
+        "else": {"properties": {key: {"type": "null"}}},
+    }
 
 
 class DecideRequest(_In):
-    """A decision on one waiting call. `at` may be left out when one waits. `args` are those of `edit`."""
+    """A decision on one waiting call. `at` may be left out when one waits. `args` are those of `edit`, `message` that
+    of `deny`."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                _only_with("edit", "args", {"required": ["args"], "properties": {"args": {"type": "object"}}}),
+                _only_with("deny", "message", {}),
+            ],
+            "examples": [
+                {"decision": "approve"},
+                {"decision": "deny", "message": "Not this month."},
+                {"decision": "edit", "args": {"pieces": 2}},
+            ],
+        }
+    )
     decision: Literal["approve", "deny", "edit", "retry", "skip", "fail"]
     at: Place | None = None
     message: Text | None = None
@@ -138,12 +182,16 @@ class DecideRequest(_In):
 class ForkRequest(_In):
     """Where a new run leaves the past of this one; without it, where a failed run failed."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"at": {"strand": "flow/agent_core.1", "n": 4}}]})
+
     at: Place | None = None
     repeat_writes: bool = False
 
 
 class MessageRequest(_In):
     """A message for the next question of one of the run's agents."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"content": "Look at order 18 as well."}]})
 
     content: Text
     role: Literal["user", "assistant"] = "user"
@@ -163,11 +211,13 @@ class Verdict(BaseModel):
 class ChatRequest(_In):
     """A message to an agent; without a conversation's id a new one begins. Both limits only narrow the agent's own."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"message": "Where is order 17?"}]})
+
     message: Text
     conversation_id: Name | None = None
     agent: Name | None = None
-    max_tool_calls: int = Field(default=5, ge=1, le=1000)
-    max_tokens: int = Field(default=2000, ge=1, le=10_000_000)
+    max_tool_calls: Whole = Field(default=5, ge=1, le=1000)
+    max_tokens: Whole = Field(default=2000, ge=1, le=10_000_000)
 
 
 class ChatToolCall(BaseModel):
@@ -258,6 +308,8 @@ class ToolList(BaseModel):
 
 class ExecuteRequest(_In):
     """The arguments of a call, beside what the operator presets."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"args": {"expression": "2 * 21"}}]})
 
     args: Json = {}
 

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 
 from engine_shim.api.access import Access, Caller
-from engine_shim.api.answers import write_json
+from engine_shim.api.answers import describe_events, write_json
 from engine_shim.api.openai_models import (
     ChatCompletionRequest,
     ModelObject,
@@ -42,7 +42,7 @@ def openai_routes(access: Access) -> APIRouter:
     @router.post(
         "/chat/completions",
         response_model=OpenAIChatCompletion,
-        responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **_errors(404, 429)},
+        responses={200: {"content": describe_events()}, **_errors(404, 429)},
     )
     async def complete_chat(
         body: ChatCompletionRequest,

@@ -11,6 +11,8 @@ Json = dict[str, Any]
 REFUSED = ("tools", "functions", "audio", "logprobs", "response_format", "modalities", "prediction")
 """Parameters that would change the form of the answer, and that no agent heeds."""
 
+EXAMPLE: Json = {"model": "agent/support", "messages": [{"role": "user", "content": "Where is order 17?"}]}
+
 
 class _Lenient(BaseModel):
     """What comes in: clients send more than is read here."""
@@ -44,6 +46,8 @@ class StreamOptions(_Lenient):
 
 class ChatCompletionRequest(_Lenient):
     """A conversation that `model` answers. The last message is the user's."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     model: Name
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=10_000)]

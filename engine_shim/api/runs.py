@@ -1,22 +1,26 @@
 """Routes for workflows and their runs: hand in, list, follow, decide, stop, fork, verify."""
 
+import re
 from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
+from pydantic import BeforeValidator
 
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.decisions import Decision
 from agent_core.errors import DecisionError, DefinitionError
 from engine_shim.api.access import Access, Caller
-from engine_shim.api.answers import write_json
+from engine_shim.api.answers import describe_events, write_json
+from engine_shim.api.links import RUN_LINKS
 from engine_shim.api.models import (
     DecideRequest,
     ForkRequest,
     MessageRequest,
     Run,
+    RunEvent,
     RunList,
     RunRequest,
     RunStatusView,
@@ -34,9 +38,13 @@ from engine_shim.service.feed import Position
 MAX_WAIT_S = 300.0
 """How long a caller may wait for a run; it goes on afterwards."""
 EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+    200: {"description": "Server-sent events", "content": describe_events(RunEvent.model_json_schema())}
 }
-ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"model": Run, "description": "The run goes on"}}
+CAME: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The run has ended, or waits", "links": RUN_LINKS},
+    202: {"model": Run, "description": "The run goes on", "links": RUN_LINKS},
+}
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
 Wait = Annotated[bool, Query(description="Answer when the run has ended or waits; else at once.")]
 
 
@@ -58,7 +66,7 @@ def run_routes(access: Access) -> APIRouter:
         return write_json({**_describe(found), "definition": dict(found.data)})
 
     @router.post(
-        "/workflows/{name}/runs", response_model=Run, responses={**ACCEPTED, **responses(404, 429)}, status_code=200
+        "/workflows/{name}/runs", response_model=Run, responses={**CAME, **responses(404, 429)}, status_code=200
     )
     async def submit_run(
         name: str,
@@ -78,7 +86,7 @@ def run_routes(access: Access) -> APIRouter:
     async def list_all_runs(
         status: Annotated[list[str] | None, Query(max_length=16)] = None,
         workflow: Annotated[str | None, Query(max_length=256)] = None,
-        since: datetime | None = None,
+        since: Annotated[datetime | None, BeforeValidator(_check_date)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         caller: Caller = read,
     ) -> Response:
@@ -135,14 +143,14 @@ def run_routes(access: Access) -> APIRouter:
         keys = ("ok", "complete", "head", "count", "first_bad")
         return write_json({**{key: getattr(found, key) for key in keys}, "identical": same})
 
-    @router.post("/runs/{run_id}/decide", response_model=Run, responses={**ACCEPTED, **responses(404, 409, 429)})
+    @router.post("/runs/{run_id}/decide", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def decide_run(run_id: str, body: DecideRequest, wait: Wait = True, caller: Caller = decide) -> Response:
         """Decide on a call that waits; the run goes on. The records say who decided."""
         decisions = {_place(caller, run_id, body): body.read()}
         await _decide(caller, run_id, decisions)
         return await _answer(caller, run_id, wait=wait)
 
-    @router.post("/runs/{run_id}/resume", response_model=Run, responses={**ACCEPTED, **responses(404, 409, 429)})
+    @router.post("/runs/{run_id}/resume", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def resume_run(run_id: str, wait: Wait = True, caller: Caller = run) -> Response:
         """Let a paused run go on."""
         _workflow_run(caller, run_id)
@@ -163,7 +171,7 @@ def run_routes(access: Access) -> APIRouter:
         status = await caller.tenant.engine.cancel(run_id, by=caller.name)
         return write_json({"run_id": run_id, "status": status})
 
-    @router.post("/runs/{run_id}/fork", response_model=Run, responses={**ACCEPTED, **responses(404, 409, 429)})
+    @router.post("/runs/{run_id}/fork", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def fork_run(run_id: str, body: ForkRequest, wait: Wait = True, caller: Caller = run) -> Response:
         """Begin a run with the past of this one up to a record, or, without a place, where a failed run failed."""
         _workflow_run(caller, run_id)
@@ -228,6 +236,13 @@ def _describe(workflow: CheckedWorkflow) -> dict[str, Any]:
         "description": definition.description or "",
         "inputs": definition.inputs,
     }
+
+
+def _check_date(text: Any) -> Any:
+    """The text of a time. ValueError for a number, which may count anything."""
+    if isinstance(text, str) and not DATE.match(text):
+        raise ValueError("must be a time as in 2026-01-31T12:00:00Z")
+    return text
 
 
 def _aware(time: datetime | None) -> datetime | None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from engine_shim.cli.eval_command import evaluate
-from engine_shim.cli.host_commands import agents, context, graph, init, schema, tools, validate
+from engine_shim.cli.host_commands import agents, context, doctor, graph, init, schema, tools, validate
 from engine_shim.cli.mcp_commands import mcp
 from engine_shim.cli.run_commands import cancel, chat, decide, demo, fork, pause, resume, run
 from engine_shim.cli.serve_commands import serve, token
@@ -17,7 +17,7 @@ COMMANDS: tuple[Callable[..., int], ...] = (
     *(init, run, chat, resume, decide, pause, cancel, fork, demo),
     *(runs, show, verify, replay, diff, stats),
     *(evaluate, retention, context, agents, tools, schema, validate, graph),
-    *(serve, token, mcp),
+    *(serve, token, mcp, doctor),
 )
 NAMES = {evaluate: "eval"}
 """Commands whose name is one of Python's own."""

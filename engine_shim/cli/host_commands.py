@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from engine_shim.cli.completion import complete_flow, complete_tool, complete_words
-from engine_shim.cli.parameters import AsJson, Config, Flow, Flows, Model, Verbose, check_store
+from engine_shim.cli.parameters import AsJson, Config, Flow, Flows, Model, Store, Verbose, check_store
 
 Example = Literal["log-analyst", "nightly-report", "orders", "planner", "research-graph", "support-desk"]
 """The directories in `engine_shim/examples`."""
@@ -180,3 +180,24 @@ def validate(
     from engine_shim.cli.describe import validate_definitions
 
     return validate_definitions(files, model, config, as_json=as_json)
+
+
+def doctor(
+    quick: Annotated[bool, typer.Option("--quick", help="Verify the newest 100 runs alone.")] = False,
+    store: Store = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """Find what is missing or broken on this host. Extras, configuration, tools, agents, workflows, keys, stores and
+    services; every run is verified. Nothing is written. The exit code is 1 where there is a problem.
+
+    \b
+    Examples:
+      agent-core doctor
+      agent-core doctor --quick --json
+    """
+    from engine_shim.cli.doctor.command import examine_host
+    from engine_shim.cli.output import Options
+
+    return examine_host(Options(store, config, as_json), quick=quick)

@@ -80,8 +80,9 @@ class Talks:
         )
         try:
             return await self._run(run, turn)
-        except DefinitionError as error:
-            if key is not None and error.where.startswith("config/") and self.host.journal.load(run):
+        except (DefinitionError, DecisionError) as error:
+            is_other = isinstance(error, DecisionError) or error.where.startswith("config/")
+            if key is not None and is_other and self.host.journal.load(run):
                 raise KeyReused(key) from None
             raise
 

@@ -77,7 +77,7 @@ class Triggers:
         found: dict[str, Trigger] = {}
         for path in files:
             try:
-                found[path.stem] = self._read(path)
+                found[path.stem] = check_trigger(path, self._workflows)
             except DefinitionError as error:
                 problems += problems_in(error)
         refuse(problems)
@@ -149,21 +149,6 @@ class Triggers:
         entry = self._runs.engine.store.entry(last.run) if last.run and not trigger.overlap else None
         return f"run {last.run} is {entry.status}" if entry is not None and entry.status not in ENDED else None
 
-    def _read(self, path: Path) -> Trigger:
-        trigger = read_trigger(path)
-        try:
-            workflow = self._workflow(trigger)
-        except WorkflowNotFound as error:
-            raise file_error(path, str(error), "workflow") from None
-        if trigger.cron is not None:
-            try:
-                workflow.external_of(trigger.inputs or {})
-            except DefinitionError as error:
-                raise file_error(path, f"{error.where}: {error.message}", "inputs") from None
-        if trigger.webhook is not None:
-            read_secret(trigger.webhook.secret_env, f"{path}: webhook/secret_env")
-        return trigger
-
     def _workflow(self, trigger: Trigger) -> CheckedWorkflow:
         return self._workflows.get(trigger.workflow)
 
@@ -188,6 +173,24 @@ class Triggers:
         with self._database.writing() as db:
             query = "REPLACE INTO trigger_times (name, at, run) VALUES (?, ?, ?)"
             db.execute(query, (name, last.at.isoformat(), last.run))
+
+
+def check_trigger(path: Path, workflows: WorkflowCatalog) -> Trigger:
+    """The trigger of a file. DefinitionError for any fault in it, for a workflow that is not there or does not take its
+    inputs, and for a secret that is not set."""
+    trigger = read_trigger(path)
+    try:
+        workflow = workflows.get(trigger.workflow)
+    except WorkflowNotFound as error:
+        raise file_error(path, str(error), "workflow") from None
+    if trigger.cron is not None:
+        try:
+            workflow.external_of(trigger.inputs or {})
+        except DefinitionError as error:
+            raise file_error(path, f"{error.where}: {error.message}", "inputs") from None
+    if trigger.webhook is not None:
+        read_secret(trigger.webhook.secret_env, f"{path}: webhook/secret_env")
+    return trigger
 
 
 def _inputs_of(trigger: Trigger, body: bytes) -> dict[str, Any]:

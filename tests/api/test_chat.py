@@ -80,8 +80,9 @@ def test_same_key_is_the_same_turn(host: Served) -> None:
     first, second = (host.client.post("/agent/chat", json=body, headers=headers).json() for _ in range(2))
     assert first["trace_id"] == second["trace_id"]
     assert first["conversation_id"] == second["conversation_id"]
-    other = host.client.post("/agent/chat", json={**body, "message": "Twice."}, headers=headers)
-    assert (other.status_code, other.json()["kind"]) == (422, "key_reused")
+    for change in ({"message": "Twice."}, {"conversation_id": "another"}):
+        other = host.client.post("/agent/chat", json={**body, **change}, headers=headers)
+        assert (other.status_code, other.json()["kind"]) == (422, "key_reused")
     messages = host.client.get(f"/agent/conversations/{first['conversation_id']}").json()["messages"]
     assert len([message for message in messages if message["role"] == "user"]) == 1
 

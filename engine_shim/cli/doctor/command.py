@@ -1,0 +1,91 @@
+"""examine() and write_findings(): all that is looked at, in order, and how it is shown."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from engine_shim.cli import output
+from engine_shim.cli.doctor.definitions import check_definitions
+from engine_shim.cli.doctor.extras import check_extras, check_versions
+from engine_shim.cli.doctor.finding import Finding
+from engine_shim.cli.doctor.host import check_host, check_sources
+from engine_shim.cli.doctor.services import check_journal_keys, check_redis, check_tokens
+from engine_shim.cli.doctor.sqlite import probe
+from engine_shim.cli.doctor.stores import check_conversations, check_runs
+from engine_shim.cli.output import Options
+from engine_shim.host.config import HostConfig
+from engine_shim.runs.database import LAYOUT
+from engine_shim.runs.store import default_store
+from utools.context.store_sqlite import default_path
+from utools.defaults import of_tenant
+from utools.redis_server import VARIABLE as REDIS
+
+NEWEST: Final = 100
+"""How many runs a quick look verifies."""
+STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+
+
+def examine_host(options: Options, *, quick: bool) -> int:
+    """Look at everything, write what was found; FAILED where there is a problem."""
+    findings = list(examine(options, quick=quick))
+    write_findings(findings, as_json=options.as_json)
+    return output.FAILED if any(each.status == "problem" for each in findings) else output.OK
+
+
+def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
+    """All findings, in the order in which they are shown."""
+    yield from check_versions()
+    yield from check_extras()
+    found, config = check_host(options.config)
+    yield from found
+    if config is not None:
+        yield from _examine_definitions(config)
+    yield from _examine_stores(options.store or default_store(), config or HostConfig(), quick=quick)
+    yield check_redis()
+    yield from check_journal_keys()
+
+
+def _examine_definitions(config: HostConfig) -> Iterator[Finding]:
+    sources, are_known = check_sources(config)
+    yield from sources
+    if not are_known:
+        message = "not checked: some of the tools that they may use are not known"
+        yield Finding("definitions", "warning", message, "approve the tools above")
+        return
+    for each in (config, *map(config.for_tenant, config.tenants)):
+        yield from check_definitions(each)
+
+
+def _examine_stores(path: Path, config: HostConfig, *, quick: bool) -> Iterator[Finding]:
+    tenants: list[str | None] = [None, *config.tenants]
+    for tenant in tenants:
+        part = "store" if tenant is None else f"store of {tenant}"
+        yield from check_runs(
+            path if tenant is None else of_tenant(path, tenant), part, newest=NEWEST if quick else None
+        )
+    if probe(path, LAYOUT).version == LAYOUT.version:
+        yield from check_tokens(path, list(config.tenants))
+    for tenant in tenants if not os.environ.get(REDIS) else ():
+        part = "conversations" if tenant is None else f"conversations of {tenant}"
+        yield from check_conversations(default_path() if tenant is None else of_tenant(default_path(), tenant), part)
+
+
+def write_findings(findings: Sequence[Finding], *, as_json: bool) -> None:
+    """Write what was found: a document, or a line for each and how many are at fault."""
+    masked = [(each, output.mask(each.message)) for each in findings]
+    number = {status: sum(each.status == status for each in findings) for status in STYLES}
+    if as_json:
+        listed = [{**each.as_json(), "message": message} for each, message in masked]
+        output.document({"ok": not number["problem"], **_plural(number), "findings": listed})
+        return
+    width = max(len(each.name) for each in findings)
+    for each, message in masked:
+        advice = f": {each.advice}" if each.advice else ""
+        text = output.in_line(f"{each.name:<{width}}  {message}{advice}")
+        output.styled_line((f"{each.status:<7}", STYLES[each.status]), f"  {text}")
+    output.line(f"{output.count(number['problem'], 'problem')}, {output.count(number['warning'], 'warning')}")
+
+
+def _plural(number: dict[str, int]) -> dict[str, int]:
+    return {"problems": number["problem"], "warnings": number["warning"]}

@@ -1,0 +1,132 @@
+"""The tools, agents and workflows of a host: whether their definitions are sound, and the keys of their models set."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_core.agents.catalog import AgentCatalog
+from agent_core.models.providers import Providers
+from engine_shim.cli import output
+from engine_shim.cli.doctor.finding import Finding, find_faults, list_problems
+from engine_shim.cli.doctor.triggers import check_triggers
+from engine_shim.definition.errors import message_of
+from engine_shim.definition.load import load_workflow
+from engine_shim.definition.model_refs import model_refs
+from engine_shim.definition.validate import CheckedWorkflow, check
+from engine_shim.errors import DefinitionError
+from engine_shim.host.config import HostConfig
+from engine_shim.host.registry import build_registry
+from engine_shim.runs.agents import build_catalog
+from engine_shim.runs.host_check import HostCheck
+from engine_shim.runs.models import HostModels
+from engine_shim.runs.prepare import with_runs
+from engine_shim.service.workflows import WorkflowCatalog
+from utools.registry import ToolRegistry
+
+Options = Mapping[str, Any]
+Model = tuple[Path, str, Options]
+"""The directory that its paths start from, its name, and the options that it is reached by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The names of the parts of a host, or of one of its tenants."""
+
+    tenant: str | None
+
+    def __call__(self, part: str) -> str:
+        return part if self.tenant is None else f"{part} of {self.tenant}"
+
+
+def check_definitions(config: HostConfig) -> Iterator[Finding]:
+    """What is said of the tools, agents, workflows and models of a host, or of a tenant."""
+    part = Parts(config.tenant)
+    try:
+        registry = with_runs(build_registry(config), None)
+    except DefinitionError as error:
+        yield from find_faults(part("tools"), error)
+        return
+    yield Finding(part("tools"), "ok", output.count(len(registry.all()), "tool"))
+    catalog: AgentCatalog | None = None
+    try:
+        catalog = build_catalog(config, registry)
+        yield Finding(part("agents"), "ok", ", ".join(each.name for each in catalog.list()) or "none")
+    except DefinitionError as error:
+        yield from find_faults(part("agents"), error)
+    found, loaded = _load_workflows(config, registry, catalog)
+    yield from found
+    workflows = [each for versions in loaded.list().values() for each in versions.values()]
+    if all(each.status == "ok" for each in found):
+        yield from check_triggers(config, loaded, part=part("triggers"), hooks=part("webhooks"))
+    models = [*_models_of_agents(config, catalog), *_models_of_workflows(workflows)]
+    judged = list(_check_models(config, part("model"), models))
+    yield from judged
+    yield from _check_needs(config, registry, workflows, {each.message.partition(": ")[2] for each in judged})
+
+
+def _load_workflows(
+    config: HostConfig, registry: ToolRegistry, catalog: AgentCatalog | None
+) -> tuple[list[Finding], WorkflowCatalog]:
+    part, directory = Parts(config.tenant)("workflows"), config.base / config.workflows
+    workflows = WorkflowCatalog(directory, lambda file: check(load_workflow(file), registry, catalog))
+    if "workflows" in config.model_fields_set and not directory.is_dir():
+        return [Finding(part, "problem", f"{config.at('workflows')}: there is no directory {directory}")], workflows
+    try:
+        workflows.load()
+    except DefinitionError as error:
+        return find_faults(part, error), workflows
+    names = ", ".join(f"{name}@{version}" for name, versions in workflows.list().items() for version in versions)
+    return [Finding(part, "ok", names or "none")], workflows
+
+
+def _models_of_agents(config: HostConfig, catalog: AgentCatalog | None) -> Iterator[Model]:
+    if config.summary_model is not None:
+        yield config.base, config.summary_model, {}
+    for agent in catalog.list() if catalog is not None else ():
+        options, _ = catalog.config_of(agent.name) if catalog is not None else ({}, None)
+        yield config.base, options["model"], options
+        yield from ((config.base, name, {}) for name in options.get("fallback_models") or ())
+
+
+def _models_of_workflows(workflows: Iterable[CheckedWorkflow]) -> Iterator[Model]:
+    for checked in workflows:
+        for each in (checked.workflow, *(below for _, below in checked.invoked)):
+            yield from ((each.base, name, options) for _, name, options in model_refs(each.definition))
+
+
+def _check_models(config: HostConfig, part: str, models: Iterable[Model]) -> Iterator[Finding]:
+    """Each model once, however it is reached: whether it can be asked from here."""
+    known: set[tuple[Any, ...]] = set()
+    for base, name, options in models:
+        key = (base, name, options.get("base_url"), options.get("api_key_env"))
+        if key not in known:
+            known.add(key)
+            yield _check_model(Providers(base, config.base_urls, config.default_provider), part, name, options)
+
+
+def _check_model(providers: Providers, part: str, name: str, options: Options) -> Finding:
+    try:
+        providers.check(name, options)
+    except DefinitionError as error:
+        return Finding(part, "problem", f"{name}: {message_of(error)}")
+    if missing := providers.explain_missing_key(name, options):
+        return Finding(part, "problem", f"{name}: {missing}", "in the environment, or in .env beside agent-core.yaml")
+    if keyless := providers.explain_keyless(name, options):
+        return Finding(part, "warning", f"{name}: {keyless}", "fine for an endpoint that wants none")
+    given = [each for each in providers.key_variables(name, options) if os.environ.get(each)]
+    return Finding(part, "ok", f"{name}: {f'{given[0]} is set' if given else 'it needs no key'}")
+
+
+def _check_needs(
+    config: HostConfig, registry: ToolRegistry, workflows: Iterable[CheckedWorkflow], told: set[str]
+) -> Iterator[Finding]:
+    """What else the workflows need of the host and it does not give: secrets and variables."""
+    models = HostModels(base_urls=config.base_urls, default_provider=config.default_provider)
+    needs, part = HostCheck(registry, config.secrets(), models), Parts(config.tenant)("workflows")
+    for checked in workflows:
+        problems = [each for each in needs.problems(checked.workflow, checked.invoked) if each.message not in told]
+        lacking = [each for each in needs.warnings(checked.workflow, checked.invoked) if each.message not in told]
+        yield from list_problems(part, problems)
+        yield from list_problems(part, lacking, "warning")

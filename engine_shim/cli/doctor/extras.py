@@ -1,0 +1,72 @@
+"""The Python and the package that run, and the extras: what each gives, and whether it is installed."""
+
+import platform
+import re
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Final
+
+from engine_shim.cli.doctor.finding import Finding
+
+PACKAGE: Final = "agent-core"
+GIVES: Final = {
+    "web": "`agent-core serve`: the HTTP API, schedules and webhooks",
+    "mcp": "tools of MCP servers, and `agent-core mcp`",
+    "fast": "connections to models at less CPU",
+    "templates": "templates in the tool `formatter`",
+    "prices": "the prices of more models, for `cost_budget`",
+    "telemetry": "spans and metrics for OpenTelemetry",
+    "email": "the tool `email`",
+    "local": "models on this machine: `local:FILE.gguf`",
+    "temporal": "nothing yet: runs on a Temporal cluster are to come",
+    "postgres": "checks of PostgreSQL in the tool `health`",
+}
+"""What a person has of an extra."""
+FOR_TESTS: Final = ("test", "test-all")
+REQUIREMENT: Final = re.compile(r"([\w.-]+).*;.*\bextra == ['\"]([\w-]+)['\"]")
+FindVersion = Callable[[str], str | None]
+"""The version of a distribution that is installed; None for one that is not."""
+
+
+def find_version(distribution: str) -> str | None:
+    """The version of a distribution in this Python."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def check_versions(find: FindVersion = find_version) -> Iterator[Finding]:
+    """Which Python runs which version of the package."""
+    own = find(PACKAGE) or "unknown"
+    yield Finding(PACKAGE, "ok", own, facts={"version": own})
+    running = platform.python_version()
+    yield Finding("Python", "ok", f"{running} on {platform.system()}", facts={"version": running})
+
+
+def check_extras(requirements: Sequence[str] | None = None, find: FindVersion = find_version) -> Iterator[Finding]:
+    """Each extra: the versions of what it installs, or what is missing of it and what it would give."""
+    wanted = read_extras(requires(PACKAGE) or () if requirements is None else requirements)
+    for extra in [*(name for name in GIVES if name in wanted), *sorted(wanted.keys() - GIVES.keys())]:
+        yield _judge(extra, {name: find(name) for name in wanted[extra]})
+
+
+def read_extras(requirements: Sequence[str]) -> dict[str, list[str]]:
+    """The distributions of each extra but those for tests, as the package's metadata has them."""
+    found: dict[str, list[str]] = {}
+    for requirement in requirements:
+        if (match := REQUIREMENT.match(requirement)) and match[2] not in FOR_TESTS and match[1] != PACKAGE:
+            found.setdefault(match[2], []).append(match[1])
+    return found
+
+
+def _judge(extra: str, versions: dict[str, str | None]) -> Finding:
+    name, facts = f"extra {extra}", {"installed": all(versions.values()), "versions": versions}
+    missing = [each for each, found in versions.items() if found is None]
+    if not missing:
+        return Finding(name, "ok", ", ".join(f"{each} {found}" for each, found in versions.items()), facts=facts)
+    install = f"pip install '{PACKAGE}[{extra}]'"
+    gives = GIVES.get(extra, "")
+    if len(missing) == len(versions):
+        return Finding(name, "ok", "not installed" + (f"; it gives {gives}" if gives else ""), install, facts)
+    return Finding(name, "warning", f"{', '.join(missing)} of it is missing; it gives {gives}", install, facts)

@@ -1,0 +1,35 @@
+"""Finding: what is said of one thing that was looked at. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from utools.errors import DefinitionError
+from utools.problems import Problem, problems_in
+
+Status = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How a thing is, and where it is not as it should be, what to do. `facts` are for programs."""
+
+    name: str
+    status: Status
+    message: str
+    advice: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        fields = {"name": self.name, "status": self.status, "message": self.message}
+        return {**fields, "advice": self.advice or None, **({"facts": dict(self.facts)} if self.facts else {})}
+
+
+def find_faults(name: str, error: DefinitionError) -> list[Finding]:
+    """Each fault of a definition, or of a configuration, with its place."""
+    return list_problems(name, problems_in(error))
+
+
+def list_problems(name: str, problems: Iterable[Problem], status: Status = "problem") -> list[Finding]:
+    """A finding for each problem."""
+    return [Finding(name, status, str(each)) for each in problems]

@@ -1,0 +1,57 @@
+"""The host configuration: where it was found, whether it is sound, and whether what it names is approved and set."""
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from engine_shim.cli.doctor.finding import Finding, find_faults
+from engine_shim.errors import DefinitionError
+from engine_shim.host.config import HostConfig
+from engine_shim.host.find import NAME, find_host_config, open_host
+from engine_shim.host.registry import LOCK
+from utools.sources.tool_lock_file import ToolLockFile
+
+PART = "configuration"
+
+
+def check_host(named: Path | None) -> tuple[list[Finding], HostConfig | None]:
+    """What is said of the configuration, and the configuration, unless it has faults."""
+    file = find_host_config(named)
+    try:
+        config = open_host(file)
+    except DefinitionError as error:
+        return find_faults(PART, error), None
+    if file is None:
+        message = f"no {NAME} here or above, so that there are the built-in tools alone"
+        return [Finding(PART, "ok", message, "`agent-core init DIR` writes a beginning")], config
+    facts = {"path": str(file.resolve()), "tenants": list(config.tenants)}
+    return [Finding(PART, "ok", str(file), facts=facts), *_find_unset(config)], config
+
+
+def _find_unset(config: HostConfig) -> Iterator[Finding]:
+    for name in config.secret_env:
+        if not os.environ.get(name):
+            advice = f"set it, or put {name}=… into .env beside the configuration"
+            yield Finding("secret", "warning", f"{name} is allowed to tools, and not set", advice)
+
+
+def check_sources(config: HostConfig) -> tuple[list[Finding], bool]:
+    """Whether the tools of MCP servers and other hosts are approved, as the lock file has it; and whether all are."""
+    lock = ToolLockFile(config.base / LOCK)
+    names = [f"{where}/{name}" for where in ("mcp_servers", "remote") for name in getattr(config, where)]
+    found = [_check_source(name, lock) for name in names]
+    if config.mcp_servers and find_spec("mcp") is None:
+        message = "the configuration names MCP servers, and the extra mcp is not installed"
+        found.append(Finding("mcp_servers", "problem", message, "pip install 'agent-core[mcp]'"))
+    return found, all(each.status == "ok" for each in found)
+
+
+def _check_source(name: str, lock: ToolLockFile) -> Finding:
+    try:
+        approved = lock.approved(name)
+    except DefinitionError as error:
+        return Finding(name, "problem", error.message, f"`agent-core tools approve {name}`")
+    if approved is None:
+        return Finding(name, "warning", "nobody has looked at its tools yet", f"`agent-core tools approve {name}`")
+    return Finding(name, "ok", f"tools approved: {len(approved)}", facts={"tools": [each.name for each in approved]})

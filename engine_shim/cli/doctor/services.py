@@ -1,0 +1,97 @@
+"""What a host has beside its files: Redis, the keys that sign journals, the tokens of its server."""
+
+import asyncio
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from agent_core.audit.signature import VARIABLE as KEYS
+from agent_core.errors import JournalError
+from agent_core.run.secrets import signing_keys
+from engine_shim.cli import output
+from engine_shim.cli.doctor.finding import Finding, find_faults
+from engine_shim.cli.doctor.sqlite import PATIENCE_S
+from engine_shim.errors import DefinitionError
+from engine_shim.runs.database import Database
+from engine_shim.service.tokens import Token, Tokens
+from utools.error_text import reason_of
+from utools.errors import ToolError
+from utools.redis_server import VARIABLE as REDIS
+from utools.redis_server import RedisServer, redis_of_host
+
+ANSWER_S: Final = 3.0
+"""How long a service may take to answer."""
+
+
+def check_redis(seconds: float = ANSWER_S) -> Finding:
+    """Whether the server of REDIS_URL answers. Its URL is not shown: it may hold a password."""
+    try:
+        server = redis_of_host()
+    except DefinitionError as error:
+        return Finding("Redis", "problem", error.message)
+    if server is None:
+        return Finding(
+            "Redis", "ok", f"{REDIS} is not set: conversations, cached answers and limits stay on this machine"
+        )
+    try:
+        asyncio.run(_ping(server, seconds))
+    except TimeoutError:
+        why = f"no answer within {seconds:g} seconds"
+    except (ToolError, OSError) as error:
+        why = reason_of(error)
+    else:
+        return Finding("Redis", "ok", "it answers")
+    return Finding("Redis", "problem", why, f"start the server that {REDIS} names, or name another")
+
+
+async def _ping(server: RedisServer, seconds: float) -> None:
+    async with asyncio.timeout(seconds):
+        try:
+            await server.ask("PING")
+        finally:
+            await server.close()
+
+
+def check_journal_keys() -> Iterator[Finding]:
+    """Whether journals are signed, and by which key."""
+    try:
+        keys = signing_keys()
+    except DefinitionError as error:
+        yield from find_faults("journal keys", error)
+        return
+    if keys is None:
+        yield Finding("journal keys", "ok", f"{KEYS} is not set: journals are not signed")
+    else:
+        first, *others = keys.keys
+        more = f", {', '.join(others)} only verify" if others else ""
+        yield Finding("journal keys", "ok", f"{first} signs{more}", facts={"keys": [first, *others]})
+
+
+def check_tokens(store: Path, tenants: Collection[str]) -> Iterator[Finding]:
+    """The tokens that a server of this store asks for."""
+    try:
+        with closing(Database(store, patience=PATIENCE_S)) as database:
+            tokens = Tokens(database).all()
+    except JournalError as error:
+        yield Finding("tokens", "problem", str(error))
+        return
+    yield from judge_tokens(tokens, tenants, datetime.now(UTC))
+
+
+def judge_tokens(tokens: Collection[Token], tenants: Collection[str], now: datetime) -> Iterator[Finding]:
+    """How many there are, and those that are of no use any more."""
+    if not tokens:
+        message = "none: `agent-core serve` is open to every program on this machine, and to no other machine"
+        yield Finding("tokens", "ok", message, facts={"tokens": 0})
+        return
+    yield Finding("tokens", "ok", output.count(len(tokens), "token"), facts={"tokens": len(tokens)})
+    for token in tokens:
+        bearer = token.principal
+        revoke = f"`agent-core token revoke {bearer.id}`"
+        if token.expires_at is not None and token.expires_at <= now:
+            yield Finding("tokens", "warning", f"that of {bearer.name} expired on {token.expires_at:%Y-%m-%d}", revoke)
+        elif bearer.tenant is not None and bearer.tenant not in tenants:
+            message = f"that of {bearer.name} is of the tenant {bearer.tenant}, which the configuration lacks"
+            yield Finding("tokens", "warning", message, revoke)

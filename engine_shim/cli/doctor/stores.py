@@ -1,0 +1,101 @@
+"""The stores of a host: its runs, and whether each is as it was written; its conversations."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from agent_core.audit.intact import check_intact
+from agent_core.audit.signature import Keys
+from agent_core.errors import AgentCoreError
+from agent_core.run.secrets import verifying_keys
+from engine_shim.cli import output
+from engine_shim.cli.doctor.finding import Finding
+from engine_shim.cli.doctor.sqlite import PATIENCE_S, Probe, probe, select
+from engine_shim.errors import DefinitionError, EngineError
+from engine_shim.runs.database import LAYOUT
+from engine_shim.runs.run_index import RunIndex
+from engine_shim.runs.run_list import list_runs
+from engine_shim.runs.store import SqliteRunStore
+from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
+from utools.sqlite_file import Layout
+
+
+def check_runs(path: Path, part: str, *, newest: int | None = None) -> Iterator[Finding]:
+    """The store of runs: its file, how many runs it holds by status, and each that does not verify, of the
+    `newest` ones where that is given."""
+    found = probe(path, LAYOUT)
+    yield judge_file(part, found, LAYOUT, "--store or AGENT_CORE_STORE names another")
+    if not found.exists or found.fault:
+        return
+    if found.version != LAYOUT.version:
+        yield Finding("runs", "warning", "not looked at: the store has an older layout", "the next run brings it up")
+        return
+    try:
+        with closing(SqliteRunStore(path, patience=PATIENCE_S)) as store:
+            listed = list_runs(store)
+            by_status = Counter(each.status for each in listed)
+            words = ", ".join(f"{number} {status}" for status, number in sorted(by_status.items()))
+            yield Finding("runs", "ok", words or "none", facts={"runs": dict(by_status)})
+            yield from _verify(store, [each.run for each in listed][:newest])
+    except AgentCoreError as error:
+        yield Finding(part, "problem", str(error))
+
+
+def judge_file(part: str, found: Probe, layout: Layout, other: str) -> Finding:
+    """How a file is; `other` says how another one is named."""
+    if found.fault:
+        return Finding(part, "problem", f"{found.path} cannot be used: {found.fault}", other, found.facts)
+    if not found.exists:
+        if found.can_write:
+            return Finding(part, "ok", f"{found.path}: made when it is first needed", facts=found.facts)
+        return Finding(part, "problem", f"{found.path} cannot be made: its directory is read-only", other, found.facts)
+    text = f"{found.path}, {output.size(found.size or 0)}, layout {found.version}"
+    if found.locked:
+        return Finding(part, "warning", f"{text}; it cannot be written just now: {found.locked}", facts=found.facts)
+    if not found.can_write:
+        return Finding(
+            part, "problem", f"{text}; it cannot be written", f"its owner's `chmod u+w`, or {other}", found.facts
+        )
+    if found.version != layout.version:
+        return Finding(part, "ok", f"{text}, brought to {layout.version} when it is next written", facts=found.facts)
+    return Finding(part, "ok", text, facts=found.facts)
+
+
+def _verify(store: SqliteRunStore, runs: list[str]) -> Iterator[Finding]:
+    try:
+        keys = verifying_keys()
+    except DefinitionError:
+        yield Finding("verify", "warning", "not verified: the journal keys cannot be read")
+        return
+    broken = {run: why for run in runs if (why := find_damage(store, run, keys))}
+    facts = {"verified": len(runs), "broken": list(broken)}
+    whole = len(runs) - len(broken)
+    yield Finding("verify", "ok", f"{whole} of {output.count(len(runs), 'run')} as written", facts=facts)
+    for run, why in broken.items():
+        yield Finding("verify", "problem", f"run {run}: {why}", f"`agent-core verify {run}` says where", {"run": run})
+
+
+def find_damage(store: SqliteRunStore, run: str, keys: Keys | None) -> str | None:
+    """Why a run is not as it was written; None for one that is, however far it got."""
+    try:
+        if store.entry(run) is None:
+            check_intact(run, store.journal.load(run), keys)
+        else:
+            RunIndex(store).load_intact(run)
+    except (AgentCoreError, EngineError, ValueError, KeyError) as error:
+        return str(error) or type(error).__name__
+    return None
+
+
+def check_conversations(path: Path, part: str) -> Iterator[Finding]:
+    """The file of conversations, and how many it holds."""
+    found = probe(path, CONVERSATIONS)
+    yield judge_file(part, found, CONVERSATIONS, "AGENT_CORE_CONTEXT_DB names another")
+    if found.exists and not found.fault and found.version:
+        try:
+            [(number,)] = select(path, "SELECT count(DISTINCT session) FROM turns")
+            yield Finding(part, "ok", output.count(number, "conversation"), facts={"conversations": number})
+        except sqlite3.Error as error:
+            yield Finding(part, "problem", f"{path} cannot be read: {error}")
