@@ -80,6 +80,30 @@ def verify(
     return verify_run(run, store, strand=strand, head=head, count=count, as_json=as_json)
 
 
+def export(
+    run: Recorded,
+    html: Annotated[
+        bool, typer.Option("--html", help="A page that needs no server and proves itself; as usual.")
+    ] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="The journal alone, for verify and replay.")] = False,
+    to: Annotated[str | None, typer.Option(metavar="<path>", help="The file; - is stdout.")] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write a run into one file: a page with its timeline and its records, which checks them itself; or the journal.
+
+    \b
+    Examples:
+      agent-core export last
+      agent-core export last --jsonl --to run.jsonl
+    """
+    if html and jsonl:
+        raise typer.BadParameter("--html and --jsonl are two files; export twice")
+    from engine_shim.cli.export import export_run
+
+    return export_run(run, store, as_html=not jsonl, target=to, as_json=as_json)
+
+
 def replay(
     run: Annotated[
         str | None, typer.Argument(metavar="RUN|FILE", help="A run, as for show.", autocompletion=complete_recorded)

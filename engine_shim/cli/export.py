@@ -1,0 +1,50 @@
+"""The command export: a run as one HTML file, or as a journal file."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from agent_core.journal.jsonl_format import write_line
+from agent_core.journal.record import Row
+from agent_core.journal.source import load_run
+from engine_shim.cli import output
+from engine_shim.cli.show import find_source
+from engine_shim.cli.timeline import in_time
+from engine_shim.runs.store import SqliteRunStore
+from engine_shim.web.run_page import write_run_page
+
+STDOUT = "-"
+
+
+def export_run(run: str, store: Path | None, *, as_html: bool, target: str | None, as_json: bool) -> int:
+    """Write a run's file, and say where it is. BadParameter for a place that cannot be written."""
+    source, run_id = find_source(run, store)
+    found, journal = _read_journal(source, run_id)
+    content = write_run_page(found, journal).encode() if as_html else journal
+    path = target or f"{found}.{'html' if as_html else 'jsonl'}"
+    if path == STDOUT:
+        sys.stdout.write(content.decode())
+        return output.OK
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from None
+    if as_json:
+        output.document({"run": found, "path": path, "bytes": len(content)})
+    else:
+        output.line(path)
+    return output.OK
+
+
+def _read_journal(source: Path, run_id: str | None) -> tuple[str, bytes]:
+    """The id and the lines of a run, in the order of their writing. A file is taken as it is, damage and all."""
+    if run_id is None:
+        found, tape = load_run(source)
+        if source.suffix == ".jsonl":
+            return found, source.read_bytes()
+        rows: Iterator[Row] = (tape[timed.strand][timed.n] for timed in in_time(tape))
+    else:
+        found, rows = run_id, (row for _, row in SqliteRunStore(source).tail(run_id))
+    return found, b"".join(write_line(found, row) for row in rows)

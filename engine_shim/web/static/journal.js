@@ -1,0 +1,107 @@
+// A run's journal file: its lines, read byte for byte, and whether they are what was written.
+
+import { sha256 } from "./sha256.js";
+
+const LINE = /^\{"run":("(?:[^"\\]|\\.)*"),"strand":("(?:[^"\\]|\\.)*"),"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}$/s;
+const ROOTS = ["flow", "agent"];
+const encoder = new TextEncoder();
+const bytes = (text) => encoder.encode(text);
+
+/** The rows of a journal file in the order of their writing: {strand, n, hash, raw, record}; and the lines that are none. */
+export function readJournal(text) {
+  const lines = text.split("\n");
+  const faults = [];
+  if (lines.pop() !== "") faults.push({ line: lines.length + 1, why: "the last line has no end" });
+  const rows = [];
+  let run = null;
+  lines.forEach((line, at) => {
+    const row = readLine(line);
+    if (row === null) faults.push({ line: at + 1, why: "it is no line of a journal" });
+    else if (run !== null && row.run !== run) faults.push({ line: at + 1, why: "it is of another run" });
+    else rows.push(row);
+    run = run ?? row?.run ?? null;
+  });
+  return { run: run ?? "", rows, faults };
+}
+
+function readLine(line) {
+  const found = LINE.exec(line);
+  if (found === null) return null;
+  try {
+    const [, run, strand, n, hash, raw] = found;
+    return { run: JSON.parse(run), strand: JSON.parse(strand), n: Number(n), hash, raw, record: JSON.parse(raw) };
+  } catch {
+    return null;
+  }
+}
+
+/** Whether the rows are whole: {ok, complete, head, count, faults}. Chains, closing records and the end are checked. */
+export function verifyJournal({ run, rows, faults }) {
+  const strands = new Map();
+  for (const row of rows) {
+    if (!strands.has(row.strand)) strands.set(row.strand, []);
+    strands.get(row.strand).push(row);
+  }
+  const root = [...strands.keys()].find((path) => ROOTS.includes(path)) ?? "";
+  const found = [...faults];
+  for (const [path, chain] of strands) found.push(...checkChain(run, path, chain));
+  const own = new Map([...strands].filter(([path]) => path === root || path.startsWith(`${root}/`)));
+  found.push(...checkClosings(own, root));
+  const complete = own.get(root)?.at(-1).record.kind === "run_finished";
+  const { head, count } = headOf(own);
+  return { ok: found.length === 0 && complete, complete, head, count, faults: found };
+}
+
+function checkChain(run, path, chain) {
+  let previous = sha256(bytes(`${run}\0${path}`));
+  for (const [n, row] of chain.entries()) {
+    const digest = sha256(previous, bytes(row.raw));
+    const ended = n > 0 && chain[n - 1].record.kind === "run_finished";
+    if (row.n !== n) return [{ strand: path, n, why: `record ${row.n} stands in the place of ${n}` }];
+    if (toHex(digest) !== row.hash)
+      return [{ strand: path, n, why: "its hash does not follow from its bytes and the record before it" }];
+    if (ended) return [{ strand: path, n, why: "it follows the end of its run" }];
+    previous = digest;
+  }
+  return [];
+}
+
+function checkClosings(own, root) {
+  const faults = [];
+  const closed = new Set([root]);
+  for (const [path, chain] of own) {
+    for (const row of chain) {
+      const closes = row.record.closes ?? [];
+      for (const [below, head, count] of Array.isArray(closes[0]) ? closes : closes.length ? [closes] : []) {
+        closed.add(below);
+        const end = own.get(below);
+        if (!below.startsWith(`${path}/`) || !end || end.at(-1).hash !== head || end.length !== count)
+          faults.push({ strand: path, n: row.n, why: `it closes ${below} at another head and count than it has` });
+      }
+    }
+  }
+  const isFinished = own.get(root)?.at(-1).record.kind === "run_finished";
+  for (const path of isFinished ? own.keys() : [])
+    if (!closed.has(path)) faults.push({ strand: path, n: 0, why: "no record of the finished run closes it" });
+  return faults;
+}
+
+function headOf(own) {
+  const pieces = [];
+  let count = 0;
+  for (const [path, chain] of [...own].sort(([a], [b]) => compareCodePoints(a, b))) {
+    pieces.push(bytes(`${path}\0${chain.length}\0`), fromHex(chain.at(-1).hash));
+    count += chain.length;
+  }
+  return { head: toHex(sha256(...pieces)), count };
+}
+
+function compareCodePoints(a, b) {
+  const [left, right] = [[...a], [...b]];
+  for (let n = 0; n < Math.min(left.length, right.length); n++)
+    if (left[n] !== right[n]) return left[n].codePointAt(0) - right[n].codePointAt(0);
+  return left.length - right.length;
+}
+
+const toHex = (digest) => [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+const fromHex = (text) => new Uint8Array(text.match(/../g).map((pair) => parseInt(pair, 16)));

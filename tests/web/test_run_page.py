@@ -1,0 +1,115 @@
+"""A run as one page: what its script says of a journal is what `verify` says, and nothing in it is more than text."""
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.audit.verify import verify
+from engine_shim.cli.main import main
+from engine_shim.web.run_page import POLICY, STATIC, write_run_page
+
+ROOT = Path(__file__).parents[2]
+JOURNALS = sorted((ROOT / "fixtures").rglob("*.jsonl"))
+NODE = shutil.which("node")
+JUDGE = """
+import { readFileSync } from "fs";
+import { readJournal, verifyJournal } from "STATIC/journal.js";
+import { readSummary, readTimeline } from "STATIC/timeline.js";
+const found = JSON.parse(readFileSync(0, "utf8")).map((text) => {
+  const journal = readJournal(text);
+  return { ...verifyJournal(journal), summary: readSummary(journal.rows), timeline: readTimeline(journal.rows) };
+});
+console.log(JSON.stringify(found));
+"""
+needs_node = pytest.mark.skipif(NODE is None, reason="needs the program node")
+
+
+def judge(texts: list[str], folder: Path) -> list[Any]:
+    """What the page's script says of each journal."""
+    assert NODE is not None
+    script = folder / "judge.mjs"
+    script.write_text(JUDGE.replace("STATIC", str(STATIC)))
+    done = subprocess.run([NODE, str(script)], input=json.dumps(texts), capture_output=True, text=True, check=True)
+    found: list[Any] = json.loads(done.stdout)
+    return found
+
+
+@needs_node
+def test_page_and_verify_agree_about_every_recorded_run(tmp_path: Path) -> None:
+    assert len(JOURNALS) > 20
+    for path, found in zip(JOURNALS, judge([path.read_text("utf-8") for path in JOURNALS], tmp_path), strict=True):
+        told = verify(path)
+        assert (found["ok"], found["complete"], found["head"], found["count"]) == (
+            told.ok,
+            told.complete,
+            told.head,
+            told.count,
+        ), (path, found["faults"], told.why)
+        assert found["timeline"], path
+
+
+@needs_node
+def test_page_finds_every_line_that_was_changed_dropped_or_doubled(tmp_path: Path) -> None:
+    source = next(path for path in JOURNALS if len(path.read_text("utf-8").splitlines()) > 10)
+    lines = source.read_text("utf-8").splitlines(keepends=True)
+    damaged = []
+    for at, line in enumerate(lines):
+        middle = len(line) * 2 // 3
+        flipped = line[:middle] + chr(ord(line[middle]) ^ 1) + line[middle + 1 :]
+        for changed in ([flipped], [], [line, line], [line[:-10] + "\n"]):
+            damaged.append("".join([*lines[:at], *changed, *lines[at + 1 :]]))
+        if at:
+            damaged.append("".join([*lines[: at - 1], line, lines[at - 1], *lines[at + 1 :]]))
+    for text, found in zip(damaged, judge(damaged, tmp_path), strict=True):
+        copy = tmp_path / "copy.jsonl"
+        copy.write_text(text, "utf-8")
+        told = verify(copy)
+        assert found["ok"] == told.ok, (text, found["faults"], told.why)
+
+
+class Scripts(HTMLParser):
+    """The elements of a page, as a browser would read them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+
+
+def test_what_a_hostile_model_writes_is_no_part_of_the_page() -> None:
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)><!--\u2028]]>&lt;"
+    plain, hostile = (write_run_page(run, f'{{"run":"{run}"}}\n'.encode()) for run in ("r", evil))
+    assert Scripts(plain).tags == Scripts(hostile).tags
+    assert "alert(1)</script>" not in hostile
+    embedded = re.search(r'id="journal">(.*?)</script>', hostile, re.DOTALL)
+    assert embedded is not None
+    assert json.loads(embedded[1]) == f'{{"run":"{evil}"}}\n'
+
+
+def test_page_loads_nothing() -> None:
+    page = write_run_page("r", b"")
+    assert f'content="{POLICY}"' in page
+    assert not re.search(r"(src|href)=|https?://|@import|url\(", page.replace("place.href", ""))
+
+
+def test_export_writes_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = JOURNALS[0]
+    for words, name in ((["--to", "a.html"], "a.html"), (["--jsonl", "--to", "a.jsonl"], "a.jsonl")):
+        with pytest.raises(SystemExit) as ended:
+            main(["export", str(source), *words])
+        assert ended.value.code == 0
+        assert capsys.readouterr().out == f"{name}\n"
+    assert (tmp_path / "a.jsonl").read_bytes() == source.read_bytes()
+    assert source.read_text("utf-8").splitlines()[0][:40].replace('"', '\\"') in (tmp_path / "a.html").read_text(
+        "utf-8"
+    )
