@@ -62,8 +62,8 @@ def test_page_finds_every_line_that_was_changed_dropped_or_doubled(tmp_path: Pat
     for at, line in enumerate(lines):
         middle = len(line) * 2 // 3
         flipped = line[:middle] + chr(ord(line[middle]) ^ 1) + line[middle + 1 :]
-        for changed in ([flipped], [], [line, line], [line[:-10] + "\n"]):
-            damaged.append("".join([*lines[:at], *changed, *lines[at + 1 :]]))
+        changes = ([flipped], [], [line, line], [line[:-10] + "\n"])
+        damaged += ["".join([*lines[:at], *changed, *lines[at + 1 :]]) for changed in changes]
         if at:
             damaged.append("".join([*lines[: at - 1], line, lines[at - 1], *lines[at + 1 :]]))
     for text, found in zip(damaged, judge(damaged, tmp_path), strict=True):
@@ -110,6 +110,5 @@ def test_export_writes_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert ended.value.code == 0
         assert capsys.readouterr().out == f"{name}\n"
     assert (tmp_path / "a.jsonl").read_bytes() == source.read_bytes()
-    assert source.read_text("utf-8").splitlines()[0][:40].replace('"', '\\"') in (tmp_path / "a.html").read_text(
-        "utf-8"
-    )
+    first = source.read_text("utf-8")[:40].replace('"', '\\"')
+    assert first in (tmp_path / "a.html").read_text("utf-8")
