@@ -59,12 +59,12 @@ def create_app(service: Service, *, hosts: Collection[str] = LOOPBACK, origins: 
 
 def _system_routes(access: Access) -> APIRouter:
     router = APIRouter(route_class=ProblemRoute, tags=["system"])
-    service = access.service
+    service, about = access.service, version("agent-core")
 
     @router.get("/health", response_model=Health, responses=responses())
     async def show_health() -> Response:
         """Whether the server serves; it asks for no token."""
-        return write_json({"status": "ending" if service.is_closing else "ok", "version": version("agent-core")})
+        return write_json({"status": "ending" if service.is_closing else "ok", "version": about})
 
     return router
 
