@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Response
 
 from agent_core.agents.errors import AgentNotFound
-from engine_shim.api.access import Access, Caller
+from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.models import AgentList, ChatAnswer, ChatRequest, Conversation
 from engine_shim.api.problems import ProblemRoute, responses
@@ -27,6 +27,7 @@ def chat_routes(access: Access) -> APIRouter:
     async def chat(
         body: ChatRequest,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
+        traceparent: TraceParent = None,
         caller: Caller = run,
     ) -> Response:
         """Let an agent answer a message. A turn without an answer has `success: false`; a waiting call is decided at
@@ -38,6 +39,7 @@ def chat_routes(access: Access) -> APIRouter:
             max_tool_calls=body.max_tool_calls,
             max_tokens=body.max_tokens,
             key=idempotency_key,
+            trace=traceparent,
         )
         return write_json(reply.as_json())
 

@@ -17,6 +17,7 @@ from engine_shim.cli.output import Options
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.store import default_store
 from engine_shim.service.service import Service
+from engine_shim.telemetry.export import exporting
 
 log = logging.getLogger("engine_shim")
 
@@ -66,7 +67,8 @@ def serve_host(
     )
     server = Server(settings, service)
     sys.stderr.write(_describe(host, listening.getsockname()[1], service))
-    server.run([listening])
+    with exporting():
+        server.run([listening])
     return output.OK
 
 

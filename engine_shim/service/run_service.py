@@ -66,9 +66,15 @@ class RunService:
     # ── beginning and going on ────────────────────────────────────────────────────────────────────
 
     async def submit(
-        self, workflow: CheckedWorkflow, external: Mapping[str, Any], *, by: str, key: str | None = None
+        self,
+        workflow: CheckedWorkflow,
+        external: Mapping[str, Any],
+        *,
+        by: str,
+        key: str | None = None,
+        trace: str | None = None,
     ) -> tuple[str, bool]:
-        """Begin a run; gives its id, and whether it is new.
+        """Begin a run; gives its id, and whether it is new. `trace` is the caller's `traceparent`.
 
         With a `key` that came before, it is the run of that time, driven on if nobody drives it. DefinitionError for
         inputs that do not fit, KeyReused for a key of something else, TooManyRuns under load; with nothing written.
@@ -77,6 +83,7 @@ class RunService:
         is_new = key is None or self.engine.store.entry(run) is None
         if is_new:
             self.engine.store.save_submission(run, by)
+            self.engine.telemetry.keep_parent(run, trace)
         if run not in self._open:
             try:
                 await self._launch(run, self.engine.run(workflow, external=external, run_id=run))
@@ -96,16 +103,20 @@ class RunService:
         """Let a paused run, or one that nobody drives, go on. RunBusy while somebody drives it."""
         await self._launch(run, self.engine.resume(run, by=by))
 
-    async def fork(self, run: str, at: tuple[str, int], *, by: str, repeat_writes: bool = False) -> str:
+    async def fork(
+        self, run: str, at: tuple[str, int], *, by: str, repeat_writes: bool = False, trace: str | None = None
+    ) -> str:
         """Begin a run with the past of another one; gives its id. Raises what `Engine.fork` does."""
         new = new_run_id()
         self.engine.store.save_submission(new, by)
+        self.engine.telemetry.keep_parent(new, trace)
         await self._launch(new, self.engine.fork(run, at, new_id=new, repeat_writes=repeat_writes))
         return new
 
-    async def retry_failed(self, run: str, *, by: str) -> str:
+    async def retry_failed(self, run: str, *, by: str, trace: str | None = None) -> str:
         """Begin a run where a failed one failed; gives its id. Raises what `Engine.retry_failed` does."""
         new = f"{run}-retry"
+        self.engine.telemetry.keep_parent(new, trace)
         await self._launch(new, self.engine.retry_failed(run))
         self.engine.store.save_submission(new, by)
         return new

@@ -48,14 +48,18 @@ class Talks:
         max_tool_calls: int,
         max_tokens: int,
         key: str | None = None,
+        trace: str | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> ChatReply:
-        """Let an agent answer. A `key` that came before gives the reply of that time.
+        """Let an agent answer. A `key` that came before gives the reply of that time. `trace` is the caller's
+        `traceparent`.
 
         AgentNotFound, DefinitionError for bad input, KeyReused for a key of another message, TooManyRuns under load.
         """
         name = self.choose_agent(agent)
         run = new_run_id() if key is None else key_to_id(f"agent/{name}", key)
+        if self.host.telemetry is not None:
+            self.host.telemetry.keep_parent(run, trace)
         if key is not None and conversation is None:
             conversation = run  # so that the turn finds its conversation again
         turn = self._conversations(name).chat(
@@ -114,6 +118,11 @@ class Talks:
         if agent not in names:
             raise AgentNotFound(agent or "", names)
         return agent
+
+    @property
+    def open(self) -> int:
+        """How many turns are under way."""
+        return len(self._turns)
 
     async def close(self, grace: float) -> None:
         """Let the turns that are under way end; those that take longer are cancelled."""

@@ -17,6 +17,7 @@ from engine_shim.service.run_service import RunService
 from engine_shim.service.run_view import RunView
 from engine_shim.service.talks import Talks
 from engine_shim.service.workflows import WorkflowCatalog
+from engine_shim.telemetry.telemetry import Telemetry
 from utools.defaults import of_tenant
 
 
@@ -58,10 +59,14 @@ class Tenants(Mapping[str | None, Tenant]):
     The runs of a tenant are in a file beside the host's: `runs.acme.db` beside `runs.db`.
     """
 
-    def __init__(self, config: HostConfig, store: Path, model: str | None = None) -> None:
-        self._by_name: dict[str | None, Tenant] = {None: open_tenant(config, store, model)}
+    def __init__(
+        self, config: HostConfig, store: Path, model: str | None = None, telemetry: Telemetry | None = None
+    ) -> None:
+        telemetry = telemetry or Telemetry()
+        self._by_name: dict[str | None, Tenant] = {None: open_tenant(config, store, model, telemetry)}
         for name in config.tenants:
-            self._by_name[name] = open_tenant(config.for_tenant(name), of_tenant(store, name), model)
+            own, path = config.for_tenant(name), of_tenant(store, name)
+            self._by_name[name] = open_tenant(own, path, model, telemetry.of_tenant(name))
 
     def __getitem__(self, name: str | None) -> Tenant:
         return self._by_name[name]
@@ -73,10 +78,10 @@ class Tenants(Mapping[str | None, Tenant]):
         return len(self._by_name)
 
 
-def open_tenant(config: HostConfig, path: Path, model: str | None) -> Tenant:
+def open_tenant(config: HostConfig, path: Path, model: str | None, telemetry: Telemetry) -> Tenant:
     """What serves one tenant. DefinitionErrors for all faults of its workflows and agents."""
     store = SqliteRunStore(path)
-    engine = Engine.of_host(config, store=store, model=model)
+    engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry)
 
     def check_file(file: Path) -> CheckedWorkflow:
         return check(load_workflow(file), engine.registry, engine.agents)
@@ -87,6 +92,8 @@ def open_tenant(config: HostConfig, path: Path, model: str | None) -> Tenant:
     workflows = WorkflowCatalog(directory, check_file)
     workflows.load()
     has_agents = model is not None or bool(engine.agents and engine.agents.list())
-    talks = Talks(open_conversations(config, store.journal, model, engine.registry)) if has_agents else None
+    talks = None
+    if has_agents:
+        talks = Talks(open_conversations(config, store.journal, model, engine.registry, engine.telemetry))
     runs = RunService(engine)
     return Tenant(config, store, engine, workflows, runs, talks, HostTools(engine, runs, config.execute_tools))
