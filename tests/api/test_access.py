@@ -39,6 +39,7 @@ ROUTES = [
     ("DELETE", "/agent/conversations/x", "run"),
     ("GET", "/tools", "read"),
     ("POST", "/tools/stock/execute", "admin"),
+    ("GET", "/metrics", "admin"),
 ]
 SCOPES = ("read", "run", "decide", "admin")
 BODIES = {"decide": {"decision": "approve"}, "messages": {"content": "x"}, "chat": {"message": "x"}}

@@ -15,6 +15,7 @@ import uvicorn
 from engine_shim.api.app import create_app
 from engine_shim.host.config import read_host_config
 from engine_shim.service.service import Service
+from engine_shim.telemetry.telemetry import Telemetry
 from support.by_hand import action, final
 
 TOOLS = '''
@@ -197,12 +198,19 @@ def read_events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def served(folder: Path, *, is_open: bool = True, origins: Sequence[str] = (), **keys: Any) -> Iterator[Served]:
+def served(
+    folder: Path,
+    *,
+    is_open: bool = True,
+    origins: Sequence[str] = (),
+    telemetry: Telemetry | None = None,
+    **keys: Any,
+) -> Iterator[Served]:
     """Serve a host whose files are in the folder, or are written there."""
     config = folder / "agent-core.yaml"
     if not config.exists():
         write_host(folder, **keys)
-    service = Service.of_host(read_host_config(config), folder / "runs.db", is_open=is_open)
+    service = Service.of_host(read_host_config(config), folder / "runs.db", is_open=is_open, telemetry=telemetry)
     service.grace = 5
     settings = uvicorn.Config(create_app(service, origins=origins), "127.0.0.1", 0, log_config=None, access_log=False)
     server = uvicorn.Server(settings)
