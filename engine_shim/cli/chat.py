@@ -20,7 +20,8 @@ from engine_shim.host.find import load_host_config
 from engine_shim.runs.chat import HostConversations, find_waiting_turn, open_conversations
 from engine_shim.runs.store import SqliteRunStore, default_store
 from engine_shim.telemetry.export import exporting
-from engine_shim.telemetry.telemetry import RunTelemetry, Telemetry
+from engine_shim.telemetry.run_telemetry import RunTelemetry
+from engine_shim.telemetry.telemetry import Telemetry
 from utools.errors import ToolError
 
 COMMAND = re.compile(r"/[a-z]+")

@@ -20,7 +20,7 @@ from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import RunFilter, SqliteRunStore
-from engine_shim.telemetry.telemetry import RunTelemetry
+from engine_shim.telemetry.run_telemetry import RunTelemetry
 from utools.context.store import ContextStore
 from utools.defaults import host_context_store
 from utools.registry import ToolRegistry

@@ -41,7 +41,8 @@ from engine_shim.runs.results import read_result
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.starter import RunStarter
 from engine_shim.runs.store import RunStore, StrPath, store_of
-from engine_shim.telemetry.telemetry import RunTelemetry, Telemetry
+from engine_shim.telemetry.run_telemetry import RunTelemetry
+from engine_shim.telemetry.telemetry import Telemetry
 from utools.calls.limiter import Limiter
 from utools.defaults import default_registry
 from utools.files.protected_paths import protect_name

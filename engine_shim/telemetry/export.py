@@ -19,8 +19,11 @@ NEEDED: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 HTTP: Final = "http/protobuf"
 SERVICE: Final = "agent-core"
 """The service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES give another one."""
+TIMEOUT_S: Final = 3.0
+"""How long an export may take, its retries included, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise."""
 FLUSH_MS: Final = 5000
 """How long a command waits at its end for the collector."""
+LONGEST: Final = 200
 log = logging.getLogger("engine_shim")
 
 
@@ -74,9 +77,10 @@ def _trace_provider() -> Any:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.trace import set_tracer_provider
 
-    made = TracerProvider(resource=_resource())
-    made.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    made = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+    made.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_timeout("TRACES"))))
     set_tracer_provider(made)
+    _explain_failures()
     return made
 
 
@@ -88,9 +92,33 @@ def _meter_provider() -> Any:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-    made = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], _resource())
+    reader = PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_timeout("METRICS")))
+    made = MeterProvider([reader], _resource(), shutdown_on_exit=False)
     set_meter_provider(made)
+    _explain_failures()
     return made
+
+
+def _timeout(kind: str) -> float | None:
+    """The seconds of one export; None where the environment says how many."""
+    own = ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{kind}_TIMEOUT")
+    return None if any(map(os.environ.get, own)) else TIMEOUT_S
+
+
+class _FirstFailure(logging.Handler):
+    """Says once, in one line, why nothing arrives; OpenTelemetry says it again at each attempt."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.setLevel(logging.CRITICAL + 1)
+        text = " ".join(record.getMessage().split())
+        log.warning("telemetry is not exported: %s", text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+
+
+def _explain_failures() -> None:
+    exporters = logging.getLogger("opentelemetry")
+    if not exporters.handlers:
+        exporters.addHandler(_FirstFailure(logging.WARNING))
+        exporters.propagate = False
 
 
 def _resource() -> "Resource":

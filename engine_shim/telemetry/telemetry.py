@@ -1,18 +1,13 @@
-"""Telemetry: to whom what runs do is told, and RunTelemetry: the observers of the runs of one store."""
+"""Telemetry: to whom it is told what runs do."""
 
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from agent_core.run.observer import Observer
 from engine_shim.telemetry import names
 from engine_shim.telemetry.content import is_wanted
-from engine_shim.telemetry.ids import TraceParent, read_traceparent
-from engine_shim.telemetry.operations import Source
-from engine_shim.telemetry.run_observer import RunObserver
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -20,7 +15,6 @@ if TYPE_CHECKING:
 
     from engine_shim.telemetry.meters import Meters
     from engine_shim.telemetry.run_metrics import RunMetrics
-    from engine_shim.telemetry.spans import SpanTeller
 
 T = TypeVar("T")
 STAND_INS: Final = ("Proxy", "NoOp")
@@ -86,66 +80,6 @@ class Telemetry:
             self._made[id(provider)] = (provider, make())
         made: T = self._made[id(provider)][1]
         return made
-
-
-class TraceStore(Protocol):
-    """Where it is kept, for as long as a run is, which span a run lies under."""
-
-    def save_trace(self, run: str, traceparent: str) -> None:
-        """Keep the parent of a run's spans; the first one stays."""
-        ...
-
-    def trace(self, run: str) -> str | None:
-        """The parent of a run's spans; None where nobody gave one."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class RunTelemetry:
-    """The telemetry of the runs of one store, on a host with this default provider of models."""
-
-    telemetry: Telemetry
-    store: TraceStore
-    default_provider: str = "openai"
-
-    def observe(self, run: str) -> Observer | None:
-        """What follows a run while it is driven; None, at no cost, where nobody wants to know."""
-        tracer, meters, metrics = self.telemetry.tracer(), self.telemetry.meters(), self.telemetry.metrics
-        if tracer is None and meters is None and metrics is None:
-            return None
-        source = Source(run, self.telemetry.tenant, self.default_provider)
-        if tracer is None:
-            return RunObserver(source, None, meters, metrics)
-
-        def make_spans(seed: bytes, *, is_new: bool) -> "SpanTeller":
-            from engine_shim.telemetry.spans import SpanTeller
-
-            parent = self._parent_of(run, is_new=is_new)
-            return SpanTeller(tracer, source, seed, parent, content=self.telemetry.wants_content)
-
-        return RunObserver(source, make_spans, meters, metrics)
-
-    def keep_parent(self, run: str, header: str | None) -> None:
-        """Keep what the spans of a new run lie under: the program's current span, else what a caller's header names.
-
-        An invalid header is none.
-        """
-        if self.telemetry.tracer() is not None and (parent := _current_span() or read_traceparent(header)):
-            self.store.save_trace(run, parent.write())
-
-    def _parent_of(self, run: str, *, is_new: bool) -> TraceParent | None:
-        kept = read_traceparent(self.store.trace(run))
-        if kept is None and is_new and (kept := _current_span()):
-            self.store.save_trace(run, kept.write())
-        return kept
-
-
-def _current_span() -> TraceParent | None:
-    from opentelemetry import trace
-
-    from engine_shim.telemetry.spans import traceparent_of
-
-    return traceparent_of(trace.get_current_span())
 
 
 def find_provider(module: str, getter: str) -> Any:

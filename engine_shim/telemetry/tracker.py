@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from agent_core.effects import Json
 from agent_core.journal.path import is_within, name_of, parent_of
+from engine_shim.telemetry.endings import ending_of_act, ending_of_run
 from engine_shim.telemetry.operations import Began, Change, Ended, Operation, Place
 from engine_shim.telemetry.planning import Planning
-
-SUCCESS: Final = ("final", "completed")
-"""How a run ends that did not fail: the finish reason of an agent, the status of a workflow."""
 
 
 @dataclass(slots=True)
@@ -79,20 +77,16 @@ class Tracker:
         return Began(operation)
 
     def _end_run(self, path: str, record: Json) -> Iterator[Ended]:
-        reason = record.get("finish_reason") or record.get("status", "")
-        error, message = (None, None) if reason in SUCCESS else (reason, None)
-        if error is not None and record.get("error"):
-            error = record["error"]["kind"] if "status" in record and reason == "failed" else reason
-            message = record["error"]["message"]
+        ending = ending_of_run(record)
         planning = self.planning.pop(path, None)
         if planning is not None and planning.operation is not None:
-            yield Ended(planning.operation, record, error, message)
+            yield Ended(planning.operation, record, *ending)
         for open_path in [each for each in self.acts if is_within(each, path)]:
             del self.acts[open_path]
         operation, steps = self.runs.pop(path, None), self.steps.pop(path, 0)
         if operation is not None:
             steps -= operation.started.get("spent", {}).get("steps", 0)
-            yield Ended(operation, record, error, message, None, record["at"], steps)
+            yield Ended(operation, record, *ending, None, record["at"], steps)
 
     # ── questions and calls ───────────────────────────────────────────────────────────────────────
 
@@ -120,18 +114,8 @@ class Tracker:
 
     def _end_act(self, path: str, record: Json) -> Iterator[Ended]:
         operation = self.acts.pop(path, None)
-        if operation is None:
-            return
-        match record:
-            case {"kind": "answered", "reply": "failed"}:
-                error, message = record["reason"], record["message"]
-            case {"kind": "answered", "reply": "did", "success": False}:
-                error, message = "tool_error", record["error"]
-            case {"kind": "answered"}:
-                error, message = None, None
-            case _:
-                error, message = record.get("reason", "cancelled"), record.get("message")
-        yield Ended(operation, record, error, message, record.get("seconds"), record.get("at"))
+        if operation is not None:
+            yield Ended(operation, record, *ending_of_act(record), record.get("seconds"), record.get("at"))
 
     def _decide(self, path: str, record: Json) -> Iterator[Ended]:
         planning = self.planning.get(path)
