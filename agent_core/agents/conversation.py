@@ -17,6 +17,7 @@ from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.run.events import Event
 from agent_core.run.node import run_agent
+from agent_core.run.observer import Observe
 from agent_core.run.secrets import Secrets
 from utools.defaults import default_registry
 from utools.registry import ToolRegistry
@@ -48,7 +49,7 @@ class AgentExecutor:
     """Talks with the agents of a catalogue.
 
     `tools_at` makes the registry of a directory, `root` is the host's. `model` answers for every agent; without it
-    their own do. All turns are recorded in `journal`, where there is one.
+    their own do. All turns are recorded in `journal`, where there is one, and followed by what `observe` gives.
     """
 
     def __init__(
@@ -60,12 +61,13 @@ class AgentExecutor:
         model: ModelClient | str | None = None,
         journal: Journal | str | os.PathLike[str] | None = None,
         secrets: Secrets | None = None,
+        observe: Observe | None = None,
     ) -> None:
         self.catalog = catalog
         self._root = Path(root).resolve()
         self._tools_at = lru_cache(tools_at)
         self.journal = journal
-        self._model, self._secrets = model, secrets
+        self._model, self._secrets, self._observe = model, secrets, observe
 
     async def execute_conversation(
         self,
@@ -101,6 +103,7 @@ class AgentExecutor:
             by=by,
             on_event=on_event,
             secrets=self._secrets,
+            observe=self._observe,
         )
         result = read_result(agent_name, output)
         if error := RAISED.get(output.finish_reason):

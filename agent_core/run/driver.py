@@ -11,6 +11,7 @@ from agent_core.errors import Lost
 from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import name_of
+from agent_core.journal.record import Row
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
@@ -22,6 +23,7 @@ from agent_core.run.events import EventSource
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.log import RunLog, with_log
+from agent_core.run.observer import Observer
 
 log = logging.getLogger("agent_core")
 MAX_DRIVES = 10
@@ -47,15 +49,18 @@ async def drive(
     ends like any other. A question reads the messages that `inbox` has for it. Raises DefinitionError for a run that
     cannot be started and JournalError when the journal cannot be read or written.
     """
-    listener = with_log(run, executor.redactor, listener)
+    observer = executor.observer
+    listener = with_log(run, executor.redactor, listener, observer)
     stop = stop or StopSignal()
-    appender = Appender(run, journal, keys, listener, stop)
+    appender = Appender(run, journal, keys, _with_observer(observer, listener), stop)
     driver = LiveDriver(appender, executor, stop, inbox)
     for count in range(1, MAX_DRIVES + 1):
         tape = check_chains(run, journal.load(run))
         appender.resume_from(tape)
         if inbox is not None:
             inbox.resume_from(tape)
+        if observer is not None:
+            observer.resume_from(tape)
         if isinstance(listener, RunLog | EventSource):
             listener.resume_from(tape)
         try:
@@ -72,6 +77,18 @@ async def drive(
         assert isinstance(ended, Ended)
         return ended
     raise AssertionError
+
+
+def _with_observer(observer: Observer | None, listener: Listener | None) -> Listener | None:
+    """One listener for both; the observer is the first to hear of a row."""
+    if observer is None or listener is None:
+        return observer or listener
+
+    def listen(row: Row) -> None:
+        observer(row)
+        listener(row)
+
+    return listen
 
 
 class LiveDriver:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
@@ -23,6 +23,7 @@ from agent_core.run.clock import now
 from agent_core.run.deadline import CancelledItself, TooLate, run_within
 from agent_core.run.documents import read_documents
 from agent_core.run.events import Watcher
+from agent_core.run.observer import Observer
 from agent_core.run.prepare import Prepare
 from agent_core.run.secrets import Secrets, fill_secrets
 from agent_core.words.catalogue import ENGLISH, words_in
@@ -55,6 +56,7 @@ class Executor:
     secrets: Secrets = field(default_factory=Secrets)
     redactor: Redactor = field(default_factory=lambda: Redactor({}))
     events: Watcher | None = None
+    observer: Observer | None = None
 
     async def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
         """The `run_started` body of a run nested under a call; a bad config is a failure of that call."""
@@ -79,9 +81,10 @@ class Executor:
 
     async def act(self, op: Act, admission: Admission | None = None) -> ActReply:
         """Act once, within its time, and say how it went. Only cancellation is raised."""
-        if isinstance(op.effect, CallModel):
-            return await self._ask_model(op.effect, op.slot)
-        return await self._call_tool(op.effect, op, admission or await self.admit(op) or Admission(perf_counter()))
+        with nullcontext() if self.observer is None else self.observer.acting(op):
+            if isinstance(op.effect, CallModel):
+                return await self._ask_model(op.effect, op.slot)
+            return await self._call_tool(op.effect, op, admission or await self.admit(op) or Admission(perf_counter()))
 
     # ── models ────────────────────────────────────────────────────────────────────────────────────
 

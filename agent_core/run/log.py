@@ -10,6 +10,7 @@ from agent_core.journal.path import is_within, name_of
 from agent_core.journal.record import Row, Tape
 from agent_core.run.appender import Listener
 from agent_core.run.events import EventSource
+from agent_core.run.observer import Observer
 from utools.secrets.redaction import Redactor
 
 log = logging.getLogger("agent_core.run")
@@ -25,6 +26,7 @@ class LoggedRun:
     `chosen` says which tools an agent of the catalogue has, and why it lacks the others of its host.
     """
 
+    path: str
     about: Json
     began: str
     max_steps: int | None = None
@@ -40,12 +42,13 @@ class LoggedRun:
 class RunLog:
     """A driver's listener that logs `run_started`, `step`, `repair`, `tool_call`, `waiting`, `run_finished` at INFO.
 
-    Each record has `event`, `run_id` and `fields` (see the README).
+    Each record has `event`, `run_id` and `fields` (see the README); where the run is traced, `trace_id` and `span_id`.
     """
 
     run: str
     redactor: Redactor
     listener: Listener | None = None
+    observer: Observer | None = None
     runs: dict[str, LoggedRun] = field(default_factory=dict)
     asked: dict[str, Json] = field(default_factory=dict)
 
@@ -127,7 +130,8 @@ class RunLog:
         step = f" {shown['step']}/{shown['max_steps']}" if event == "step" else ""
         hidden = ("step",) if event == "run_started" else ("step", "max_steps")
         rest = (f"{key}={value}" for key, value in shown.items() if key not in hidden)
-        extra = {"event": event, "run_id": self.run, "fields": shown}
+        traced = {} if self.observer is None or owner is None else self.observer.ids_of(owner.path)
+        extra = {"event": event, "run_id": self.run, "fields": shown, **traced}
         log.info("%s%s run_id=%s %s", event, step, self.run, " ".join(rest), extra=extra)
 
     def _follow(self, path: str, record: Json) -> None:
@@ -145,9 +149,11 @@ class RunLog:
         return self.runs[max(owners, key=len)] if owners else None
 
 
-def with_log(run: str, redactor: Redactor, listener: Listener | None) -> Listener | None:
-    """The same listener, with a log around it where somebody listens to that."""
-    return RunLog(run, redactor, listener) if log.isEnabledFor(logging.INFO) else listener
+def with_log(
+    run: str, redactor: Redactor, listener: Listener | None, observer: Observer | None = None
+) -> Listener | None:
+    """The same listener, with a log around it where somebody listens to that; the observer knows the spans."""
+    return RunLog(run, redactor, listener, observer) if log.isEnabledFor(logging.INFO) else listener
 
 
 def _in_line(text: str) -> str:
@@ -158,11 +164,11 @@ def _in_line(text: str) -> str:
 
 def _logged_run(path: str, record: Json) -> LoggedRun:
     if "definition" in record:
-        return LoggedRun({"workflow": record["definition"]["id"]}, record["at"])
+        return LoggedRun(path, {"workflow": record["definition"]["id"]}, record["at"])
     note = record.get("agent")
     about = {"agent": name_of(path) if note is None else note["name"]}
     chosen = {} if note is None else _chosen_tools(note)
-    return LoggedRun(about, record["at"], record["limits"]["steps"], None, record["config"]["model"], chosen)
+    return LoggedRun(path, about, record["at"], record["limits"]["steps"], None, record["config"]["model"], chosen)
 
 
 def _chosen_tools(note: Json) -> Json:

@@ -31,6 +31,7 @@ from agent_core.run.documents import read_documents
 from agent_core.run.driver import drive
 from agent_core.run.events import Event, EventSource
 from agent_core.run.executor import Executor
+from agent_core.run.observer import Observe
 from agent_core.run.prepare import Prepare, config_record, prepare_agent, to_journal
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
@@ -108,15 +109,16 @@ async def run_agent(
     on_event: Callable[[Event], None] | None = None,
     secrets: Secrets | None = None,
     by: str = "caller",
+    observe: Observe | None = None,
 ) -> AgentOutput:
     """Run one agent to its outcome, or on from where its journal ends.
 
     An unfinished `run_id` (or unfinished JSONL file) goes on, a finished one gives its output without acting.
     `registry` may be a list of tools. `model`, a client or `provider:name`, answers every question; without it the
     config's `provider:name` does. `journal` may be a file's path: JSONL (.jsonl), or SQLite (.db, .sqlite, .sqlite3).
-    `decisions` are a person's decisions on what waits, by (strand, n), and `by` names who decided. Raises
-    DefinitionError for a bad config, or for another config than the run began with, DecisionError for a decision that
-    fits nothing, JournalError when the journal cannot be used.
+    `decisions` are a person's decisions on what waits, by (strand, n), and `by` names who decided. `observe` gives what
+    follows the run for telemetry. Raises DefinitionError for a bad config, or for another config than the run began
+    with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used.
     """
     with open_journal(journal) as opened:
         return await _run_agent(
@@ -129,6 +131,7 @@ async def run_agent(
             on_event,
             secrets or Secrets(),
             by,
+            observe,
         )
 
 
@@ -142,6 +145,7 @@ async def _run_agent(
     on_event: Callable[[Event], None] | None,
     allowed: Secrets,
     by: str,
+    observe: Observe | None,
 ) -> AgentOutput:
     run = _choose_run_id(run_id, journal)
     providers, redactor = Providers(), allowed.redactor()
@@ -156,7 +160,8 @@ async def _run_agent(
     if not is_finished(tape, ROOT):
         _check_models(models, config)
     listener = EventSource(on_event) if on_event else None
-    executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener)
+    observer = observe(run) if observe else None
+    executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener, observer)
     if decisions:
         append_decisions(journal, run, decisions, by=by, redactor=redactor, keys=keys)
     spec = Spec(CODE, config_as_dict(config))

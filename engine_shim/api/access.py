@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import HTTPException, Security
+from fastapi import Header, HTTPException, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from engine_shim.service.principal import Principal, Scope
@@ -12,6 +12,10 @@ from engine_shim.service.service import Service
 from engine_shim.service.tenants import Tenant
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `agent-core token new`.")
+
+TraceParent = Annotated[
+    str | None, Header(description="The caller's span (W3C Trace Context). An invalid one is passed over.")
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,16 @@
 
 from collections.abc import Collection
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Match
 
-from engine_shim.api.access import Access
+from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.chat import chat_routes
 from engine_shim.api.guard import LOOPBACK, Guard
@@ -20,9 +21,13 @@ from engine_shim.api.problems import Problem, ProblemRoute, refusal_of, response
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
 from engine_shim.api.triggers import trigger_routes
+from engine_shim.service.metrics import write_metrics
 from engine_shim.service.service import Service
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+METRICS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}
 
 
 def create_router(service: Service) -> APIRouter:
@@ -59,12 +64,21 @@ def create_app(service: Service, *, hosts: Collection[str] = LOOPBACK, origins: 
 
 def _system_routes(access: Access) -> APIRouter:
     router = APIRouter(route_class=ProblemRoute, tags=["system"])
-    service, about = access.service, version("agent-core")
+    service, about, admin = access.service, version("agent-core"), access.needs("admin")
 
     @router.get("/health", response_model=Health, responses=responses())
     async def show_health() -> Response:
         """Whether the server serves; it asks for no token."""
         return write_json({"status": "ending" if service.is_closing else "ok", "version": about})
+
+    @router.get("/metrics", response_class=PlainTextResponse, responses={**METRICS, **responses()})
+    async def show_metrics(caller: Caller = admin) -> Response:
+        """What the runs did, for Prometheus: to the host's own token that of all tenants, to a tenant's its own."""
+        metrics, tenants = service.telemetry.metrics, service.tenants.values()
+        if metrics is None:
+            raise HTTPException(503, "nothing is counted here: pip install 'agent-core[web]'")
+        text = write_metrics(metrics, tenants, caller.principal.tenant)
+        return Response(text, media_type=metrics.content_type)
 
     return router
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Response
 
 from agent_core.agents.errors import AgentNotFound
-from engine_shim.api.access import Access, Caller
+from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.links import CHAT_LINKS, CONVERSATION_LINKS
 from engine_shim.api.models import AgentList, ChatAnswer, ChatRequest, Conversation
@@ -31,6 +31,7 @@ def chat_routes(access: Access) -> APIRouter:
     async def chat(
         body: ChatRequest,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
+        traceparent: TraceParent = None,
         caller: Caller = run,
     ) -> Response:
         """Let an agent answer a message. A turn without an answer has `success: false`; a waiting call is decided at
@@ -43,6 +44,7 @@ def chat_routes(access: Access) -> APIRouter:
             max_tokens=body.max_tokens,
             by=caller.name,
             key=idempotency_key,
+            trace=traceparent,
         )
         return write_json(reply.as_json())
 

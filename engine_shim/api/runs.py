@@ -12,7 +12,7 @@ from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.decisions import Decision
 from agent_core.errors import DecisionError, DefinitionError
-from engine_shim.api.access import Access, Caller
+from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
 from engine_shim.api.links import RUN_LINKS
 from engine_shim.api.models import (
@@ -73,13 +73,16 @@ def run_routes(access: Access) -> APIRouter:
         body: RunRequest,
         wait: Wait = True,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
+        traceparent: TraceParent = None,
         caller: Caller = run,
     ) -> Response:
         """Run a workflow, `id@version` or the newest version of `id`. With an Idempotency-Key that came before, it is
         the run of that time."""
         tenant = caller.tenant
         workflow = tenant.workflows.get(name)
-        found, _ = await tenant.runs.submit(workflow, body.external, by=caller.name, key=idempotency_key)
+        found, _ = await tenant.runs.submit(
+            workflow, body.external, by=caller.name, key=idempotency_key, trace=traceparent
+        )
         return await _answer(caller, found, wait=wait)
 
     @router.get("/runs", response_model=RunList, responses=responses())
@@ -172,15 +175,18 @@ def run_routes(access: Access) -> APIRouter:
         return write_json({"run_id": run_id, "status": status})
 
     @router.post("/runs/{run_id}/fork", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
-    async def fork_run(run_id: str, body: ForkRequest, wait: Wait = True, caller: Caller = run) -> Response:
+    async def fork_run(
+        run_id: str, body: ForkRequest, wait: Wait = True, traceparent: TraceParent = None, caller: Caller = run
+    ) -> Response:
         """Begin a run with the past of this one up to a record, or, without a place, where a failed run failed."""
         _workflow_run(caller, run_id)
         runs = caller.tenant.runs
         if body.at is None:
-            new = await runs.retry_failed(run_id, by=caller.name)
+            new = await runs.retry_failed(run_id, by=caller.name, trace=traceparent)
         else:
             at = (body.at.strand, body.at.n)
-            new = await runs.fork(run_id, at, by=caller.name, repeat_writes=body.repeat_writes)
+            repeat = body.repeat_writes
+            new = await runs.fork(run_id, at, by=caller.name, repeat_writes=repeat, trace=traceparent)
         return await _answer(caller, new, wait=wait)
 
     @router.post("/runs/{run_id}/messages", response_model=RunStatusView, responses=responses(404, 409))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
 
-from engine_shim.api.access import Access, Caller
+from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.models import ExecuteRequest, Execution, ToolList
 from engine_shim.api.problems import ProblemRoute, responses
@@ -25,10 +25,12 @@ def tool_routes(access: Access) -> APIRouter:
         code: str,
         body: ExecuteRequest,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
+        traceparent: TraceParent = None,
         caller: Caller = admin,
     ) -> Response:
         """Execute a tool by itself, as a run of one step: checked, recorded, with the operator's presets."""
-        done = await caller.tenant.tools.execute(code, body.args, by=caller.name, key=idempotency_key)
+        tools, key = caller.tenant.tools, idempotency_key
+        done = await tools.execute(code, body.args, by=caller.name, key=key, trace=traceparent)
         return write_json(done)
 
     return router

@@ -19,6 +19,9 @@ from engine_shim.cli.summary import code_of_kind
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.chat import HostConversations, find_waiting_turn, open_conversations
 from engine_shim.runs.store import SqliteRunStore, default_store
+from engine_shim.telemetry.export import exporting
+from engine_shim.telemetry.run_telemetry import RunTelemetry
+from engine_shim.telemetry.telemetry import Telemetry
 from utools.errors import ToolError
 
 COMMAND = re.compile(r"/[a-z]+")
@@ -29,8 +32,9 @@ def chat_with_agent(agent: str | None, model: str | None, conversation: str | No
     config = load_host_config(options.config)
     store = SqliteRunStore(options.store or default_store())
     try:
-        host = open_conversations(config, store.journal, model)
-        with asyncio.Runner() as runner:
+        telemetry = RunTelemetry(Telemetry(), store, config.default_provider)
+        host = open_conversations(config, store.journal, model, telemetry=telemetry)
+        with exporting(), asyncio.Runner() as runner:
             try:
                 waiting, last = None, None
                 if conversation is not None:

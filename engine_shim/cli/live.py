@@ -21,6 +21,7 @@ from engine_shim.cli.view import View
 from engine_shim.definition.load import Workflow
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
+from engine_shim.telemetry.export import exporting
 
 Work = Callable[[Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
 
@@ -54,7 +55,7 @@ def drive(
         finally:
             await engine.close()
 
-    with View(workflow, quiet=logs_json()) as view, _interruptible(view, on_interrupt):
+    with exporting(), View(workflow, quiet=logs_json()) as view, _interruptible(view, on_interrupt):
         return asyncio.run(work_and_close())
 
 

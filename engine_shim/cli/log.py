@@ -30,10 +30,23 @@ class JsonHandler(logging.Handler):
             "event": getattr(record, "event", "message"),
             "run_id": getattr(record, "run_id", None),
             **getattr(record, "fields", {"logger": record.name, "message": record.getMessage()}),
+            **_trace_of(record),
         }
         if record.exc_info:
             line["exception"] = logging.Formatter().formatException(record.exc_info)
         sys.stderr.write(json.dumps(line, default=str) + "\n")
+
+
+def _trace_of(record: logging.LogRecord) -> dict[str, str]:
+    """The ids of the span that a record is about, or that is the current one; none where nothing is traced."""
+    if hasattr(record, "trace_id"):
+        return {"trace_id": record.trace_id, "span_id": getattr(record, "span_id", "")}
+    if (api := sys.modules.get("opentelemetry.trace")) is None:
+        return {}
+    context = api.get_current_span().get_span_context()
+    if not context.is_valid:
+        return {}
+    return {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
 
 
 def configure_log(*, level: Level, form: Format = "text") -> None:

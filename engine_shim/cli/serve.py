@@ -19,6 +19,7 @@ from engine_shim.cli.output import Options
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.store import default_store
 from engine_shim.service.service import Service
+from engine_shim.telemetry.export import exporting
 
 log = logging.getLogger("engine_shim")
 
@@ -89,7 +90,8 @@ def run_server(app: ASGIApp, service: Service, host: str, port: int, describe: C
     )
     server = Server(settings, service)
     sys.stderr.write(describe(listening.getsockname()[1]))
-    server.run([listening])
+    with exporting():
+        server.run([listening])
     return output.OK
 
 

@@ -20,6 +20,7 @@ from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import RunFilter, SqliteRunStore
+from engine_shim.telemetry.run_telemetry import RunTelemetry
 from utools.context.store import ContextStore
 from utools.defaults import host_context_store
 from utools.registry import ToolRegistry
@@ -31,7 +32,8 @@ OF_ITS_MODEL = ("base_url", "api_key_env", "fallback_models")
 
 @dataclass(frozen=True, slots=True)
 class HostConversations:
-    """What conversations on a host need. `model` answers for every agent; without it their own do."""
+    """What conversations on a host need. `model` answers for every agent; without it their own do. Their runs are told
+    to `telemetry`."""
 
     config: HostConfig
     catalog: AgentCatalog
@@ -40,6 +42,7 @@ class HostConversations:
     journal: Journal
     models: HostModels
     model: str | None
+    telemetry: RunTelemetry | None = None
 
     def of(self, agent: str) -> Conversations:
         """The conversations with one agent. AgentNotFound; DefinitionError for a model that cannot be asked."""
@@ -54,6 +57,7 @@ class HostConversations:
             model=self._client(self.catalog.get(agent)),
             journal=self.journal,
             secrets=self.config.secrets(),
+            observe=None if self.telemetry is None else self.telemetry.observe,
         )
 
     async def last_agent(self, conversation: str) -> str | None:
@@ -73,7 +77,11 @@ class HostConversations:
 
 
 def open_conversations(
-    config: HostConfig, journal: Journal, model: str | None, registry: ToolRegistry | None = None
+    config: HostConfig,
+    journal: Journal,
+    model: str | None,
+    registry: ToolRegistry | None = None,
+    telemetry: RunTelemetry | None = None,
 ) -> HostConversations:
     """The conversations of a host, with its tools if they were built already.
 
@@ -86,7 +94,8 @@ def open_conversations(
     for agent in agents:
         chosen.register(agent)
     models = HostModels(base_urls=config.base_urls, default_provider=config.default_provider, tape_of=journal.load)
-    return HostConversations(config, chosen, registry, host_context_store(config.tenant), journal, models, model)
+    context = host_context_store(config.tenant)
+    return HostConversations(config, chosen, registry, context, journal, models, model, telemetry)
 
 
 def find_waiting_turn(store: SqliteRunStore, conversation: str) -> str | None:

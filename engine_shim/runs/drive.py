@@ -14,6 +14,7 @@ from agent_core.run.driver import drive
 from agent_core.run.events import Event, EventSource, Watcher
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
+from agent_core.run.observer import Observe
 from agent_core.run.secrets import Secrets, signing_keys
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
@@ -69,11 +70,18 @@ class RunDriver:
     """Drives the runs of one store, `limiter` of them at a time. DefinitionError for keys that cannot sign."""
 
     def __init__(
-        self, store: RunStore, registry: ToolRegistry, models: HostModels, secrets: Secrets, limiter: Limiter
+        self,
+        store: RunStore,
+        registry: ToolRegistry,
+        models: HostModels,
+        secrets: Secrets,
+        limiter: Limiter,
+        observe: Observe,
     ) -> None:
         self._journal, self._index = store.journal, RunIndex(store)
         self._registry, self._models, self._secrets, self._limiter = registry, models, secrets, limiter
         self._keys = signing_keys()
+        self._observe = observe
         self.watch: Callable[[str], Watcher] | None = None
 
     async def drive(self, job: Job) -> RunResult:
@@ -119,7 +127,16 @@ class RunDriver:
         listener = self._listener(job)
         models, redactor = self._models.at(job.preparer.base), self._secrets.redactor()
         inbox = Inbox(job.run, self._journal, job.stop, is_of_node)
-        executor = Executor(job.run, self._registry, models, job.preparer.by_tool(), self._secrets, redactor, listener)
+        executor = Executor(
+            job.run,
+            self._registry,
+            models,
+            job.preparer.by_tool(),
+            self._secrets,
+            redactor,
+            listener,
+            self._observe(job.run),
+        )
         ended = await drive(
             job.run,
             ROOT,

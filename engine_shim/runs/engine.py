@@ -41,6 +41,8 @@ from engine_shim.runs.results import read_result
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.starter import RunStarter
 from engine_shim.runs.store import RunStore, StrPath, store_of
+from engine_shim.telemetry.run_telemetry import RunTelemetry
+from engine_shim.telemetry.telemetry import Telemetry
 from utools.calls.limiter import Limiter
 from utools.defaults import default_registry
 from utools.files.protected_paths import protect_name
@@ -57,6 +59,7 @@ class Engine:
     `registry`, or a list of tools, defaults to the built-in tools under the working directory, `store`, or the path of
     a SQLite file, to one in the user's data directory. `model`, a client or `provider:name`, answers for every model
     name; without it the names of the definitions are looked up. `agents` are those that an agent's node may name.
+    `telemetry` is told what the runs do; without it the providers are, that the program has set up for OpenTelemetry.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Engine:
         default_provider: str = "openai",
         max_running: int = MAX_RUNNING,
         agents: AgentCatalog | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         model = model_of(model)
         self.registry = with_runs(default_registry() if registry is None else ToolRegistry.of(registry), model)
@@ -83,7 +87,10 @@ class Engine:
         self._index, self._controls = RunIndex(self.store), RunControls(self.store)
         protect_name(NAME)
         self._leases = LeaseKeeper(self.store.leases)
-        self._driver = RunDriver(self.store, self.registry, self._models, self._secrets, Limiter(max_running))
+        self.telemetry = RunTelemetry(telemetry or Telemetry(), self.store, default_provider)
+        self._driver = RunDriver(
+            self.store, self.registry, self._models, self._secrets, Limiter(max_running), self.telemetry.observe
+        )
 
     @classmethod
     def from_config(
@@ -106,6 +113,7 @@ class Engine:
         *,
         store: RunStore | StrPath | None = None,
         model: ModelClient | str | None = None,
+        telemetry: Telemetry | None = None,
     ) -> "Engine":
         """The engine of a host by its configuration, as it was read."""
         registry = with_runs(build_registry(config), model_of(model))
@@ -117,6 +125,7 @@ class Engine:
             base_urls=config.base_urls,
             default_provider=config.default_provider,
             agents=build_catalog(config, registry),
+            telemetry=telemetry,
         )
         engine._starter.host = "" if config.file is None else str(config.file.resolve())
         return engine

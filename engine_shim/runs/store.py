@@ -121,6 +121,14 @@ class RunStore(Protocol):
         """Who handed the run to a server; None for a run that somebody drives himself."""
         ...
 
+    def save_trace(self, run: str, traceparent: str) -> None:
+        """Note which span of its caller a run's spans lie under; the first one stays."""
+        ...
+
+    def trace(self, run: str) -> str | None:
+        """The span that a run's spans lie under, as in the header `traceparent`; None where nobody gave one."""
+        ...
+
     def forget(self, run: str) -> bool:
         """Delete the run for good, its journal first. False when the store holds neither a journal nor an entry."""
         ...
@@ -140,6 +148,7 @@ class MemoryRunStore:
         self.leases: Leases = MemoryLeases(clock=clock)
         self._entries: dict[str, RunEntry] = {}
         self._submitters: dict[str, str] = {}
+        self._traces: dict[str, str] = {}
 
     def save(self, entry: RunEntry) -> None:
         self._entries[entry.run] = entry
@@ -164,9 +173,16 @@ class MemoryRunStore:
     def submitter(self, run: str) -> str | None:
         return self._submitters.get(run)
 
+    def save_trace(self, run: str, traceparent: str) -> None:
+        self._traces.setdefault(run, traceparent)
+
+    def trace(self, run: str) -> str | None:
+        return self._traces.get(run)
+
     def forget(self, run: str) -> bool:
         journaled = self.journal.delete(run)
         self._submitters.pop(run, None)
+        self._traces.pop(run, None)
         return self._entries.pop(run, None) is not None or journaled
 
     def close(self) -> None:
@@ -231,12 +247,21 @@ class SqliteRunStore:
         found = self.database.rows("run_submissions", "SELECT submitter FROM run_submissions WHERE run = ?", run)
         return found[0][0] if found else None
 
+    def save_trace(self, run: str, traceparent: str) -> None:
+        with self.database.writing() as db:
+            db.execute("INSERT OR IGNORE INTO run_traces (run, traceparent) VALUES (?, ?)", (run, traceparent))
+
+    def trace(self, run: str) -> str | None:
+        found = self.database.rows("run_traces", "SELECT traceparent FROM run_traces WHERE run = ?", run)
+        return found[0][0] if found else None
+
     def forget(self, run: str) -> bool:
         journaled, is_known = self.journal.delete(run), self.entry(run) is not None
-        if is_known or self.submitter(run) is not None:
-            with self.database.writing() as db:
-                for table in ("workflow_runs", "run_hosts", "run_submissions", "run_events"):
-                    db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+        if not (journaled or is_known or self.submitter(run)):
+            return False
+        with self.database.writing() as db:
+            for table in ("workflow_runs", "run_hosts", "run_submissions", "run_traces", "run_events"):
+                db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
         return is_known or journaled
 
     def close(self) -> None:

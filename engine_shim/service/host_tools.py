@@ -43,7 +43,9 @@ class HostTools:
             for tool in registry.all()
         ]
 
-    async def execute(self, code: str, args: Mapping[str, Any], *, by: str, key: str | None) -> Json:
+    async def execute(
+        self, code: str, args: Mapping[str, Any], *, by: str, key: str | None, trace: str | None = None
+    ) -> Json:
         """Execute a tool, as a run of one step: {run_id, status, success, output, error}.
 
         UnknownTool for one that the operator does not list, DefinitionErrors for arguments that do not fit, and for
@@ -59,7 +61,7 @@ class HostTools:
             "nodes": [{"id": NODE, "tool": code, "config": config}],
         }
         checked = check(load_workflow(definition), self.engine.registry)
-        run, _ = await self.runs.submit(checked, {"args": dict(args)}, by=by, key=key)
+        run, _ = await self.runs.submit(checked, {"args": dict(args)}, by=by, key=key, trace=trace)
         await self.runs.wait(run, WAIT_S)
         view = self.runs.view(run)
         succeeded = view.status == "completed"

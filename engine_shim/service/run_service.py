@@ -73,8 +73,10 @@ class RunService:
         by: str,
         key: str | None = None,
         run_id: str | None = None,
+        trace: str | None = None,
     ) -> tuple[str, bool]:
-        """Begin a run, called `run_id` if that is given; gives its id, and whether it is new.
+        """Begin a run, called `run_id` if that is given; gives its id, and whether it is new. `trace` is the caller's
+        `traceparent`.
 
         With a `key` that came before, it is the run of that time, in whichever version it began, driven on if nobody
         drives it. DefinitionError for inputs that do not fit, KeyReused for a key of other inputs, TooManyRuns under
@@ -84,6 +86,7 @@ class RunService:
         is_new = key is None or self.engine.store.entry(run) is None
         if is_new:
             self.engine.store.save_submission(run, by)
+            self.engine.telemetry.keep_parent(run, trace)
             await self._launch_unless_busy(run, self.engine.run(workflow, external=external, run_id=run))
         elif not self.engine.has_begun_with(run, workflow, external=external):
             raise KeyReused(str(key))
@@ -99,16 +102,20 @@ class RunService:
         """Let a paused run, or one that nobody drives, go on. RunBusy while somebody drives it."""
         await self._launch(run, self.engine.resume(run, by=by))
 
-    async def fork(self, run: str, at: tuple[str, int], *, by: str, repeat_writes: bool = False) -> str:
+    async def fork(
+        self, run: str, at: tuple[str, int], *, by: str, repeat_writes: bool = False, trace: str | None = None
+    ) -> str:
         """Begin a run with the past of another one; gives its id. Raises what `Engine.fork` does."""
         new = new_run_id()
         self.engine.store.save_submission(new, by)
+        self.engine.telemetry.keep_parent(new, trace)
         await self._launch(new, self.engine.fork(run, at, new_id=new, repeat_writes=repeat_writes))
         return new
 
-    async def retry_failed(self, run: str, *, by: str) -> str:
+    async def retry_failed(self, run: str, *, by: str, trace: str | None = None) -> str:
         """Begin a run where a failed one failed; gives its id. Raises what `Engine.retry_failed` does."""
         new = f"{run}-retry"
+        self.engine.telemetry.keep_parent(new, trace)
         await self._launch(new, self.engine.retry_failed(run))
         self.engine.store.save_submission(new, by)
         return new

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from engine_shim.host.config import HostConfig
+from engine_shim.service.metrics import open_metrics
 from engine_shim.service.principal import Principal
 from engine_shim.service.tenants import Tenant, Tenants
 from engine_shim.service.tokens import Tokens
+from engine_shim.telemetry.telemetry import Telemetry
 
 RECOVERY_S: Final = 5.0
 """How often a server looks for runs that another process has left."""
@@ -31,13 +33,26 @@ class Service:
     is_open: bool = False
     grace: float = GRACE_S
     is_closing: bool = False
+    telemetry: Telemetry = field(default_factory=Telemetry)
     _work: list[asyncio.Task[None]] = field(default_factory=list)
 
     @classmethod
-    def of_host(cls, config: HostConfig, store: Path, *, model: str | None = None, is_open: bool = False) -> "Service":
-        """The service of a host. DefinitionErrors for what is wrong with its configuration, workflows and agents."""
-        tenants = Tenants(config, store, model)
-        return cls(tenants, Tokens(tenants[None].store.database), is_open)
+    def of_host(
+        cls,
+        config: HostConfig,
+        store: Path,
+        *,
+        model: str | None = None,
+        is_open: bool = False,
+        telemetry: Telemetry | None = None,
+    ) -> "Service":
+        """The service of a host. DefinitionErrors for what is wrong with its configuration, workflows and agents.
+
+        Without `telemetry` its runs are counted for Prometheus, and told to the providers that the program has set up.
+        """
+        telemetry = telemetry or Telemetry(metrics=open_metrics())
+        tenants = Tenants(config, store, model, telemetry)
+        return cls(tenants, Tokens(tenants[None].store.database), is_open, telemetry=telemetry)
 
     def find_caller(self, token: str | None) -> Principal | None:
         """Who calls with this token; None for nobody that the server knows."""

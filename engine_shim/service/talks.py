@@ -58,15 +58,18 @@ class Talks:
         by: str,
         key: str | None = None,
         run_id: str | None = None,
+        trace: str | None = None,
         on_event: OnEvent = None,
     ) -> ChatReply:
         """Let an agent answer, as the run `run_id` where one is given. A `key` that came before gives the reply of that
-        time.
+        time. `trace` is the caller's `traceparent`.
 
         AgentNotFound, DefinitionError for bad input, KeyReused for a key of another message, TooManyRuns under load.
         """
         name = self.choose_agent(agent)
         run = key_to_id(f"agent/{name}", key) if key is not None else run_id or new_run_id()
+        if self.host.telemetry is not None:
+            self.host.telemetry.keep_parent(run, trace)
         if key is not None and conversation is None:
             conversation = run  # so that the turn finds its conversation again
         self._store.save_submission(run, by)
@@ -160,6 +163,11 @@ class Talks:
         if agent not in names:
             raise AgentNotFound(agent or "", names)
         return agent
+
+    @property
+    def open(self) -> int:
+        """How many turns are under way."""
+        return len(self._turns)
 
     async def close(self, grace: float) -> None:
         """Let the turns that are under way end; those that take longer are cancelled."""

@@ -20,6 +20,7 @@ from engine_shim.service.talks import Talks
 from engine_shim.service.triggers import Triggers
 from engine_shim.service.webhooks import WebhookSender, open_senders
 from engine_shim.service.workflows import WorkflowCatalog
+from engine_shim.telemetry.telemetry import Telemetry
 from utools.defaults import of_tenant
 
 
@@ -64,10 +65,14 @@ class Tenants(Mapping[str | None, Tenant]):
     The runs of a tenant are in a file beside the host's: `runs.acme.db` beside `runs.db`.
     """
 
-    def __init__(self, config: HostConfig, store: Path, model: str | None = None) -> None:
-        self._by_name: dict[str | None, Tenant] = {None: open_tenant(config, store, model)}
+    def __init__(
+        self, config: HostConfig, store: Path, model: str | None = None, telemetry: Telemetry | None = None
+    ) -> None:
+        telemetry = telemetry or Telemetry()
+        self._by_name: dict[str | None, Tenant] = {None: open_tenant(config, store, model, telemetry)}
         for name in config.tenants:
-            self._by_name[name] = open_tenant(config.for_tenant(name), of_tenant(store, name), model)
+            own, path = config.for_tenant(name), of_tenant(store, name)
+            self._by_name[name] = open_tenant(own, path, model, telemetry.of_tenant(name))
 
     def __getitem__(self, name: str | None) -> Tenant:
         return self._by_name[name]
@@ -79,10 +84,10 @@ class Tenants(Mapping[str | None, Tenant]):
         return len(self._by_name)
 
 
-def open_tenant(config: HostConfig, path: Path, model: str | None) -> Tenant:
+def open_tenant(config: HostConfig, path: Path, model: str | None, telemetry: Telemetry) -> Tenant:
     """What serves one tenant. DefinitionErrors for all faults of its workflows and agents."""
     store = SqliteRunStore(path)
-    engine = Engine.of_host(config, store=store, model=model)
+    engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry)
 
     def check_file(file: Path) -> CheckedWorkflow:
         return check(load_workflow(file), engine.registry, engine.agents)
@@ -99,8 +104,10 @@ def open_tenant(config: HostConfig, path: Path, model: str | None) -> Tenant:
         tape = store.journal.load(run)
         store.note_rest(run, runs.view(run).status, sum(map(len, tape.values())))
 
-    host = open_conversations(config, store.journal, model, engine.registry) if has_agents else None
-    talks = None if host is None else Talks(host, store, note_rest if config.webhooks else None)
+    talks = None
+    if has_agents:
+        host = open_conversations(config, store.journal, model, engine.registry, engine.telemetry)
+        talks = Talks(host, store, note_rest if config.webhooks else None)
     tools, completions = HostTools(engine, runs, config.execute_tools), Completions(talks, runs, workflows)
     triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)
     triggers.load()

@@ -42,6 +42,7 @@ ROUTES = [
     ("GET", "/triggers", "read"),
     ("GET", "/v1/models", "read"),
     ("POST", "/v1/chat/completions", "run"),
+    ("GET", "/metrics", "admin"),
 ]
 SCOPES = ("read", "run", "decide", "admin")
 BODIES = {"decide": {"decision": "approve"}, "messages": {"content": "x"}, "chat": {"message": "x"}}

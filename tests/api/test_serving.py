@@ -105,6 +105,7 @@ def _health(client: httpx2.Client) -> str | None:
         return None
 
 
+@pytest.mark.exhaustive
 def test_two_servers_on_one_store_drive_a_run_once(tmp_path: Path) -> None:
     write_host(tmp_path)
     with serving(tmp_path) as (_, first), serving(tmp_path) as (_, second):
@@ -121,6 +122,7 @@ def test_two_servers_on_one_store_drive_a_run_once(tmp_path: Path) -> None:
         assert await_end(first, run)["journal"] == await_end(second, run)["journal"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -142,6 +144,7 @@ def test_server_that_cannot_be_as_it_is_told_says_why(tmp_path: Path, options: l
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_fault_of_a_workflow_or_a_directory_is_told_at_the_start(tmp_path: Path) -> None:
     write_host(tmp_path)
     (tmp_path / "workflows" / "bad.json").write_text(json.dumps({"id": "bad", "nodes": [{"tool": "ech"}]}))
@@ -152,6 +155,7 @@ def test_fault_of_a_workflow_or_a_directory_is_told_at_the_start(tmp_path: Path)
     assert "'ech'" in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_server_with_tokens_asks_for_them(tmp_path: Path) -> None:
     write_host(tmp_path)
     store = ["--store", str(tmp_path / "runs.db")]

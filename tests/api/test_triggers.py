@@ -17,6 +17,7 @@ from engine_shim.host.config import read_host_config
 from engine_shim.service.tenants import Tenant, open_tenant
 from engine_shim.service.trigger_definition import read_trigger
 from engine_shim.service.triggers import Triggers
+from engine_shim.telemetry.telemetry import Telemetry
 from support.served_host import Served, served, write_host
 
 SECRET = "a secret of both"
@@ -37,7 +38,8 @@ class Clocked:
         if not (folder / "agent-core.yaml").exists():
             write_host(folder)
         config = read_host_config(folder / "agent-core.yaml")
-        self.tenants: list[Tenant] = [open_tenant(config, folder / "runs.db", None) for _ in range(servers)]
+        store = folder / "runs.db"
+        self.tenants: list[Tenant] = [open_tenant(config, store, None, Telemetry()) for _ in range(servers)]
 
     def triggers(self) -> list[Triggers]:
         made = [

@@ -124,6 +124,16 @@ def test_runs_are_found_by_a_beginning_of_their_id_whether_listed_or_only_journa
     assert [store.find("%", limit=5), store.find("c", limit=5)] == [["%"], []]
 
 
+def test_first_parent_of_a_runs_spans_stays_until_the_run_is_forgotten(store: RunStore) -> None:
+    journaled(store, "r1")
+    assert store.trace("r1") is None
+    for parent in ("first", "second"):
+        store.save_trace("r1", parent)
+    assert (store.trace("r1"), store.trace("r2")) == ("first", None)
+    store.forget("r1")
+    assert store.trace("r1") is None
+
+
 @pytest.mark.parametrize("rows", [True, False], ids=["journal", "no journal"])
 @pytest.mark.parametrize("listed", [True, False], ids=["entry", "no entry"])
 def test_a_forgotten_run_leaves_nothing_and_the_others_stay(store: RunStore, rows: bool, listed: bool) -> None:
@@ -366,7 +376,11 @@ def test_an_older_store_gets_what_it_lacks_when_it_is_first_needed(
         journaled(older, "r1")
     with closing(sqlite3.connect(tmp_path / "runs.db")) as db:
         db.execute("DROP TABLE run_claims")
+        db.execute("DROP TABLE run_traces")
     store = opened()
+    assert store.trace("r1") is None
+    store.save_trace("r1", "parent")
+    assert store.trace("r1") == "parent"
     assert (store.leases.holder("r1"), store.leases.signal("r1", "pause")) == (None, False)
     assert store.leases.acquire("r1", driver) is None
     assert (store.entries(), store.journal.runs()) == ([entry("r1")], ["r1"])

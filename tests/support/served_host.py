@@ -15,6 +15,7 @@ import uvicorn
 from engine_shim.api.app import create_app
 from engine_shim.host.config import read_host_config
 from engine_shim.service.service import Service
+from engine_shim.telemetry.telemetry import Telemetry
 from support.by_hand import action, final
 
 TOOLS = '''
@@ -198,13 +199,19 @@ def read_events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def served(
-    folder: Path, *, is_open: bool = True, origins: Sequence[str] = (), with_mcp: bool = False, **keys: Any
+    folder: Path,
+    *,
+    is_open: bool = True,
+    origins: Sequence[str] = (),
+    with_mcp: bool = False,
+    telemetry: Telemetry | None = None,
+    **keys: Any,
 ) -> Iterator[Served]:
     """Serve a host whose files are in the folder, or are written there."""
     config = folder / "agent-core.yaml"
     if not config.exists():
         write_host(folder, **keys)
-    service = Service.of_host(read_host_config(config), folder / "runs.db", is_open=is_open)
+    service = Service.of_host(read_host_config(config), folder / "runs.db", is_open=is_open, telemetry=telemetry)
     service.grace = 5
     app = create_app(service, origins=origins)
     if with_mcp:

@@ -18,6 +18,7 @@ from utools.error_text import reason_of
 from utools.errors import NetworkError, ToolError
 from utools.net.decompress import Damaged, Decompressor
 from utools.net.guard import NetworkGuard
+from utools.net.trace_headers import TRACE_HEADERS
 from utools.words.text import Text
 
 REDIRECTS = 5
@@ -56,7 +57,8 @@ async def fetch(
     connection broke after that: the server may have acted on the request. The caller bounds the time.
     """
     async with _client(guard) as client:
-        request = client.build_request(method, _checked_url(guard, url), headers=dict(headers or {}), content=content)
+        named = {**TRACE_HEADERS.get(), **(headers or {})}
+        request = client.build_request(method, _checked_url(guard, url), headers=named, content=content)
         answered = False
         try:
             for _ in range(redirects + 1):

@@ -13,6 +13,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.openai.connections import Connections, Transport
 from agent_core.models.openai.response import NOT_LISTENING, HttpAnswer, Refusal
 from utools.error_text import os_reason
+from utools.net.trace_headers import TRACE_HEADERS
 
 MAX_REPLY_BYTES = 16 * 2**20
 """Decompressed bytes of a reply that are read."""
@@ -94,10 +95,13 @@ class EndpointTransport:
         if self._sdk_request is None:
             async with self._sdk_lock:
                 self._sdk_request = self._sdk_request or await self._build_by_sdk()
-        sent = self._sdk_request
+        sent, trace = self._sdk_request, TRACE_HEADERS.get()
+        headers = sent.headers
+        if trace:
+            headers = httpx2.Headers([*sent.headers.raw, *((name.encode(), trace[name].encode()) for name in trace)])
         if len(body) <= SLICE_BYTES:
-            return httpx2.Request(sent.method, sent.url, headers=sent.headers, content=body)
-        headers = [*sent.headers.raw, (b"content-length", b"%d" % len(body))]
+            return httpx2.Request(sent.method, sent.url, headers=headers, content=body)
+        headers = httpx2.Headers([*headers.raw, (b"content-length", b"%d" % len(body))])
         return httpx2.Request(sent.method, sent.url, headers=headers, content=_slice_body(body))
 
     async def _build_by_sdk(self) -> httpx2.Request:

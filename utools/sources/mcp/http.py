@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from utools.net.trace_headers import TRACE_HEADERS
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.http_exchange import EXCHANGE, HttpExchange
 from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, is_crowded
@@ -43,6 +44,8 @@ class _MonitoredTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         exchange = (EXCHANGE.get() if request.method == "POST" else None) or HttpExchange()
         is_first, exchange.posts = exchange.posts == 0, exchange.posts + 1
+        if request.method == "POST":  # a stream that stays open belongs to no call
+            request.headers.update(TRACE_HEADERS.get())
         try:
             response = await self._inner.handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout):

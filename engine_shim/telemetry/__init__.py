@@ -1,0 +1,1 @@
+"""What runs do, told to OpenTelemetry and Prometheus: derived from their records, as these are appended."""

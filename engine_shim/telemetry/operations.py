@@ -1,0 +1,76 @@
+"""Operations: what begins and ends in a run, as its records tell it, before anybody says how to show it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from agent_core.effects import Json
+
+Kind = Literal["invoke_workflow", "invoke_agent", "plan", "chat", "execute_tool"]
+"""The names that the semantic conventions give to operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Whose operations they are: a run, its tenant, and the provider of models that are named without one."""
+
+    run: str
+    tenant: str = ""
+    default_provider: str = "openai"
+
+
+class Place(NamedTuple):
+    """Where an operation begins: a record, and which of its operations, where one record begins two."""
+
+    path: str
+    n: int
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Something that goes on in a run. `name` is that of the workflow, agent, model or tool.
+
+    `workflow` and `agent` are the innermost ones that it belongs to, itself included; empty where there is none.
+    `began` is when a run began; the records do not say it of other operations. `started` is the record that it begins
+    with, `config` that of its agent, `step` the agent's step.
+    """
+
+    kind: Kind
+    name: str
+    place: Place
+    parent: Place | None
+    workflow: str = ""
+    agent: str = ""
+    conversation: str | None = None
+    began: str | None = None
+    started: Json = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an operation ended. `error` is a kind of failure, None for a success; `message` may hold content.
+
+    `seconds` is how long it took, `at` when a record says that it ended; None where no record does. `record` is the one
+    that ends it. `steps` counts the steps of an agent's run.
+    """
+
+    operation: Operation
+    record: Json
+    error: str | None = None
+    message: str | None = None
+    seconds: float | None = None
+    at: str | None = None
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """An operation has begun."""
+
+    operation: Operation
+
+
+Change = Began | Ended

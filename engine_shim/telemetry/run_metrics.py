@@ -1,0 +1,124 @@
+"""RunMetrics: what runs did, as Prometheus metrics, each series with the tenant whose run it was.
+
+The extra `web` brings prometheus-client.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from engine_shim.telemetry.operations import Ended, Source
+from engine_shim.telemetry.series import PREFIX, Series
+from engine_shim.telemetry.timing import duration_of
+
+MAX_SERIES: Final = 1000
+"""Combinations of labels that each metric has."""
+CALL_BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+RUN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+STEP_BUCKETS: Final = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
+STATUSES: Final = {"final": "completed", "cancelled": "cancelled"}
+"""The status of an agent's own run by its finish reason; any other has failed."""
+SUCCESS: Final = "success"
+
+
+class Standing(NamedTuple):
+    """How many runs of a tenant stand open, and how many of its runs wait for a person."""
+
+    open: int
+    waiting: int
+
+
+class RunMetrics:
+    """The metrics of one process. Event loops and threads may share it."""
+
+    content_type: Final = CONTENT_TYPE_LATEST
+
+    def __init__(self, *, most: int = MAX_SERIES) -> None:
+        registry = self._registry = CollectorRegistry()
+        self._runs = Series.counter(registry, most, "runs", "Runs that ended, nested ones not among them.", "status")
+        self._run_seconds = Series.histogram(
+            registry, most, "run_duration_seconds", "From the beginning of a run to its end.", buckets=RUN_BUCKETS
+        )
+        self._agents = Series.counter(
+            registry, most, "agent_runs", "Runs of agents that ended, nested ones too.", "finish_reason"
+        )
+        self._agent_seconds = Series.histogram(
+            registry, most, "agent_duration_seconds", "From the beginning of an agent to its end.", buckets=RUN_BUCKETS
+        )
+        self._steps = Series.histogram(registry, most, "agent_steps", "Steps of an agent's run.", buckets=STEP_BUCKETS)
+        self._questions = Series.counter(registry, most, "model_calls", "Questions to models.", "model", "outcome")
+        self._step_seconds = Series.histogram(
+            registry, most, "step_duration_seconds", "A step: a question to its reply.", "model", buckets=CALL_BUCKETS
+        )
+        self._tokens = Series.counter(registry, most, "tokens", "Tokens that models read and wrote.", "model", "type")
+        self._calls = Series.counter(registry, most, "tool_calls", "Calls of tools.", "tool", "outcome")
+        self._call_seconds = Series.histogram(
+            registry, most, "tool_duration_seconds", "From a call to its result.", "tool", buckets=CALL_BUCKETS
+        )
+
+    def end(self, ended: Ended, source: Source) -> None:
+        """Count an operation that has ended."""
+        operation, record, seconds = ended.operation, ended.record, duration_of(ended)
+        labels, outcome = (source.tenant, operation.workflow, operation.agent), ended.error or SUCCESS
+        match operation.kind:
+            case "chat":
+                model = record.get("model", operation.name)
+                self._questions.add((*labels, model, outcome))
+                self._step_seconds.observe((*labels, model), seconds)
+                self._add_tokens((*labels, model), record.get("usage"))
+            case "execute_tool":
+                self._calls.add((*labels, operation.name, outcome))
+                self._call_seconds.observe((*labels, operation.name), seconds)
+                if operation.started["effect"] != "nested":  # a nested run's own questions are counted
+                    self._add_tokens((*labels, ""), record.get("usage"))
+            case "invoke_agent":
+                self._agents.add((*labels, record["finish_reason"]))
+                self._agent_seconds.observe(labels, seconds)
+                self._steps.observe(labels, ended.steps)
+        if operation.parent is None and operation.kind != "plan":
+            self._end_run(ended, labels, seconds)
+
+    def _end_run(self, ended: Ended, labels: tuple[str, ...], seconds: float | None) -> None:
+        reason = ended.record.get("finish_reason")
+        status = ended.record["status"] if reason is None else STATUSES.get(reason, "failed")
+        self._runs.add((*labels, status))
+        self._run_seconds.observe(labels, seconds)
+
+    def _add_tokens(self, labels: tuple[str, ...], usage: Mapping[str, int] | None) -> None:
+        for kind in ("input", "output") if usage else ():
+            if tokens := (usage or {}).get(f"{kind}_tokens"):
+                self._tokens.add((*labels, kind), tokens)
+
+    def write(self, standing: Mapping[str, Standing], tenant: str | None = None) -> bytes:
+        """All metrics in Prometheus' text format, or those of one tenant, with how its runs stand now."""
+        return generate_latest(_View(self._registry, standing, tenant))
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What one reader sees of the metrics."""
+
+    registry: CollectorRegistry
+    standing: Mapping[str, Standing]
+    tenant: str | None
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in (*self.registry.collect(), *self._gauges()):
+            shown = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+            shown.samples = [each for each in metric.samples if self._shows(each.labels)]
+            yield shown
+
+    def _shows(self, labels: Mapping[str, str]) -> bool:
+        return self.tenant is None or labels["tenant"] == self.tenant
+
+    def _gauges(self) -> Iterator[Metric]:
+        told = "Runs that are driven or wait for their turn.", "Runs that wait for a person."
+        for name, text in zip(Standing._fields, told, strict=True):
+            gauge = GaugeMetricFamily(f"{PREFIX}{name}_runs", text, labels=["tenant"])
+            for tenant, counts in self.standing.items():
+                gauge.add_metric([tenant], getattr(counts, name))
+            yield gauge

@@ -1,0 +1,73 @@
+"""RunTelemetry: the observers of the runs of one store, and the spans of callers that these lie under."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from agent_core.run.observer import Observer
+from engine_shim.telemetry.ids import TraceParent, read_traceparent
+from engine_shim.telemetry.operations import Source
+from engine_shim.telemetry.run_observer import RunObserver
+from engine_shim.telemetry.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from engine_shim.telemetry.spans import SpanTeller
+
+
+class TraceStore(Protocol):
+    """Where it is kept, for as long as a run is, which span a run lies under."""
+
+    def save_trace(self, run: str, traceparent: str) -> None:
+        """Keep the parent of a run's spans; the first one stays."""
+        ...
+
+    def trace(self, run: str) -> str | None:
+        """The parent of a run's spans; None where nobody gave one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunTelemetry:
+    """The telemetry of the runs of one store, on a host with this default provider of models."""
+
+    telemetry: Telemetry
+    store: TraceStore
+    default_provider: str = "openai"
+
+    def observe(self, run: str) -> Observer | None:
+        """What follows a run while it is driven; None, at no cost, where nobody wants to know."""
+        tracer, meters, metrics = self.telemetry.tracer(), self.telemetry.meters(), self.telemetry.metrics
+        if tracer is None and meters is None and metrics is None:
+            return None
+        source = Source(run, self.telemetry.tenant, self.default_provider)
+        if tracer is None:
+            return RunObserver(source, None, meters, metrics)
+
+        def make_spans(seed: bytes, *, is_new: bool) -> "SpanTeller":
+            from engine_shim.telemetry.spans import SpanTeller
+
+            parent = self._parent_of(run, is_new=is_new)
+            return SpanTeller(tracer, source, seed, parent, content=self.telemetry.wants_content)
+
+        return RunObserver(source, make_spans, meters, metrics)
+
+    def keep_parent(self, run: str, header: str | None) -> None:
+        """Keep what the spans of a new run lie under: the program's current span, else what a caller's header names.
+
+        An invalid header is none.
+        """
+        if self.telemetry.tracer() is not None and (parent := _current_span() or read_traceparent(header)):
+            self.store.save_trace(run, parent.write())
+
+    def _parent_of(self, run: str, *, is_new: bool) -> TraceParent | None:
+        kept = read_traceparent(self.store.trace(run))
+        if kept is None and is_new and (kept := _current_span()):
+            self.store.save_trace(run, kept.write())
+        return kept
+
+
+def _current_span() -> TraceParent | None:
+    from opentelemetry import trace
+
+    from engine_shim.telemetry.spans import traceparent_of
+
+    return traceparent_of(trace.get_current_span())

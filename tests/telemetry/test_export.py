@@ -1,0 +1,143 @@
+"""Export by OTLP from commands: to a collector where one is named, with a word where the extra is missing."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from support.loopback import Loopback, http, serving
+from support.served_host import write_host
+
+pytestmark = pytest.mark.anyio
+WITHOUT_EXTRA = "import sys; sys.modules['opentelemetry'] = None; "
+LISTS_MODULES = """
+import atexit, sys
+atexit.register(lambda: sys.stderr.write(str([each for each in sys.modules if each.startswith("opentelemetry")])))
+"""
+PROGRAM = "from engine_shim.cli.main import main; import sys; main(sys.argv[1:])"
+
+
+async def command(
+    folder: Path, *words: str, program: str = PROGRAM, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """A command in a process of its own, with these variables."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    return await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", program, *words],
+        cwd=folder,
+        env={**inherited, "AGENT_CORE_STORE": str(folder / "runs.db"), "XDG_DATA_HOME": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        input="How many?\n",
+    )
+
+
+def spans_of(collector: Loopback) -> list[Any]:
+    bodies = [each.body for each in collector.requests if each.target.endswith("/v1/traces")]
+    return [
+        span
+        for body in bodies
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+
+
+def metrics_of(collector: Loopback) -> set[str]:
+    bodies = [each.body for each in collector.requests if each.target.endswith("/v1/metrics")]
+    return {
+        metric.name
+        for body in bodies
+        for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+
+
+async def test_run_exports_its_spans_and_metrics_before_it_ends(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    async with serving(http(200)) as collector:
+        endpoint = collector.url.removesuffix("/v1")
+        ran = await command(
+            *(tmp_path, "run", "workflows/desk.json", "--input", "message=How many?", "--json"),
+            OTEL_EXPORTER_OTLP_ENDPOINT=endpoint,
+        )
+    assert ran.returncode == 0, ran.stderr
+    run = json.loads(ran.stdout)["run_id"]
+    spans = spans_of(collector)
+    assert [each.name for each in spans][-1] == "invoke_workflow desk"
+    assert len(spans) == 5
+    for span in spans:
+        assert run in [each.value.string_value for each in span.attributes if each.key == "agent_core.run.id"]
+    assert {"gen_ai.client.operation.duration", "gen_ai.workflow.duration"} <= metrics_of(collector)
+    assert b"agent-core" in collector.requests[0].body
+
+
+async def test_chat_exports_its_turns(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    async with serving(http(200)) as collector:
+        traces = f"{collector.url}/traces"
+        ran = await command(tmp_path, "chat", "--agent", "clerk", OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=traces)
+    assert ran.returncode == 0, ran.stderr
+    assert "invoke_agent clerk" in [each.name for each in spans_of(collector)]
+    assert metrics_of(collector) == set()
+
+
+async def test_missing_extra_is_named_in_one_line(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    words = (tmp_path, "run", "workflows/count.json", "--input", "sum=1+1", "--json")
+    ran = await command(*words, program=WITHOUT_EXTRA + PROGRAM, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    assert ran.returncode == 0, ran.stderr
+    told = [line for line in ran.stderr.splitlines() if "OTEL" in line]
+    assert told == [
+        "agent-core: OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: pip install 'agent-core[telemetry]'"
+    ]
+
+
+async def test_collector_that_is_not_there_fails_no_run(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    ran = await command(
+        *(tmp_path, "run", "workflows/count.json", "--input", "sum=1+1", "--json"),
+        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9",
+        OTEL_EXPORTER_OTLP_TIMEOUT="1",
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["status"] == "completed"
+    told = [line for line in ran.stderr.splitlines() if "export" in line]
+    assert len(told) == 1
+    assert told[0].startswith("agent-core: telemetry is not exported: ")
+
+
+async def test_nothing_of_opentelemetry_is_imported_where_nothing_is_set(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    program = LISTS_MODULES + PROGRAM
+    ran = await command(tmp_path, "run", "workflows/count.json", "--input", "sum=1+1", program=program)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.endswith("[]")
+
+
+async def test_log_has_the_ids_of_the_runs_span(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    async with serving(http(200)) as collector:
+        ran = await command(
+            *(tmp_path, "run", "workflows/desk.json", "--input", "message=How many?"),
+            *("--log-level", "info", "--log-format", "json"),
+            OTEL_EXPORTER_OTLP_ENDPOINT=collector.url.removesuffix("/v1"),
+        )
+    assert ran.returncode == 0, ran.stderr
+    lines = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith("{")]
+    spans = {each.name: (each.trace_id.hex(), each.span_id.hex()) for each in spans_of(collector)}
+    told = {line["event"]: (line.get("trace_id"), line.get("span_id")) for line in lines if line["run_id"]}
+    assert told["step"] == told["tool_call"] == spans["invoke_agent agent_core"]
+    assert told["run_finished"] == spans["invoke_workflow desk"]
+    assert re.fullmatch("[0-9a-f]{32}", told["step"][0] or "")
