@@ -66,8 +66,10 @@ class Feed:
 
     def show(self, show: Callable[[EventSource], None]) -> None:
         """Show what no record holds, after all that is recorded before it."""
-        for position, row in self._store.tail(self._run, self._row):
-            self._read(position, row)
+        if self._news.is_set():
+            self._news.clear()
+            for position, row in self._store.tail(self._run, self._row):
+                self._read(position, row)
         show(self._source)
 
     async def follow(self, after: Position) -> AsyncIterator[list[Frame]]:
