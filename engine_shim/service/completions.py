@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
@@ -175,10 +176,11 @@ class Completions:
         """Show what the answering agent writes."""
         node = find_answering_node(definition)
         beginning = f"{ROOT}/{node}."
-        async for frames in self._runs.feeds.frames(run, Position(0, 0)):
-            for _, event, _ in frames:
-                if node is not None and event["strand"].startswith(beginning) and event["strand"].count("/") == 1:
-                    _show_piece(event, pieces)
+        async with aclosing(self._runs.feeds.frames(run, Position(0, 0))) as followed:
+            async for frames in followed:
+                for _, event, _ in frames:
+                    if node is not None and event["strand"].startswith(beginning) and event["strand"].count("/") == 1:
+                        _show_piece(event, pieces)
 
     async def _await_answer(self, run: str, definition: Definition) -> Completion:
         while (view := self._runs.view(run)).status in ("pending", "running"):
