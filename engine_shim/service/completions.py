@@ -146,6 +146,7 @@ class Completions:
                 question.messages,
                 run=question.run,
                 by=question.by,
+                key=question.key,
                 temperature=question.temperature,
                 on_event=on_event,
             )
