@@ -144,12 +144,29 @@ def test_request_for_another_host_is_refused(host: Served, headers: dict[str, st
         ("http://evil.example", 403),
         ("null", 403),
         ("http://localhost.evil.example", 403),
+        ("http://[", 403),
         ("http://localhost:3000", 200),
         ("http://127.0.0.1:1", 200),
     ],
 )
 def test_page_of_another_origin_is_refused(host: Served, origin: str, status: int) -> None:
     assert host.client.get("/health", headers={"Origin": origin}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ("Host: evil.example\r\nHost: localhost", 400),
+        ("Host: localhost\r\nHost: evil.example", 400),
+        ("Host: localhost\r\nOrigin: http://evil.example\r\nOrigin: http://localhost", 403),
+    ],
+)
+def test_header_that_comes_twice_has_to_hold_both_times(host: Served, headers: str, status: int) -> None:
+    port = urlsplit(host.url).port
+    assert port is not None
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(f"GET /health HTTP/1.1\r\n{headers}\r\n\r\n".encode())
+        assert f" {status} ".encode() in connection.recv(1000)
 
 
 def test_page_of_an_allowed_origin_may_call_and_read(tmp_path: Path) -> None:
