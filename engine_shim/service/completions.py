@@ -206,11 +206,11 @@ def name_run(model: str, key: str | None) -> str:
 async def _next_piece(pieces: Pieces, work: "asyncio.Task[Completion]") -> str | None:
     """The next piece; None when the work is done, and after a while without one."""
     getting = asyncio.create_task(pieces.get())
-    await asyncio.wait((getting, work), timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
-    if getting.done():
-        return getting.result()
-    getting.cancel()
-    return None
+    try:
+        await asyncio.wait((getting, work), timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
+        return getting.result() if getting.done() else None
+    finally:
+        getting.cancel()
 
 
 def _show_piece(event: Event, pieces: Pieces) -> None:

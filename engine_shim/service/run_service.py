@@ -164,8 +164,10 @@ class RunService:
         until = asyncio.get_running_loop().time() + seconds
         if task := self._open.get(run):
             closing = asyncio.create_task(self._is_closing.wait())
-            await asyncio.wait([task, closing], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            closing.cancel()
+            try:
+                await asyncio.wait([task, closing], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                closing.cancel()
             return
         while self.engine.store.leases.holder(run) and not self.is_closing:
             if (left := until - asyncio.get_running_loop().time()) <= 0:

@@ -1,5 +1,6 @@
 """Agents and workflows as models, asked by the official client of OpenAI."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ import httpx2
 import pytest
 from openai import APIStatusError, OpenAI
 
+from engine_shim.host.config import read_host_config
+from engine_shim.service.completions import Question
+from engine_shim.service.service import Service
 from support.by_hand import action
 from support.served_host import Served, served, write_host
 
@@ -222,3 +226,24 @@ def test_client_is_told_not_to_repeat_what_a_server_that_ends_has_begun(tmp_path
         assert told[0].status_code == 503
         assert told[0].response.request.headers["x-stainless-retry-count"] == "0"
         assert len(host.store.entries()) == 1
+
+
+def test_caller_who_leaves_an_answer_that_is_streamed_leaves_nothing_behind(tmp_path: Path) -> None:
+    write_host(tmp_path)
+
+    async def leave() -> list[str]:
+        service = Service.of_host(read_host_config(tmp_path / "agent-core.yaml"), tmp_path / "runs.db", is_open=True)
+        async with service.running():
+            tenant = service.tenants[None]
+            question = Question("workflow/wait", [{"role": "user", "content": "left"}], "left", "ann")
+            before = asyncio.all_tasks()
+            asking = asyncio.create_task(anext(tenant.completions.stream(question)))
+            while not (tmp_path / "left.begun").exists():
+                await asyncio.sleep(0.01)
+            asking.cancel()
+            (tmp_path / "left").touch()
+            await tenant.runs.wait("left", 10)
+            await asyncio.sleep(0.05)
+            return [str(task.get_coro()) for task in asyncio.all_tasks() - before]
+
+    assert asyncio.run(leave()) == []
