@@ -4,7 +4,7 @@ from collections.abc import Collection
 from importlib.metadata import version
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
@@ -17,13 +17,16 @@ from engine_shim.api.chat import chat_routes
 from engine_shim.api.guard import LOOPBACK, Guard
 from engine_shim.api.models import Health
 from engine_shim.api.openai import openai_routes
-from engine_shim.api.problems import Problem, ProblemRoute, refusal_of, responses
+from engine_shim.api.problems import Problem, ProblemRoute, Refusal, Refused, refusal_of, responses
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
 from engine_shim.api.triggers import trigger_routes
 from engine_shim.service.metrics import write_metrics
 from engine_shim.service.service import Service
 
+NOT_RUNNING: Final = Refusal(
+    503, "not_running", "the service does not run: the lifespan of its app has to enter `service.running()`"
+)
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 METRICS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -33,10 +36,16 @@ METRICS: dict[int | str, dict[str, Any]] = {
 def create_router(service: Service) -> APIRouter:
     """All routes of a service, for a FastAPI app that is yours.
 
-    Your app checks hosts, origins and sizes then, and its lifespan enters `service.running()`.
+    Your app checks hosts, origins and sizes then, and its lifespan enters `service.running()`; until it has, all routes
+    answer 503.
     """
     access = Access(service)
-    router = APIRouter(generate_unique_id_function=lambda route: route.name)
+
+    async def check_running() -> None:
+        if not service.is_running:
+            raise Refused(NOT_RUNNING)
+
+    router = APIRouter(generate_unique_id_function=lambda route: route.name, dependencies=[Depends(check_running)])
     for routes in (run_routes, chat_routes, tool_routes, trigger_routes, openai_routes, _system_routes):
         router.include_router(routes(access))
     return router

@@ -45,11 +45,13 @@ class Guard:
 
     def _refuse(self, scope: Scope) -> Refusal | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        host, origin = headers.get(b"host", ""), headers.get(b"origin")
-        if _name(host) not in self._hosts:
-            return Refusal(400, "host", f"this server is not {host!r}; `serve --allow-host` names what it is called")
-        if origin is not None and origin not in self.origins and urlsplit(origin).hostname not in self._hosts:
-            return Refusal(403, "origin", f"pages of {origin!r} may not call this server")
+        for host in _values(scope, b"host") or [""]:
+            if _name(host) not in self._hosts:
+                hint = "`serve --allow-host` names what it is called"
+                return Refusal(400, "host", f"this server is not {host!r}; {hint}")
+        for origin in _values(scope, b"origin"):
+            if origin not in self.origins and _name_of_page(origin) not in self._hosts:
+                return Refusal(403, "origin", f"pages of {origin!r} may not call this server")
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length) > self.max_body:
             return _too_large(self.max_body)
@@ -87,6 +89,19 @@ class _Body:
 
 def _too_large(most: int) -> Refusal:
     return Refusal(413, "too_large", f"the request is larger than the limit of {most:,} bytes")
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    """All values of a header: who reads the first one and who reads the last one have to find the same."""
+    return [value.decode("latin-1") for each, value in scope["headers"] if each == name]
+
+
+def _name_of_page(origin: str) -> str | None:
+    """The host of an origin; None for what is none."""
+    try:
+        return urlsplit(origin).hostname
+    except ValueError:
+        return None
 
 
 def _name(host: str) -> str:

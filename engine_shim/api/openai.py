@@ -24,6 +24,15 @@ from engine_shim.service.completions import Completion, Piece, Question, name_ru
 SINCE: Final = 0
 """When a model was made: nobody knows, and clients only sort by it."""
 RUN_HEADER: Final = "X-Run-Id"
+KEY_HEADER: Final = "Idempotency-Key"
+RETRY_HEADER: Final = "X-Stainless-Retry-Count"
+"""How often OpenAI's clients have tried before; they send no key of their own."""
+NO_KEY: Final = Refusal(
+    409,
+    "retry_without_key",
+    "nobody knows what came of the first attempt, and another one might repeat what it did; "
+    "a request with an Idempotency-Key can be sent again",
+)
 KEEP_ALIVE: Final = b": still here\n\n"
 TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 500: "server_error"}
 
@@ -42,7 +51,7 @@ def openai_routes(access: Access) -> APIRouter:
     @router.post(
         "/chat/completions",
         response_model=OpenAIChatCompletion,
-        responses={200: {"content": describe_events()}, **_errors(404, 429)},
+        responses={200: {"content": describe_events()}, **_errors(404, 409, 429)},
     )
     async def complete_chat(
         body: ChatCompletionRequest,
@@ -76,13 +85,26 @@ class OpenAIRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_with_errors(request: Request) -> Response:
+            if _is_blind_retry(request):
+                return _refuse(NO_KEY, may_retry=False)
             try:
                 return await handle(request)
             except Exception as error:
-                refusal = refusal_of(error)
-                return write_json(_write_error(refusal), refusal.status, refusal.headers())
+                return _refuse(refusal_of(error), may_retry=KEY_HEADER in request.headers or request.method == "GET")
 
         return handle_with_errors
+
+
+def _is_blind_retry(request: Request) -> bool:
+    """Whether a client asks again without a key: its first attempt may have begun, and made writes."""
+    return (
+        request.headers.get(RETRY_HEADER, "0") != "0" and request.method != "GET" and KEY_HEADER not in request.headers
+    )
+
+
+def _refuse(refusal: Refusal, *, may_retry: bool) -> Response:
+    headers = refusal.headers() if may_retry else {**refusal.headers(), "X-Should-Retry": "false"}
+    return write_json(_write_error(refusal), refusal.status, headers)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

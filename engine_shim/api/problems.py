@@ -27,6 +27,7 @@ from utools.schema.model_faults import word_fault
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
+STORE: Final = "store"
 log = logging.getLogger("engine_shim.api")
 NOT_FOUND = (
     *(RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound),
@@ -43,7 +44,7 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ((DecisionError,), 409, "decision"),
     ((Damaged, Divergence), 409, "damaged"),
     ((DefinitionError,), 422, "invalid"),
-    ((JournalError, ToolError), 503, "store"),
+    ((JournalError, ToolError), 503, STORE),
 )
 """The status and the kind of each error, the first that fits."""
 
@@ -137,7 +138,7 @@ def refusal_of(error: Exception) -> Refusal:
         return Refusal(422, "invalid", "; ".join(f"{where}: {message}" for where, message in faults), faults)
     for types, status, kind in KINDS:
         if isinstance(error, types):
-            return Refusal(status, kind, _detail(error), _places(error))
+            return Refusal(status, kind, _detail(error), _places(error)) if kind != STORE else _refuse_store(error)
     if isinstance(error, NotAnswered):
         return Refusal(422, error.kind, str(error))
     log.exception("a request failed by a mistake in this program", exc_info=error)
@@ -157,6 +158,12 @@ class ProblemRoute(APIRoute):
                 return refusal_of(error).response()
 
         return handle_with_problems
+
+
+def _refuse_store(error: Exception) -> Refusal:
+    """A store that cannot be used: where its file is, the log alone says."""
+    log.error("a request met a store that cannot be used: %s", error)
+    return Refusal(503, STORE, "the server cannot use its store now; its log says why")
 
 
 def _detail(error: Exception) -> str:

@@ -1,5 +1,6 @@
 """Routes for workflows and their runs: hand in, list, follow, decide, stop, fork, verify."""
 
+import asyncio
 import re
 from datetime import datetime
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.decisions import Decision
 from agent_core.errors import DecisionError, DefinitionError
+from agent_core.journal.store import Journal
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
 from engine_shim.api.links import RUN_LINKS
@@ -133,18 +135,14 @@ def run_routes(access: Access) -> APIRouter:
     async def export_journal(run_id: str, caller: Caller = read) -> Response:
         """The run's records as a journal file: what `agent-core verify FILE` and `replay FILE` take."""
         caller.tenant.runs.check_exists(run_id)
-        lines = b"".join(caller.tenant.export(run_id))
+        lines = await asyncio.to_thread(lambda: b"".join(caller.tenant.export(run_id)))
         return Response(lines, media_type="application/jsonl")
 
     @router.get("/runs/{run_id}/verify", response_model=Verdict, responses=responses(404, 409))
     async def verify_run(run_id: str, caller: Caller = read) -> Response:
         """Whether the run's records are whole, and come out the same when they are replayed."""
         caller.tenant.runs.check_exists(run_id)
-        journal = caller.tenant.store.journal
-        found = verify(journal, run_id=run_id)
-        same = found.ok and replay(journal, run_id=run_id, loops=LOOPS).identical
-        keys = ("ok", "complete", "head", "count", "first_bad")
-        return write_json({**{key: getattr(found, key) for key in keys}, "identical": same})
+        return write_json(await asyncio.to_thread(_verify, caller.tenant.store.journal, run_id))
 
     @router.post("/runs/{run_id}/decide", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def decide_run(run_id: str, body: DecideRequest, wait: Wait = True, caller: Caller = decide) -> Response:
@@ -215,6 +213,14 @@ async def _decide(caller: Caller, run_id: str, decisions: dict[tuple[str, int], 
         await tenant.runs.decide(run_id, decisions, by=caller.name)
     elif tenant.talks is not None:
         await tenant.talks.decide(run_id, decisions, by=caller.name)
+
+
+def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
+    """The verdict on a run's records; that of a long run takes a while."""
+    found = verify(journal, run_id=run_id)
+    same = found.ok and replay(journal, run_id=run_id, loops=LOOPS).identical
+    keys = ("ok", "complete", "head", "count", "first_bad")
+    return {**{key: getattr(found, key) for key in keys}, "identical": same}
 
 
 def _place(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:

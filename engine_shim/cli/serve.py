@@ -1,5 +1,6 @@
 """The command serve: the HTTP API of this host, until it is told to end."""
 
+import asyncio
 import logging
 import signal
 import socket
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 import uvicorn
@@ -21,7 +23,45 @@ from engine_shim.runs.store import default_store
 from engine_shim.service.service import Service
 from engine_shim.telemetry.export import exporting
 
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import H11Protocol as AutoHTTPProtocol
+else:
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+HEAD_S: Final = 30.0
+"""Seconds that the head of a request may take."""
 log = logging.getLogger("engine_shim")
+
+
+class Connection(AutoHTTPProtocol):
+    """A connection whose client has to send the head of a request within a time: a half-open one costs a descriptor."""
+
+    head_seconds = HEAD_S
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._await_head()
+        else:
+            self._stop_waiting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 class Server(uvicorn.Server):
@@ -82,6 +122,7 @@ def run_server(app: ASGIApp, service: Service, host: str, port: int, describe: C
     listening = _listen(host, port)
     settings = uvicorn.Config(
         app,
+        http=Connection,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
 from typing import Final
 
 import orjson
@@ -51,12 +52,13 @@ class ProgressReporter:
                 log.debug("progress of run %s was not reported to its end: %s", self._run, error)
 
     async def _follow(self, run: str) -> None:
-        async for data in self._feeds.follow(run, self._after):
-            for position, event in read_frames(data):
-                self._after = position or self._after
-                if text := describe_event(event):
-                    self._count += 1
-                    await self._report(self._count, text)
+        async with aclosing(self._feeds.follow(run, self._after)) as followed:
+            async for data in followed:
+                for position, event in read_frames(data):
+                    self._after = position or self._after
+                    if text := describe_event(event):
+                        self._count += 1
+                        await self._report(self._count, text)
 
 
 def read_frames(data: bytes) -> Iterator[tuple[Position | None, Event]]:

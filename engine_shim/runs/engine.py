@@ -166,6 +166,18 @@ class Engine:
             self._starter.write(start)
         return start.run
 
+    def has_begun(self, run_id: str) -> bool:
+        """Whether the store holds the beginning of this run."""
+        return self._index.has_started(run_id)
+
+    def forget_unbegun(self, run_id: str) -> bool:
+        """Delete what a store holds of a run whose beginning could not be written. False for one that has begun.
+
+        RunBusy while somebody begins it.
+        """
+        with self._leases.driving(run_id):
+            return not self.has_begun(run_id) and self.store.forget(run_id)
+
     def has_begun_with(self, run_id: str, workflow: Workflow | CheckedWorkflow, *, external: Mapping[str, Any]) -> bool:
         """Whether a run of the store began with these inputs, as the records have them, in whichever version."""
         tape = self.store.journal.load(run_id)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
@@ -145,6 +146,7 @@ class Completions:
                 question.messages,
                 run=question.run,
                 by=question.by,
+                key=question.key,
                 temperature=question.temperature,
                 on_event=on_event,
             )
@@ -175,10 +177,11 @@ class Completions:
         """Show what the answering agent writes."""
         node = find_answering_node(definition)
         beginning = f"{ROOT}/{node}."
-        async for frames in self._runs.feeds.frames(run, Position(0, 0)):
-            for _, event, _ in frames:
-                if node is not None and event["strand"].startswith(beginning) and event["strand"].count("/") == 1:
-                    _show_piece(event, pieces)
+        async with aclosing(self._runs.feeds.frames(run, Position(0, 0))) as followed:
+            async for frames in followed:
+                for _, event, _ in frames:
+                    if node is not None and event["strand"].startswith(beginning) and event["strand"].count("/") == 1:
+                        _show_piece(event, pieces)
 
     async def _await_answer(self, run: str, definition: Definition) -> Completion:
         while (view := self._runs.view(run)).status in ("pending", "running"):
@@ -203,11 +206,11 @@ def name_run(model: str, key: str | None) -> str:
 async def _next_piece(pieces: Pieces, work: "asyncio.Task[Completion]") -> str | None:
     """The next piece; None when the work is done, and after a while without one."""
     getting = asyncio.create_task(pieces.get())
-    await asyncio.wait((getting, work), timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
-    if getting.done():
-        return getting.result()
-    getting.cancel()
-    return None
+    try:
+        await asyncio.wait((getting, work), timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
+        return getting.result() if getting.done() else None
+    finally:
+        getting.cancel()
 
 
 def _show_piece(event: Event, pieces: Pieces) -> None:

@@ -1,8 +1,9 @@
 """Feeds: the events of runs for those who follow them, read from the journal once for all followers of a run."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -21,9 +22,13 @@ HEARTBEAT_S: Final = 15.0
 HEARTBEAT: Final = b": still here\n\n"
 AT_ONCE: Final = 200
 """How many rows are read before others have their turn."""
+TOGETHER_BYTES: Final = 64 * 1024
+"""How much is sent together: what a follower that does not read has of the events for itself."""
 _FINISHED: Final = b'{"kind":"run_finished"'
 PASSING: Final = ("answer_delta", "answer_discarded", "tool_progress")
 """Events that no record holds: whoever follows at that moment gets them, and nobody later."""
+
+log = logging.getLogger("engine_shim")
 
 
 class Position(NamedTuple):
@@ -72,11 +77,12 @@ class Feed:
                 self._read(position, row)
         show(self._source)
 
-    async def follow(self, after: Position) -> AsyncIterator[list[Frame]]:
+    async def follow(self, after: Position) -> AsyncGenerator[list[Frame]]:
         """The events after a position, then those to come, until the run ends; none after a while without any."""
         self._followers += 1
         if self._pump is None:
             self._pump = asyncio.create_task(self._read_on())
+            self._pump.add_done_callback(self._end)
         known = len(self._frames)  # of these, the passing ones have passed
         at = 0
         try:
@@ -123,6 +129,12 @@ class Feed:
                 await asyncio.wait_for(self._news.wait(), INTERVAL_S)
             self._news.clear()
 
+    def _end(self, pump: "asyncio.Task[None]") -> None:
+        """Let all followers go where nothing is read any more; they come again for what is missing."""
+        self.close()
+        if not pump.cancelled() and (error := pump.exception()):
+            log.error("the events of run %s cannot be read on: %s", self._run, error)
+
     def _read(self, position: int, row: Row) -> None:
         self._row, self._number = position, 0
         self._source(row)
@@ -158,19 +170,22 @@ class Feeds:
         """The feed of a run that somebody follows."""
         return self._feeds.get(run)
 
-    async def follow(self, run: str, after: Position) -> AsyncIterator[bytes]:
+    async def follow(self, run: str, after: Position) -> AsyncGenerator[bytes]:
         """The events of a run as server-sent events, after a position; a comment where there are none."""
-        async for frames in self.frames(run, after):
-            yield b"".join(frame.data for frame in frames) or HEARTBEAT
+        async with aclosing(self.frames(run, after)) as followed:
+            async for frames in followed:
+                for piece in _pieces(frames):
+                    yield piece
 
-    def frames(self, run: str, after: Position) -> AsyncIterator[list[Frame]]:
+    def frames(self, run: str, after: Position) -> AsyncGenerator[list[Frame]]:
         """The events of a run after a position, as `Feed.follow` gives them. The run counts as followed from now on."""
         return self._follow(run, self._feeds.setdefault(run, Feed(self._store, run)), after)
 
-    async def _follow(self, run: str, feed: Feed, after: Position) -> AsyncIterator[list[Frame]]:
+    async def _follow(self, run: str, feed: Feed, after: Position) -> AsyncGenerator[list[Frame]]:
         try:
-            async for frames in feed.follow(after):
-                yield frames
+            async with aclosing(feed.follow(after)) as followed:  # its follower is gone before the look at the others
+                async for frames in followed:
+                    yield frames
         finally:
             if not feed.is_followed and self._feeds.get(run) is feed:
                 del self._feeds[run]
@@ -207,6 +222,20 @@ class FeedWatcher:
     def _show(self, show: Callable[[EventSource], None]) -> None:
         if feed := self.feeds.find(self.run):
             feed.show(show)
+
+
+def _pieces(frames: list[Frame]) -> Iterator[bytes]:
+    """What is sent of the frames, together as far as it is not much; a comment for none."""
+    together: list[bytes] = []
+    size = 0
+    for frame in frames:
+        together.append(frame.data)
+        size += len(frame.data)
+        if size >= TOGETHER_BYTES:
+            yield b"".join(together)
+            together, size = [], 0
+    if together or not frames:
+        yield b"".join(together) or HEARTBEAT
 
 
 def _encode(event: Event, position: Position | None) -> bytes:

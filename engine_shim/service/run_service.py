@@ -10,7 +10,7 @@ from agent_core.errors import Abandoned
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.validate import CheckedWorkflow
-from engine_shim.errors import EngineError, RunBusy, RunNotFound
+from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.run_index import ENDED
@@ -22,6 +22,9 @@ MAX_OPEN: Final = 1000
 """Runs that are driven or wait for their turn in one process."""
 MAX_RESULTS: Final = 256
 """How many results of runs that have ended are kept in memory."""
+BEGINS_S: Final = 0.02
+POLL_S: Final = 0.25
+"""How often a run is looked at that another process begins, and one that it drives."""
 LEFT: Final = RunFilter(statuses=("pending", "running"))
 Driving = Coroutine[Any, Any, RunResult]
 log = logging.getLogger("engine_shim")
@@ -83,16 +86,22 @@ class RunService:
         load; with nothing written.
         """
         run = run_id or (new_run_id() if key is None else key_to_id(workflow.definition.id, key))
-        is_new = key is None or self.engine.store.entry(run) is None
-        if is_new:
+        while key is None or not self.engine.has_begun(run):
             self.engine.store.save_submission(run, by)
             self.engine.telemetry.keep_parent(run, trace)
-            await self._launch_unless_busy(run, self.engine.run(workflow, external=external, run_id=run))
-        elif not self.engine.has_begun_with(run, workflow, external=external):
-            raise KeyReused(str(key))
-        elif run not in self._open and self.view(run).status in LEFT.statuses:
+            try:
+                await self._launch(run, self.engine.run(workflow, external=external, run_id=run))
+            except (RunBusy, DefinitionError) as error:
+                if key is None or (isinstance(error, DefinitionError) and not self.engine.has_begun(run)):
+                    raise
+                await asyncio.sleep(BEGINS_S)  # somebody begins it at this moment
+            else:
+                return run, True
+        if not self.engine.has_begun_with(run, workflow, external=external):
+            raise KeyReused(key)
+        if run not in self._open and self.view(run).status in LEFT.statuses:
             await self._launch_unless_busy(run, self.engine.resume(run, by=by))
-        return run, is_new
+        return run, False
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> None:
         """Decide what waits in a run, which goes on. DecisionError for what fits nothing that waits."""
@@ -158,11 +167,19 @@ class RunService:
     # ── looking ───────────────────────────────────────────────────────────────────────────────────
 
     async def wait(self, run: str, seconds: float) -> None:
-        """Wait until a run that this process drives has ended or waits, or the time is over."""
+        """Wait until a run that somebody drives has ended or waits, or the time is over."""
+        until = asyncio.get_running_loop().time() + seconds
         if task := self._open.get(run):
             closing = asyncio.create_task(self._is_closing.wait())
-            await asyncio.wait([task, closing], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            closing.cancel()
+            try:
+                await asyncio.wait([task, closing], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                closing.cancel()
+            return
+        while self.engine.store.leases.holder(run) and not self.is_closing:
+            if (left := until - asyncio.get_running_loop().time()) <= 0:
+                return
+            await asyncio.sleep(min(POLL_S, left))
 
     def drives(self, run: str) -> bool:
         """Whether this process drives the run, or will when its turn comes."""
@@ -192,6 +209,9 @@ class RunService:
             if run in self._open or store.leases.holder(run) or store.submitter(run) is None:
                 continue
             try:
+                if not self.engine.has_begun(run):
+                    self._forget(run)
+                    continue
                 await self._launch(run, self.engine.resume(run, by="recovery"))
                 taken += 1
             except (TooManyRuns, ServerEnds):
@@ -201,6 +221,11 @@ class RunService:
             except Exception as error:  # one run that cannot go on must not keep the others from it
                 log.error("run %s cannot be taken up: %s", run, error)
         return taken
+
+    def _forget(self, run: str) -> None:
+        """Forget a run whose beginning could not be written: nobody was told of it."""
+        if self.engine.forget_unbegun(run):
+            log.warning("run %s was handed in, and could not begin; it is forgotten", run)
 
     def let_go(self) -> None:
         """Take no more runs, let those go who follow or wait for one, and begin nothing more in what is driven."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_core.effects import Json
 from agent_core.errors import Divergence
-from agent_core.journal.chain import is_finished
+from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import waiting_calls
 from agent_core.journal.record import Tape
 from agent_core.run.node import ROOT as AGENT_ROOT
@@ -46,10 +46,18 @@ class RunView:
 
 
 def view_run(store: RunStore, run: str, known: RunResult | None = None) -> RunView:
-    """A run by its entry and its journal. RunNotFound when the store has no such run.
+    """A run by its entry and its journal. RunNotFound when the store has no such run, Damaged for broken records.
 
     The result that is `known` of one that has ended saves the reading of its journal.
     """
+    try:
+        return _view(store, run, known)
+    except (ValueError, LookupError, TypeError):  # what a record that is none leads to
+        check_chains(run, store.journal.load(run))
+        raise
+
+
+def _view(store: RunStore, run: str, known: RunResult | None) -> RunView:
     entry = store.entry(run)
     if entry is None:
         tape = store.journal.load(run)

@@ -32,6 +32,7 @@ class Service:
     tokens: Tokens
     is_open: bool = False
     grace: float = GRACE_S
+    is_running: bool = False
     is_closing: bool = False
     telemetry: Telemetry = field(default_factory=Telemetry)
     _work: list[asyncio.Task[None]] = field(default_factory=list)
@@ -69,9 +70,11 @@ class Service:
     async def running(self) -> AsyncIterator[None]:
         """Take up what an earlier process has left, and serve until the end of the block."""
         self._work = [asyncio.create_task(_keep_on(work)) for work in self._background()]
+        self.is_running = True
         try:
             yield
         finally:
+            self.is_running = False
             self.let_go()
             for task in self._work:
                 task.cancel()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from agent_core.agents.chat import Conversations
@@ -14,11 +15,12 @@ from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.run.node import ROOT
 from agent_core.run.run_id import new_run_id
-from engine_shim.errors import DefinitionError, EngineError
+from engine_shim.errors import DefinitionError, EngineError, RunBusy
 from engine_shim.runs.chat import HostConversations, agent_note
 from engine_shim.runs.drive import OnEvent
+from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.store import RunStore
-from engine_shim.service.run_service import KeyReused, TooManyRuns, key_to_id
+from engine_shim.service.run_service import POLL_S, KeyReused, TooManyRuns, key_to_id
 from utools.context.turns import Message
 
 Result = TypeVar("Result")
@@ -46,6 +48,7 @@ class Talks:
         self.host, self._store, self._on_rest = host, store, on_rest
         self._by_agent: dict[str, Conversations] = {}
         self._turns: set[asyncio.Task[Any]] = set()
+        self._leases = LeaseKeeper(store.leases)
 
     async def chat(
         self,
@@ -81,27 +84,29 @@ class Talks:
             run_id=run,
             on_event=on_event,
         )
-        try:
-            return await self._run(run, turn)
-        except (DefinitionError, DecisionError) as error:
-            is_other = isinstance(error, DecisionError) or error.where.startswith("config/")
-            if key is not None and is_other and self.host.journal.load(run):
-                raise KeyReused(key) from None
-            raise
+        return await self._run(run, turn if key is None else self._run_alone(run, turn, key))
 
     async def answer(
-        self, agent: str, messages: Sequence[Json], *, run: str, by: str, temperature: float | None, on_event: OnEvent
+        self,
+        agent: str,
+        messages: Sequence[Json],
+        *,
+        run: str,
+        by: str,
+        key: str | None,
+        temperature: float | None,
+        on_event: OnEvent,
     ) -> ConversationResult:
         """Let an agent answer a conversation that its caller keeps; the last of the `messages` is the user's.
 
-        AgentError, with the result as far as it got, AgentNotFound, DefinitionError, TooManyRuns.
+        AgentError, with the result as far as it got, AgentNotFound, DefinitionError, KeyReused, TooManyRuns.
         """
         executor = self.host.executor(self.choose_agent(agent))
         options = ConversationOptions(conversation_history=messages[:-1], temperature=temperature)
         self._store.save_submission(run, by)
         text = messages[-1]["content"]
         turn = executor.execute_conversation(agent, text, options, run_id=run, on_event=on_event)
-        return await self._run(run, turn)
+        return await self._run(run, turn if key is None else self._run_alone(run, turn, key))
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> ChatReply:
         """Go on with a turn that waits. DecisionError for what fits nothing that waits."""
@@ -176,6 +181,19 @@ class Talks:
             for turn in late:
                 turn.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+
+    async def _run_alone(self, run: str, turn: Coroutine[Any, Any, Result], key: str) -> Result:
+        """What comes of a turn that a key names, once no other of that key is under way."""
+        while True:
+            with suppress(RunBusy), self._leases.driving(run):
+                try:
+                    return await turn
+                except (DefinitionError, DecisionError) as error:
+                    is_other = isinstance(error, DecisionError) or error.where.startswith("config/")
+                    if is_other and self.host.journal.load(run):
+                        raise KeyReused(key) from None
+                    raise
+            await asyncio.sleep(POLL_S)
 
     async def _run(self, run: str, turn: Coroutine[Any, Any, Result]) -> Result:
         """What comes of a turn, which goes on when its caller is cancelled."""

@@ -19,7 +19,7 @@ from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.runs.database import Database
 from engine_shim.runs.run_index import ENDED
 from engine_shim.service.changed_files import FileStamps
-from engine_shim.service.run_service import RunService, ServerEnds, TooManyRuns
+from engine_shim.service.run_service import RunService, ServerEnds, TooManyRuns, key_to_id
 from engine_shim.service.trigger_definition import Trigger, file_error, read_trigger
 from engine_shim.service.webhooks import read_secret
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
@@ -27,6 +27,8 @@ from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 INTERVAL_S: Final = 1.0
 ON_TIME: Final = timedelta(seconds=60)
 """How late a run may begin before its time counts as missed."""
+SET_BACK: Final = timedelta(hours=1)
+"""How far in the future what was dealt with may lie, before it shows that the clock was wrong then."""
 log = logging.getLogger("engine_shim")
 
 
@@ -114,15 +116,14 @@ class Triggers:
             raise TriggerNotFound(name)
         _check_signature(read_secret(trigger.webhook.secret_env, f"triggers/{name}"), headers, body)
         external = _inputs_of(trigger, body)
-        key = f"trigger/{name}/{headers['webhook-id']}"
-        run, _ = await self._runs.submit(self._workflow(trigger), external, by=f"trigger {name}", key=key)
+        run = await self._submit(name, self._workflow(trigger), external, headers["webhook-id"])
         self._save(name, _Last(self._clock(), run))
         return run
 
     async def _start_if_due(self, name: str, trigger: Trigger) -> None:
         now, last = self._clock(), self._last(name)
-        if last is None:
-            self._save(name, _Last(now, None))  # it begins now: no time before counts as missed
+        if last is None or last.at > now + SET_BACK:
+            self._save(name, _Last(now, last.run if last else None))  # it begins now: nothing before counts as missed
             return
         planned = trigger.last_time(now + timedelta(seconds=1))
         if planned <= last.at:
@@ -132,16 +133,20 @@ class Triggers:
             log.warning("trigger %s lets the run of %s fall out: %s", name, planned.isoformat(), reason)
             self._save(name, _Last(planned, last.run))
             return
-        key = f"trigger/{name}/{planned.astimezone(UTC).isoformat()}"
-        run = last.run
+        run, moment = last.run, planned.astimezone(UTC).isoformat()
         try:
-            workflow = self._workflow(trigger)
-            run, _ = await self._runs.submit(workflow, trigger.inputs or {}, by=f"trigger {name}", key=key)
+            run = await self._submit(name, self._workflow(trigger), trigger.inputs or {}, moment)
         except (TooManyRuns, ServerEnds):
             return  # it is still due at the next look
         except (DefinitionError, EngineError) as error:
             log.error("trigger %s cannot start the run of %s: %s", name, planned.isoformat(), error)
         self._save(name, _Last(planned, run))
+
+    async def _submit(self, name: str, workflow: CheckedWorkflow, external: Mapping[str, Any], key: str) -> str:
+        """Begin the run of a key, which no key of a caller names: no workflow's id has a slash."""
+        named = key_to_id(f"trigger/{name}/{workflow.definition.id}", key)
+        run, _ = await self._runs.submit(workflow, external, by=f"trigger {name}", key=key, run_id=named)
+        return run
 
     def _reason_to_skip(self, trigger: Trigger, planned: datetime, now: datetime, last: _Last) -> str | None:
         if trigger.missed == "skip" and now - planned > ON_TIME:

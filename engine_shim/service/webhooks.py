@@ -42,8 +42,9 @@ class WebhookSender:
         view: View,
         *,
         clock: Callable[[], float] = time.time,
+        timeout: float = TIMEOUT_S,
     ) -> None:
-        self._hook, self._view, self._clock = hook, view, clock
+        self._hook, self._view, self._clock, self._timeout = hook, view, clock, timeout
         self._signer = Webhook(read_secret(hook.secret_env, where))
         self._deliveries = Deliveries(database, sha256(hook.url.encode()).hexdigest()[:16], clock)
 
@@ -75,15 +76,11 @@ class WebhookSender:
 
     async def _send(self, client: httpx2.AsyncClient, delivery: Delivery) -> None:
         try:
-            view = self._view(delivery.run)
+            problem = await self._post(client, delivery)
         except RunNotFound:
             self._deliveries.finish(delivery)
             return
-        body = orjson.dumps(_describe(delivery, view))
-        try:
-            answer = await client.post(self._hook.url, content=body, headers=self._sign(delivery, body))
-            problem = None if answer.is_success else f"answered {answer.status_code}"
-        except httpx2.HTTPError as error:
+        except Exception as error:  # a run that cannot be read must not keep the others from being told
             problem = str(error) or type(error).__name__
         if problem is None:
             self._deliveries.finish(delivery)
@@ -91,6 +88,15 @@ class WebhookSender:
             log.warning("webhook %s %s; run %s is told again later", self._hook.url, problem, delivery.run)
         else:
             log.error("webhook %s %s; that run %s is %s is told no more", *self._given_up(problem, delivery))
+
+    async def _post(self, client: httpx2.AsyncClient, delivery: Delivery) -> str | None:
+        """What is wrong with the answer, of which the status alone counts; None where it was taken."""
+        body = orjson.dumps(_describe(delivery, self._view(delivery.run)))
+        request = client.build_request("POST", self._hook.url, content=body, headers=self._sign(delivery, body))
+        async with asyncio.timeout(self._timeout):  # all in all: each byte of an answer may come just in time
+            answer = await client.send(request, stream=True)
+            await answer.aclose()
+        return None if answer.is_success else f"answered {answer.status_code}"
 
     def _given_up(self, problem: str, delivery: Delivery) -> tuple[str, str, str, str]:
         return self._hook.url, problem, delivery.run, delivery.status

@@ -14,9 +14,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from engine_shim.api.app import create_router
 from engine_shim.api.guard import Guard
+from engine_shim.host.config import read_host_config
 from engine_shim.runs.database import Database
+from engine_shim.service.service import Service
 from engine_shim.service.tokens import Tokens
-from support.served_host import Served, served
+from support.served_host import Served, served, write_host
 
 ROUTES = [
     ("GET", "/workflows", "read"),
@@ -145,12 +147,29 @@ def test_request_for_another_host_is_refused(host: Served, headers: dict[str, st
         ("http://evil.example", 403),
         ("null", 403),
         ("http://localhost.evil.example", 403),
+        ("http://[", 403),
         ("http://localhost:3000", 200),
         ("http://127.0.0.1:1", 200),
     ],
 )
 def test_page_of_another_origin_is_refused(host: Served, origin: str, status: int) -> None:
     assert host.client.get("/health", headers={"Origin": origin}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ("Host: evil.example\r\nHost: localhost", 400),
+        ("Host: localhost\r\nHost: evil.example", 400),
+        ("Host: localhost\r\nOrigin: http://evil.example\r\nOrigin: http://localhost", 403),
+    ],
+)
+def test_header_that_comes_twice_has_to_hold_both_times(host: Served, headers: str, status: int) -> None:
+    port = urlsplit(host.url).port
+    assert port is not None
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(f"GET /health HTTP/1.1\r\n{headers}\r\n\r\n".encode())
+        assert f" {status} ".encode() in connection.recv(1000)
 
 
 def test_page_of_an_allowed_origin_may_call_and_read(tmp_path: Path) -> None:
@@ -219,3 +238,29 @@ def test_router_answers_the_same_within_another_program(host: Served) -> None:
     answer = asyncio.run(get("/agents-of-ours/runs/nobody"))
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
     assert asyncio.run(get("/agents-of-ours/workflows")).json()["workflows"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/health"), ("GET", "/runs"), ("POST", "/workflows/count/runs"), ("POST", "/v1/chat/completions")],
+)
+def test_router_whose_service_was_never_started_begins_nothing(tmp_path: Path, method: str, path: str) -> None:
+    service = Service.of_host(read_host_config(write_host(tmp_path)), tmp_path / "runs.db", is_open=True)
+    app = FastAPI()
+    app.include_router(create_router(service))
+
+    async def ask() -> httpx2.Response:
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://program") as client:
+            body: Any = {
+                "model": "agent/clerk",
+                "messages": [{"role": "user", "content": "x"}],
+                "external": {"sum": "1"},
+            }
+            return await client.request(method, path, json=body)
+
+    import asyncio
+
+    answer = asyncio.run(ask())
+    assert answer.status_code == 503
+    assert "service.running()" in answer.text
+    assert service.tenants[None].store.entries() == []

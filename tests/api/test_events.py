@@ -1,7 +1,8 @@
 """Events of runs as server-sent events: from the beginning, from where a follower left, live, after a restart."""
 
+import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from agent_core.errors import JournalError
+from engine_shim.service.feed import TOGETHER_BYTES, Feeds, Position
 from support.served_host import Served, read_events, served
 
 
@@ -163,3 +166,64 @@ def test_followers_are_let_go_when_the_server_ends(tmp_path: Path) -> None:
         host.stop()
         follower.join(10)
         assert ended == ["waiting", "let go"]
+
+
+Tail = Callable[[str, int], Any]
+
+
+def feeds_of(tail: Tail) -> Feeds:
+    """Feeds of a store that has these rows."""
+
+    class Store:
+        def tail(self, run: str, after: int = 0) -> Any:
+            return tail(run, after)
+
+    return Feeds(Store())  # type: ignore[arg-type]
+
+
+def test_follower_that_leaves_without_a_word_leaves_no_deaf_feed_behind(host: Served) -> None:
+    run = host.submit("buy", article="E-5")["run_id"]
+    rows = host.store.tail(run)
+    known = rows[:1]
+
+    async def follow() -> list[bytes]:
+        feeds = feeds_of(lambda run, after: [row for row in known if row[0] > after])
+        known.append(rows[1])
+        left = feeds.follow(run, Position(0, 0))
+        await anext(left)
+        del left  # as a server does whose client is gone while it sends
+        await asyncio.sleep(0.05)
+        assert feeds.find(run) is None
+        known.append((rows[1][0] + 1, rows[1][1]))
+        return [await asyncio.wait_for(anext(feeds.follow(run, Position(rows[1][0], 1))), 5)]
+
+    (heard,) = asyncio.run(follow())
+    assert b"event: waiting" in heard
+
+
+def test_follower_that_does_not_read_has_little_of_the_events_for_itself(host: Served) -> None:
+    run = host.submit("buy", article="E-6")["run_id"]
+    row = host.store.tail(run)[-1][1]
+
+    async def follow() -> list[bytes]:
+        feeds = feeds_of(lambda run, after: [(at, row) for at in range(max(after, 0) + 1, 3001)])
+        pieces: list[bytes] = []
+        async for piece in feeds.follow(run, Position(0, 0)):
+            pieces.append(piece)
+            if sum(each.count(b"event: waiting") for each in pieces) == 3000:
+                break
+        return pieces
+
+    pieces = asyncio.run(follow())
+    assert len(b"".join(pieces)) > 4 * TOGETHER_BYTES
+    assert max(map(len, pieces)) < TOGETHER_BYTES + 1000
+
+
+def test_followers_of_a_store_that_fails_are_let_go() -> None:
+    def fail(run: str, after: int) -> Any:
+        raise JournalError("the disk is gone")
+
+    async def follow() -> list[bytes]:
+        return [piece async for piece in feeds_of(fail).follow("r", Position(0, 0))]
+
+    assert asyncio.run(asyncio.wait_for(follow(), 5)) == []

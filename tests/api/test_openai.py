@@ -1,13 +1,21 @@
 """Agents and workflows as models, asked by the official client of OpenAI."""
 
+import asyncio
+import json
 from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
+import httpx2
 import pytest
 from openai import APIStatusError, OpenAI
 
+from engine_shim.host.config import read_host_config
+from engine_shim.service.completions import Question
+from engine_shim.service.service import Service
 from support.by_hand import action
-from support.served_host import Served, served
+from support.served_host import Served, served, write_host
 
 BAD_FINAL = '{"type": "final", "answer": "There are thirteen."} and more'
 
@@ -142,8 +150,6 @@ def test_failed_run_is_no_answer(client: OpenAI) -> None:
 
 
 def test_piece_that_is_taken_back_is_followed_by_the_answer(tmp_path_factory: pytest.TempPathFactory) -> None:
-    import json
-
     folder = tmp_path_factory.mktemp("repaired")
     with served(folder) as host:
         replies = [action("stock", article="A-17"), BAD_FINAL, {"type": "final", "answer": "There are 12."}]
@@ -152,3 +158,92 @@ def test_piece_that_is_taken_back_is_followed_by_the_answer(tmp_path_factory: py
             chunks = list(client.chat.completions.create(model="agent/clerk", messages=ASKED, stream=True))
     text = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
     assert text == "There are thirteen.\n\nThere are 12."
+
+
+QUICK = {
+    "id": "quick",
+    "inputs": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
+    "nodes": [{"id": "order", "tool": "order", "config": {"article": "{{external.message}}", "pieces": 1}}],
+}
+
+
+class Losing(httpx2.BaseTransport):
+    """A network that loses the first answer to a question, after the server has given it."""
+
+    def __init__(self) -> None:
+        self.asked, self._inner = 0, httpx2.HTTPTransport()
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.asked += 1
+        response = self._inner.handle_request(request)
+        if self.asked == 1:
+            response.read()
+            raise httpx2.ReadError("the connection is gone", request=request)
+        return response
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("key", [None, "once"])
+def test_client_that_tries_again_repeats_no_write(tmp_path: Path, key: str | None, stream: bool) -> None:
+    write_host(tmp_path)
+    (tmp_path / "workflows" / "quick.json").write_text(json.dumps(QUICK))
+    headers = {} if key is None else {"Idempotency-Key": key}
+    with (
+        served(tmp_path) as host,
+        httpx2.Client(transport=Losing()) as network,
+        OpenAI(base_url=f"{host.url}/v1", api_key="none", http_client=network) as client,
+    ):
+        asked: Any = {"model": "workflow/quick", "messages": ASKED, "stream": stream, "extra_headers": headers}
+        if key is None:
+            with pytest.raises(APIStatusError) as told:
+                client.chat.completions.create(**asked)
+            assert (told.value.status_code, told.value.code) == (409, "retry_without_key")
+        else:
+            done = client.chat.completions.create(**asked)
+            assert "ordered 1" in (str(list(done)) if stream else done.choices[0].message.content)
+    assert (tmp_path / "orders.txt").read_text() == "How many A-17? 1\n"
+
+
+def test_client_is_told_not_to_repeat_what_a_server_that_ends_has_begun(tmp_path: Path) -> None:
+    with served(tmp_path) as host, OpenAI(base_url=f"{host.url}/v1", api_key="none", max_retries=2) as client:
+        told: list[Any] = []
+
+        def ask() -> None:
+            messages: Any = [{"role": "user", "content": "never"}]
+            try:
+                client.chat.completions.create(model="workflow/wait", messages=messages)
+            except APIStatusError as error:
+                told.append(error)
+
+        asking = Thread(target=ask)
+        asking.start()
+        host.await_file("never.begun")
+        host.service.let_go()
+        asking.join(10)
+        assert told[0].status_code == 503
+        assert told[0].response.request.headers["x-stainless-retry-count"] == "0"
+        assert len(host.store.entries()) == 1
+
+
+def test_caller_who_leaves_an_answer_that_is_streamed_leaves_nothing_behind(tmp_path: Path) -> None:
+    write_host(tmp_path)
+
+    async def leave() -> list[str]:
+        service = Service.of_host(read_host_config(tmp_path / "agent-core.yaml"), tmp_path / "runs.db", is_open=True)
+        async with service.running():
+            tenant = service.tenants[None]
+            question = Question("workflow/wait", [{"role": "user", "content": "left"}], "left", "ann")
+            before = asyncio.all_tasks()
+            asking = asyncio.create_task(anext(tenant.completions.stream(question)))
+            while not (tmp_path / "left.begun").exists():
+                await asyncio.sleep(0.01)
+            asking.cancel()
+            (tmp_path / "left").touch()
+            await tenant.runs.wait("left", 10)
+            await asyncio.sleep(0.05)
+            return [str(task.get_coro()) for task in asyncio.all_tasks() - before]
+
+    assert asyncio.run(leave()) == []

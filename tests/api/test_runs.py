@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import httpx2
@@ -11,6 +11,8 @@ import pytest
 
 from agent_core.audit.verify import verify
 from support.served_host import Served, served
+
+ASKED = [{"role": "user", "content": "How many?"}]
 
 
 @pytest.fixture(scope="module")
@@ -328,3 +330,52 @@ def test_run_beyond_what_the_server_takes_is_told_to_come_later(tmp_path: Path) 
         host.await_status(run, "completed")
         assert host.submit("count", sum="1 + 1")["outputs"]["calculator"] == 2
         assert len(host.client.get("/runs").json()["runs"]) == 2
+
+
+@pytest.mark.parametrize("route", ["verify", "journal"])
+def test_others_are_answered_while_the_records_of_a_long_run_are_read(host: Served, route: str) -> None:
+    run = host.submit("count", sum="1 + 1")["run_id"]
+    answered, store = Event(), host.store
+
+    class Slow:
+        """The journal, which takes its time."""
+
+        def __getattr__(self, name: str) -> Any:
+            assert answered.wait(10)
+            return getattr(journal, name)
+
+    journal = store.journal
+    vars(store)["journal"] = Slow()
+    try:
+        asked = Thread(target=lambda: host.client.get(f"/runs/{run}/{route}"))
+        asked.start()
+        with httpx2.Client(base_url=host.url, timeout=5) as other:
+            assert other.get("/health").status_code == 200
+        answered.set()
+        asked.join(10)
+    finally:
+        answered.set()
+        vars(store)["journal"] = journal
+
+
+def test_store_that_cannot_be_used_is_told_without_its_place(tmp_path: Path) -> None:
+    with served(tmp_path) as host:
+        (tmp_path / "runs.db").write_text("this is no database, but a text that is long enough to be none" * 10)
+        for body in (
+            host.client.post("/workflows/count/runs", json={"external": {"sum": "1 + 1"}}),
+            host.client.get("/runs"),
+            host.client.post("/v1/chat/completions", json={"model": "agent/clerk", "messages": ASKED}),
+        ):
+            assert body.status_code == 503
+            assert "its log says why" in body.text
+            assert "runs.db" not in body.text
+            assert str(tmp_path) not in body.text
+
+
+def test_run_whose_records_are_damaged_is_a_problem_that_says_so(host: Served) -> None:
+    run = host.submit("count", sum="1 + 1")["run_id"]
+    with host.store.database.writing() as db:
+        db.execute("UPDATE rows SET data = x'ff00' WHERE run = ? AND n = 1", (run,))
+    host.service.tenants[None].runs._results.clear()
+    answer = host.client.get(f"/runs/{run}")
+    assert (answer.status_code, answer.json()["kind"]) == (409, "damaged")

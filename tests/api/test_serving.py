@@ -4,18 +4,22 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
-from support.served_host import write_host
+from engine_shim.cli.serve import Connection
+from support.served_host import served, write_host
 
 
 @contextmanager
@@ -120,6 +124,28 @@ def test_two_servers_on_one_store_drive_a_run_once(tmp_path: Path) -> None:
         run = runs.pop()
         assert await_end(second, run)["status"] == "completed"
         assert await_end(first, run)["journal"] == await_end(second, run)["journal"]
+
+
+def test_connection_that_sends_no_request_is_closed_and_one_that_waits_for_an_answer_is_not(tmp_path: Path) -> None:
+    class Impatient(Connection):
+        head_seconds = 0.5
+
+    with served(tmp_path, http=Impatient) as host:
+        port = urlsplit(host.url).port
+        halves = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(3)]
+        whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        halves[1].sendall(b"GET /health HTTP/1.1\r\nHost: ")
+        halves[2].sendall(whole)
+        assert b'"ok"' in halves[2].recv(1000)
+        halves[2].sendall(whole[:20])
+        waiting = Thread(target=lambda: host.submit("wait", until="told"))
+        waiting.start()
+        for half in halves:
+            with half:
+                assert half.recv(1000) == b""
+        (tmp_path / "told").touch()
+        waiting.join(20)
+        assert [entry.status for entry in host.store.entries()] == ["completed"]
 
 
 @pytest.mark.sampled

@@ -115,6 +115,15 @@ def test_run_falls_out_while_the_last_one_waits_unless_they_may_overlap(
     assert office.runs() == ["buy waiting"] * runs
 
 
+def test_clock_that_ran_ahead_and_was_set_back_silences_no_trigger_and_starts_nothing_twice(tmp_path: Path) -> None:
+    write_trigger(tmp_path, "sum", workflow="count", cron="0 6 * * *", inputs={"sum": "1 + 1"})
+    office = Clocked(tmp_path)
+    play(office, times=[at(5), at(6), datetime(2027, 3, 2, 6, tzinfo=UTC), at(6, 30), at(6, 31)])
+    assert office.runs() == ["count completed"] * 2
+    play(Clocked(tmp_path), times=[at(6, day=3)])
+    assert office.runs() == ["count completed"] * 3
+
+
 def test_times_follow_the_zone_over_the_change_of_the_clocks(tmp_path: Path) -> None:
     path = write_trigger(tmp_path, "t", workflow="count", cron="30 2 * * *", timezone="Europe/Berlin")
     trigger, berlin = read_trigger(path), ZoneInfo("Europe/Berlin")
@@ -206,6 +215,14 @@ def test_signed_webhook_starts_a_run_and_the_same_id_no_other(host: Served) -> N
     header = host.issue("reader", "read")
     found = host.client.get(f"/runs/{run}", headers=header).json()
     assert found["submitted_by"] == "trigger plain"
+
+
+def test_key_of_a_caller_takes_no_run_of_a_trigger_away(host: Served) -> None:
+    header = host.issue("runner", "run") | {"Idempotency-Key": "trigger/plain/k1"}
+    taken = host.client.post("/workflows/count/runs", json={"external": {"sum": "3 + 3"}}, headers=header).json()
+    answer = call(host, "/triggers/plain", {"sum": "1 + 1"}, "k1")
+    assert answer.status_code == 202
+    assert answer.json()["run_id"] != taken["run_id"]
 
 
 def test_inputs_are_filled_from_the_body(host: Served) -> None:

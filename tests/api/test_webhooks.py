@@ -2,18 +2,20 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import httpx2
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from agent_core.errors import Damaged
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import ToldStatus, WebhookConfig
 from engine_shim.runs.store import TOLD, RunEntry, SqliteRunStore
@@ -82,7 +84,8 @@ class Office:
         self.senders = [self.open() for _ in range(2)]
 
     def open(self) -> WebhookSender:
-        sender = WebhookSender(self.hook, "webhooks/0", self.store.database, self.view, clock=lambda: self.now)
+        database = self.store.database
+        sender = WebhookSender(self.hook, "webhooks/0", database, self.view, clock=lambda: self.now, timeout=2)
         sender._deliveries.begin()
         return sender
 
@@ -229,3 +232,64 @@ def test_secret_that_is_not_set_is_told_with_its_place(tmp_path: Path, monkeypat
     with pytest.raises(DefinitionError, match="HOOK_SECRET") as told, served(tmp_path, webhooks=[hook]):
         pass
     assert "webhooks/0/secret_env" in str(told.value)
+
+
+@contextmanager
+def answering(*parts: bytes) -> Iterator[str]:
+    """A server that answers by the parts, the last of them again and again; gives its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        over = Event()
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                connection.recv(65536)
+                for part in parts:
+                    connection.sendall(part)
+                while not over.wait(0.05):
+                    connection.sendall(parts[-1])
+
+        thread = Thread(target=answer, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/hook"
+        over.set()
+        thread.join(10)
+
+
+@pytest.mark.timeout(60)
+def test_answer_that_never_ends_holds_nobody_up(tmp_path: Path) -> None:
+    with answering(b"HTTP/1.1 200 OK\r\n", b"X-More: yes\r\n") as url:
+        office = Office(tmp_path, url)
+        office.set("a", "completed", 3)
+        assert office.send() == 1
+        office.now += BACKOFF_S[0]
+        assert [each.run for each in office.senders[0]._deliveries.claim()] == ["a"]
+
+
+@pytest.mark.timeout(60)
+def test_status_alone_counts_whatever_body_follows(tmp_path: Path) -> None:
+    begin = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with answering(begin, b"1\r\nx\r\n") as url:
+        office = Office(tmp_path, url)
+        office.set("a", "completed", 3)
+        assert office.send() == 1
+        office.now += BACKOFF_S[-1]
+        assert office.send() == 0
+
+
+def test_run_that_cannot_be_read_keeps_no_other_from_being_told(receiver: Receiver, tmp_path: Path) -> None:
+    office = Office(tmp_path, receiver.url)
+    view = office.view
+
+    def fail(run: str) -> RunView:
+        if run == "broken":
+            raise Damaged("flow", 0, "it is no record")
+        return view(run)
+
+    office.view = fail  # type: ignore[method-assign]
+    office.senders = [office.open()]
+    office.set("broken", "completed", 3)
+    office.set("b", "completed", 3)
+    assert office.send() == 2
+    assert [json.loads(body)["data"]["run_id"] for _, body in receiver.received] == ["b"]
+    assert office.send() == 0

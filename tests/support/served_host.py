@@ -205,9 +205,10 @@ def served(
     origins: Sequence[str] = (),
     with_mcp: bool = False,
     telemetry: Telemetry | None = None,
+    http: Any = "auto",
     **keys: Any,
 ) -> Iterator[Served]:
-    """Serve a host whose files are in the folder, or are written there."""
+    """Serve a host whose files are in the folder, or are written there; `http` is uvicorn's protocol."""
     config = folder / "agent-core.yaml"
     if not config.exists():
         write_host(folder, **keys)
@@ -218,7 +219,7 @@ def served(
         from engine_shim.mcp_server.http import mount_endpoint
 
         mount_endpoint(app, service)
-    settings = uvicorn.Config(app, "127.0.0.1", 0, log_config=None, access_log=False)
+    settings = uvicorn.Config(app, "127.0.0.1", 0, http=http, log_config=None, access_log=False)
     server = uvicorn.Server(settings)
     thread = Thread(target=server.run, daemon=True)
     thread.start()
