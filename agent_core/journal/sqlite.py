@@ -39,7 +39,7 @@ class SqliteJournal:
         for row in rows:
             if tuple(map(type, row)) != (str, int, bytes, bytes):
                 raise Damaged(str(row[0]), row[1] if isinstance(row[1], int) else 0, "no journal wrote such values")
-        return by_path(Row(*row) for row in rows)
+        return by_path(map(Row._make, rows))
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:

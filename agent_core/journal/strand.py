@@ -9,6 +9,7 @@ from agent_core.errors import Divergence
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import is_within
 from agent_core.journal.record import Record, Row, Tape, chain_row, closing_entries, encode, genesis, run_head
+from agent_core.journal.started import read_started
 from agent_core.records import AnyRecord
 
 Loops = Mapping[str, Callable[[Record], Loop]]
@@ -76,7 +77,7 @@ class Strand:
         if self.n >= len(self.rows):
             return None
         row = self.rows[self.n]
-        record = row.record()
+        record = row.record() if self.n else read_started(row)
         if record["kind"] not in kinds:
             raise Divergence(self.path, self.n, record["kind"], " or ".join(kinds))
         self.n, self.head = self.n + 1, row.hash
