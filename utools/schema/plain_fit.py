@@ -44,20 +44,29 @@ class _Check(NamedTuple):
 
 def plain_fit(schema: Mapping[str, Any]) -> Fits:
     """A function that says yes to no value but those that fit a sound schema."""
-    return _check({key: each for key, each in schema.items() if key != "$schema"}, 0).fits
+    return _check({key: each for key, each in schema.items() if key != "$schema"}, 0, _is_flat).fits
 
 
-def _check(schema: Any, depth: int) -> _Check:
+def _check(schema: Any, depth: int, is_shallow: Fits) -> _Check:
+    """`is_shallow` judges what the schema does not look into."""
     if schema is True:
-        return _Check(_is_flat, True)
+        return _Check(is_shallow, True)
     if not isinstance(schema, dict) or depth > MOST_NESTED or not schema.keys() <= READ:
         return _Check(lambda value: False, False)
-    properties = {name: _check(each, depth + 1) for name, each in schema.get("properties", {}).items()}
-    other = None if schema.get("additionalProperties") is False else _inner(schema, "additionalProperties", depth)
-    item = _inner(schema, "items", depth)
-    branches = [_check(each, depth + 1) for each in schema.get("anyOf", ())]
-    parts = [_check(each, depth + 1) for each in schema.get("allOf", ())]
-    dependent = {name: _check(each, depth + 1) for name, each in schema.get("dependentSchemas", {}).items()}
+
+    def inner(each: Any) -> _Check:
+        return _check(each, depth + 1, is_shallow)
+
+    def beside(each: Any) -> _Check:  # judges the same value, which this schema looks into
+        return _check(each, depth + 1, _take)
+
+    properties = {name: inner(each) for name, each in schema.get("properties", {}).items()}
+    is_closed = schema.get("additionalProperties") is False
+    other = None if is_closed else inner(schema.get("additionalProperties", True))
+    item = inner(schema.get("items", True))
+    branches = [beside(each) for each in schema.get("anyOf", ())]
+    parts = [beside(each) for each in schema.get("allOf", ())]
+    dependent = {name: beside(each) for name, each in schema.get("dependentSchemas", {}).items()}
     tests = {kind: [*_tests(schema, kind), *(each.fits for each in parts)] for kind in TYPES if _may_be(schema, kind)}
     if dict in tests:
         tests[dict].append(_object_test(properties, schema.get("required", ()), other))
@@ -67,12 +76,8 @@ def _check(schema: Any, depth: int) -> _Check:
     if branches:
         for each in tests.values():
             each.append(_any_of(branches))
-    inner = [*properties.values(), *branches, *parts, *dependent.values(), item, *([other] if other else [])]
-    return _Check(_by_type(tests), all(each.is_whole for each in inner))
-
-
-def _inner(schema: Mapping[str, Any], keyword: str, depth: int) -> _Check:
-    return _check(schema.get(keyword, True), depth + 1)
+    every = [*properties.values(), *branches, *parts, *dependent.values(), item, *([other] if other else [])]
+    return _Check(_by_type(tests), all(each.is_whole for each in every))
 
 
 def _by_type(tests: Mapping[type, Sequence[Fits]]) -> Fits:
@@ -86,6 +91,10 @@ def _by_type(tests: Mapping[type, Sequence[Fits]]) -> Fits:
         return True
 
     return fits
+
+
+def _take(value: Any) -> bool:
+    return True
 
 
 def _is_flat(value: Any) -> bool:
