@@ -49,7 +49,7 @@ class Transcript:
 
     def append(self, entries: Sequence[Entry], neutral: Sequence[Json], *, step: int) -> None:
         """Send these of a step from now on; `neutral` are the neutral messages for them, which the digest covers."""
-        self.entries += [entry._replace(step=step) for entry in entries]
+        self.entries += [Entry(*entry[:-1], step) for entry in entries]
         self._messages += [_to_bytes(entry) for entry in entries]
         if self._max_tokens:
             self._tokens += sum(map(_count_tokens, entries))
