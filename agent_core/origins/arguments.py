@@ -24,10 +24,11 @@ class Leaf(NamedTuple):
 class Place:
     """What the tool's schema, and the author's narrowing, may say of one value; each place below is read once.
 
-    `names` are the properties that the schema names, `format` is the first that it gives.
+    `names` are the properties that the schema names, `format` is the first that it gives. Behind the `firsts` items of
+    a list all are alike.
     """
 
-    __slots__ = ("_below", "_firsts", "_narrowing", "_own", "_roots", "_takes_null", "_written", "format", "names")
+    __slots__ = ("_below", "_narrowing", "_own", "_roots", "_takes_null", "_written", "firsts", "format", "names")
 
     def __init__(self, own: Sequence[Json], narrowing: Sequence[Json], roots: tuple[Json, Json]) -> None:
         self._own, self._narrowing, self._roots = own, narrowing, roots
@@ -37,7 +38,7 @@ class Place:
         self.format = next((part["format"] for part in own if isinstance(part.get("format"), str)), None)
         self._written = [value for part in both for value in _written(part)]
         self._takes_null = any(part.get("type") == "null" or "null" in part.get("type", ()) for part in both)
-        self._firsts = max((len(part.get("prefixItems", ())) for part in both), default=0)
+        self.firsts = max((len(part.get("prefixItems", ())) for part in both), default=0)
 
     @classmethod
     def of_arguments(cls, schema: Json, narrowing: Json | None) -> "Place":
@@ -45,9 +46,7 @@ class Place:
         return cls(_parts(schema, schema), _parts(narrowing, narrowing or {}), (schema, narrowing or {}))
 
     def below(self, key: str | int) -> "Place":
-        """That of a property, or of an item of a list: behind the first ones all items are alike."""
-        if isinstance(key, int):
-            key = min(key, self._firsts)
+        """That of a property, or of an item of a list."""
         found = self._below.get(key)
         if found is None:
             own, narrowing = (
@@ -61,26 +60,29 @@ class Place:
         """Whether the author wrote the value himself: as one of a few, as the default, or as null."""
         if value is None and self._takes_null:
             return True
-        return any(type(each) is type(value) and each == value for each in self._written)
+        written = self._written
+        return bool(written) and any(type(each) is type(value) and each == value for each in written)
 
 
-def leaves_of_arguments(args: Json, place: Place) -> Iterator[Leaf]:
+def leaves_of_arguments(args: Json, place: Place) -> list[Leaf]:
     """Every text, number, flag and null, and each key that no schema names."""
-    return _leaves(args, place, "", "")
+    found: list[Leaf] = []
+    _add_leaves(found, args, place, "", "")
+    return found
 
 
-def _leaves(value: Any, place: Place, pointer: str, name: str) -> Iterator[Leaf]:
+def _add_leaves(found: list[Leaf], value: Any, place: Place, pointer: str, name: str) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
             below = f"{pointer}/{escape(key)}"
             if key not in place.names:
-                yield Leaf(below, key, key, None, False)
-            yield from _leaves(item, place.below(key), below, key)
+                found.append(Leaf(below, key, key, None, False))
+            _add_leaves(found, item, place.below(key), below, key)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _leaves(item, place.below(index), f"{pointer}/{index}", name)
+            _add_leaves(found, item, place.below(min(index, place.firsts)), f"{pointer}/{index}", name)
     else:
-        yield Leaf(pointer, name, value, place.format, place.is_authors(value))
+        found.append(Leaf(pointer, name, value, place.format, place.is_authors(value)))
 
 
 def _part_at(part: Json, key: str | int) -> Any:

@@ -176,6 +176,9 @@ class _Texts(NamedTuple):
 
 
 def _read_texts(value: Any, at: str) -> _Texts:
+    if type(value) is int or type(value) is float:
+        text = str(value)
+        return _Texts([(at, value)], [at], [0], text, text.lower())
     leaves = list(leaves_of(value, at))
     places, texts, offsets, start = list[str](), list[str](), list[int](), 0
     for pointer, leaf in leaves:
