@@ -122,9 +122,7 @@ def test_times_follow_the_zone_over_the_change_of_the_clocks(tmp_path: Path) -> 
     assert trigger.next_time(spring).astimezone(UTC) == datetime(2026, 3, 30, 0, 30, tzinfo=UTC)
     autumn = trigger.next_time(datetime(2026, 10, 24, 12, tzinfo=berlin))
     after = trigger.next_time(autumn)
-    assert after.astimezone(UTC) - autumn.astimezone(UTC) == timedelta(
-        hours=25
-    )  # here it is twice, and counts once
+    assert after.astimezone(UTC) - autumn.astimezone(UTC) == timedelta(hours=25)  # here it is twice, and counts once
 
 
 def test_changed_file_is_taken_up_and_a_fault_in_it_is_not(tmp_path: Path) -> None:
