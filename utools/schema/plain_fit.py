@@ -52,7 +52,7 @@ def _check(schema: Any, depth: int, is_shallow: Fits) -> _Check:
     if schema is True:
         return _Check(is_shallow, True)
     if not isinstance(schema, dict) or depth > MOST_NESTED or not schema.keys() <= READ:
-        return _Check(lambda value: False, False)
+        return _Check(_refuse, False)
 
     def inner(each: Any) -> _Check:
         return _check(each, depth + 1, is_shallow)
@@ -69,9 +69,9 @@ def _check(schema: Any, depth: int, is_shallow: Fits) -> _Check:
     dependent = {name: beside(each) for name, each in schema.get("dependentSchemas", {}).items()}
     tests = {kind: [*_tests(schema, kind), *(each.fits for each in parts)] for kind in TYPES if _may_be(schema, kind)}
     if dict in tests:
-        tests[dict].append(_object_test(properties, schema.get("required", ()), other))
+        tests[dict] += _object_tests(properties, schema.get("required", ()), other)
         tests[dict] += [_if_there(name, each.fits) for name, each in dependent.items()]
-    if list in tests:
+    if list in tests and item.fits is not _take:
         tests[list].append(lambda value: all(map(item.fits, value)))
     if branches:
         for each in tests.values():
@@ -81,16 +81,30 @@ def _check(schema: Any, depth: int, is_shallow: Fits) -> _Check:
 
 
 def _by_type(tests: Mapping[type, Sequence[Fits]]) -> Fits:
+    if not any(tests.values()):
+        kinds = frozenset(tests)
+        return lambda value: type(value) in kinds
+    by_type = {kind: _all_of(each) for kind, each in tests.items()}
+    return lambda value: by_type.get(type(value), _refuse)(value)
+
+
+def _all_of(tests: Sequence[Fits]) -> Fits:
+    if not tests:
+        return _take
+    if len(tests) == 1:
+        return tests[0]
+
     def fits(value: Any) -> bool:
-        own = tests.get(type(value))
-        if own is None:
-            return False
-        for test in own:  # noqa: SIM110 - all() takes twice as long
+        for test in tests:  # noqa: SIM110 - all() takes twice as long
             if not test(value):
                 return False
         return True
 
     return fits
+
+
+def _refuse(value: Any) -> bool:
+    return False
 
 
 def _take(value: Any) -> bool:
@@ -144,21 +158,21 @@ def _is_one_of(values: Sequence[Any]) -> Fits:
     return lambda value: (value is None or type(value) is str) and value in plain
 
 
-def _object_test(properties: Mapping[str, _Check], required: Sequence[str], other: _Check | None) -> Fits:
+def _object_tests(properties: Mapping[str, _Check], required: Sequence[str], other: _Check | None) -> Iterator[Fits]:
     """`other` judges the properties that the schema does not name; None refuses them."""
-    needed = frozenset(required)
+    if required:
+        yield frozenset(required).issubset
     known = {name: each.fits for name, each in properties.items()}
-    unknown = (lambda value: False) if other is None else other.fits
+    unknown = _refuse if other is None else other.fits
 
     def fits(value: Any) -> bool:
-        if not value.keys() >= needed:
-            return False
         for name, each in value.items():  # noqa: SIM110
             if not known.get(name, unknown)(each):
                 return False
         return True
 
-    return fits
+    if known or unknown is not _take:
+        yield fits
 
 
 def _if_there(name: str, fits: Fits) -> Fits:
