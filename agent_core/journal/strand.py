@@ -72,6 +72,10 @@ class Strand:
     def peek(self) -> Record | None:
         return self.rows[self.n].record() if self.n < len(self.rows) else None
 
+    def is_next(self, start: bytes) -> bool:
+        """Whether the next record on the tape begins so."""
+        return self.n < len(self.rows) and self.rows[self.n].data.startswith(start)
+
     def take(self, *kinds: str) -> Record | None:
         """The next record of the tape, which must be of one of these kinds; None where the tape ends."""
         if self.n >= len(self.rows):

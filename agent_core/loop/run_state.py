@@ -97,7 +97,8 @@ class RunState:
         )
 
     def _stage(self) -> Stage:
-        if self.must_answer or self._notice() is not None:
+        budget = self.budget
+        if self.must_answer or budget.next_is_last_step or budget.no_calls_left():
             return "last"
         return "between" if self.trace.tools else "first"
 
