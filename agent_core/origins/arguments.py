@@ -1,20 +1,29 @@
 """The values in a call's arguments, each with what the tool's schema says of it. Pure."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
+
+import orjson
 
 from agent_core.effects import Json
 from utools.schema.pointer import escape, value_at
 
 MOST_NESTED = 8
 """How many references and alternatives are followed, one within the other."""
+MOST_PLACES = 256
+"""Tools whose arguments are kept as read."""
+MOST_BELOW = 256
+"""Properties of a place that are kept as read: a model may send any number of others."""
 ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 
 
 class Leaf(NamedTuple):
-    """One value: where it is, the argument's name, what a schema calls its format, whether the author wrote it."""
+    """One value: where it is, the pointer to the argument that it is in, the name of what it is the value of, what a
+    schema calls its format, whether the author wrote it."""
 
     pointer: str
+    argument: str
     name: str
     value: Any
     format: str | None
@@ -42,8 +51,8 @@ class Place:
 
     @classmethod
     def of_arguments(cls, schema: Json, narrowing: Json | None) -> "Place":
-        """That of all arguments of a tool."""
-        return cls(_parts(schema, schema), _parts(narrowing, narrowing or {}), (schema, narrowing or {}))
+        """That of all arguments of a tool; it is made once for many runs."""
+        return _place_of_arguments(orjson.dumps(schema), orjson.dumps(narrowing or {}))
 
     def below(self, key: str | int) -> "Place":
         """That of a property, or of an item of a list."""
@@ -53,7 +62,9 @@ class Place:
                 [below for part in parts for below in _parts(_part_at(part, key), root)]
                 for parts, root in zip((self._own, self._narrowing), self._roots, strict=True)
             )
-            found = self._below[key] = Place(own, narrowing, self._roots)
+            found = Place(own, narrowing, self._roots)
+            if len(self._below) < MOST_BELOW:
+                self._below[key] = found
         return found
 
     def is_authors(self, value: Any) -> bool:
@@ -64,25 +75,35 @@ class Place:
         return bool(written) and any(type(each) is type(value) and each == value for each in written)
 
 
+@lru_cache(MOST_PLACES)
+def _place_of_arguments(schema: bytes, narrowing: bytes) -> Place:
+    own, narrow = orjson.loads(schema), orjson.loads(narrowing)
+    return Place(_parts(own, own), _parts(narrow, narrow), (own, narrow))
+
+
 def leaves_of_arguments(args: Json, place: Place) -> list[Leaf]:
     """Every text, number, flag and null, and each key that no schema names."""
     found: list[Leaf] = []
-    _add_leaves(found, args, place, "", "")
+    for name, value in args.items():
+        pointer = f"/{escape(name)}"
+        if name not in place.names:
+            found.append(Leaf(pointer, pointer, name, name, None, False))
+        _add_leaves(found, value, place.below(name), pointer, pointer, name)
     return found
 
 
-def _add_leaves(found: list[Leaf], value: Any, place: Place, pointer: str, name: str) -> None:
+def _add_leaves(found: list[Leaf], value: Any, place: Place, pointer: str, argument: str, name: str) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
             below = f"{pointer}/{escape(key)}"
             if key not in place.names:
-                found.append(Leaf(below, key, key, None, False))
-            _add_leaves(found, item, place.below(key), below, key)
+                found.append(Leaf(below, argument, key, key, None, False))
+            _add_leaves(found, item, place.below(key), below, argument, key)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            _add_leaves(found, item, place.below(min(index, place.firsts)), f"{pointer}/{index}", name)
+            _add_leaves(found, item, place.below(min(index, place.firsts)), f"{pointer}/{index}", argument, name)
     else:
-        found.append(Leaf(pointer, name, value, place.format, place.is_authors(value)))
+        found.append(Leaf(pointer, argument, name, value, place.format, place.is_authors(value)))
 
 
 def _part_at(part: Json, key: str | int) -> Any:
