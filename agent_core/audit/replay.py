@@ -1,5 +1,6 @@
 """Replay: the real loop on a recorded tape, with no way to the outside, to prove that it decides the same again."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from agent_core.journal.strand import Loops, Run
 from agent_core.loop.agent import agent
 
 AGENT_LOOPS: Loops = {"agent": agent}
+_LOOP = re.compile(rb'{"kind":"run_started","loop":"(\w+)",')
 _MODEL_ANSWERED = b'{"kind":"answered","reply":"said"'
 
 
@@ -127,7 +129,8 @@ def _outermost_runs(tape: Tape, loops: Loops) -> list[str]:
 
 
 def _loop_of(first: Row) -> str | None:
-    loop: str | None = read_started(first).get("loop")
+    usual = _LOOP.match(first.data)
+    loop: str | None = usual[1].decode() if usual else read_started(first).get("loop")
     return loop
 
 

@@ -34,6 +34,8 @@ VARIABLE_KEYS = frozenset(
     }
 )
 """The keys of a config that a policy may vary."""
+_UNREAD = (b'{"kind":"asked","ask":"model",', b'{"kind":"answered","reply":"said",')
+"""How records begin that no verdict depends on."""
 
 
 @dataclass(slots=True)
@@ -173,6 +175,8 @@ def _judge_strand(path: str, first: Record, started: Record, tape: Tape, after: 
     proof = proof_of(started)
     tool, step, asked = "", 0, set[str]()
     for row in tape[path]:
+        if row.data.startswith(_UNREAD):
+            continue
         record = row.record()
         match record:
             case {"kind": "asked", "ask": "tool"}:
