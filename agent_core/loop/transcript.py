@@ -77,15 +77,16 @@ class Transcript:
         """
         if not self._is_too_long():
             return None
-        self.entries = [*self.entries]  # questions that were asked keep theirs
+        whole, self.entries = self.entries, [*self.entries]  # questions that were asked keep theirs
         last = None if self._rules < 3 else self.entries[-1].step
         shortened, dropped, steps = self._shorten(but=last), self._drop(), 0
         if self._rules >= 3:
             steps = self._drop_steps(last)
             shortened += self._shorten()
-        self._wire = _Wire(self.entries)
         if not shortened and not dropped and not steps:
+            self.entries = whole
             return None
+        self._wire = _Wire(self.entries)
         by_content = self._rules == 1
         covered = [[entry.role, entry.content] if by_content else entry.to_wire() for entry in self.entries]
         self.digest = sha256(orjson.dumps(covered)).hexdigest()

@@ -98,6 +98,7 @@ def test_ordinary_arguments_get_a_yes(value: Any) -> None:
             {"properties": {"a": {"$schema": "urn:other", "type": "string"}}}, {"a": ""}, id="another dialect"
         ),
         pytest.param({"type": "object"}, {"a": {"b": {}}}, id="values that nothing looks into"),
+        pytest.param({"anyOf": [{}, {"type": "null"}]}, [{"a": {}}], id="nor do branches"),
     ],
 )
 def test_what_is_in_doubt_gets_none(schema: Any, value: Any) -> None:
