@@ -79,7 +79,7 @@ class CallModel:
     step: int
     question: int
     model: str
-    messages: tuple[bytes, ...]
+    messages: Sequence[bytes]
     digest: str
     options: Json
     within: float | None

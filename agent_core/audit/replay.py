@@ -1,5 +1,6 @@
 """Replay: the real loop on a recorded tape, with no way to the outside, to prove that it decides the same again."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,15 @@ from agent_core.errors import Divergence, JournalError
 from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Spec, walk
 from agent_core.journal.path import is_below
-from agent_core.journal.record import Tape
+from agent_core.journal.record import Row, Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.source import Source, load_run
+from agent_core.journal.started import read_started
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.agent import agent
 
 AGENT_LOOPS: Loops = {"agent": agent}
+_LOOP = re.compile(rb'{"kind":"run_started","loop":"(\w+)",')
 _MODEL_ANSWERED = b'{"kind":"answered","reply":"said"'
 
 
@@ -63,6 +66,18 @@ def replay(
     be read, or that is damaged, and DefinitionError for a policy that no run can have.
     """
     run, tape = load_run(source, run_id)
+    return replay_tape(run, tape, policy=policy, strand=strand, loops=loops)
+
+
+def replay_tape(
+    run: str,
+    tape: Tape,
+    *,
+    policy: Mapping[str, Any] | None = None,
+    strand: str | None = None,
+    loops: Loops = AGENT_LOOPS,
+) -> Replay:
+    """The same of a run that was loaded."""
     check_chains(run, tape)
     whatif = None if policy is None else WhatIf(policy, strand)
     outputs: dict[str, Any] = {}
@@ -106,11 +121,17 @@ def _outermost_runs(tape: Tape, loops: Loops) -> list[str]:
     """The strands of the outermost runs that can be replayed."""
     runs: list[str] = []
     for path in sorted(tape):
-        if not any(is_below(path, run) for run in runs) and tape[path][0].record().get("loop") in loops:
+        if not any(is_below(path, run) for run in runs) and _loop_of(tape[path][0]) in loops:
             runs.append(path)
     if not runs:
         raise JournalError("there is no run here that can be replayed")
     return runs
+
+
+def _loop_of(first: Row) -> str | None:
+    usual = _LOOP.match(first.data)
+    loop: str | None = usual[1].decode() if usual else read_started(first).get("loop")
+    return loop
 
 
 def _replay_run(run: Run, path: str) -> Any:

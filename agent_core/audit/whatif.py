@@ -10,6 +10,7 @@ from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.path import is_within, parse_segment, segments
 from agent_core.journal.record import Record, Tape
+from agent_core.journal.started import read_started
 from agent_core.loop.budget import limits_of
 from agent_core.loop.judge import judge
 from agent_core.origins.proof import proof_of, with_sources
@@ -33,6 +34,8 @@ VARIABLE_KEYS = frozenset(
     }
 )
 """The keys of a config that a policy may vary."""
+_UNREAD = (b'{"kind":"asked","ask":"model",', b'{"kind":"answered","reply":"said",')
+"""How records begin that no verdict depends on."""
 
 
 @dataclass(slots=True)
@@ -101,7 +104,7 @@ class WhatIf:
     def judge_rest(self, tape: Tape, changed: Divergence) -> None:
         """Judge the later recorded calls one by one, as if the run had come that far."""
         for path, rows in sorted(tape.items()):
-            first = rows[0].record()
+            first = read_started(rows[0])
             if first.get("loop") == "agent" and _comes_later(path, changed.strand, changed.n):
                 after = changed.n if path == changed.strand else -1
                 self.decisions.extend(_judge_strand(path, first, self.vary(path, first, Inherited()), tape, after))
@@ -172,6 +175,8 @@ def _judge_strand(path: str, first: Record, started: Record, tape: Tape, after: 
     proof = proof_of(started)
     tool, step, asked = "", 0, set[str]()
     for row in tape[path]:
+        if row.data.startswith(_UNREAD):
+            continue
         record = row.record()
         match record:
             case {"kind": "asked", "ask": "tool"}:

@@ -12,12 +12,13 @@ from agent_core.journal.strand import Strand
 from agent_core.records import Received as ReceivedRecord
 from agent_core.records import decode_answer, encode_answer, encode_asked
 
+_ASKED = b'{"kind":"asked"'
 ActReply = Generator[Operation, Any, CallReply | Received]
 
 
 def record_question(strand: Strand, effect: CallModel) -> ActReply:
     """Ask a model once, unless messages were added: those are recorded in place of the question."""
-    record = strand.peek()
+    record = None if strand.is_next(_ASKED) else strand.peek()
     if record is not None and record["kind"] == "received":
         strand.take("received")
         return Received(tuple(record["messages"]))

@@ -1,7 +1,9 @@
 """What makes a tape whole: each strand's chain, the strands that records close, and where each must end. Pure."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final, get_args
 
 import orjson
@@ -9,13 +11,14 @@ import orjson
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.path import is_within, parent_of
 from agent_core.journal.record import FORMAT, Record, Row, Tape, genesis, link
+from agent_core.journal.started import STARTED
 from agent_core.records import Kind
 from agent_core.rules import CURRENT, unknown_rule
 
 _KINDS: Final = get_args(Kind)
-_STARTED: Final = b'{"kind":"run_started"'
-_USUAL: Final = b'{"kind":"run_started","loop":"agent","format":%d,' % FORMAT, orjson.dumps(CURRENT)
-"""How an agent's run begins, and the rules in it, when nothing has to be decoded to know that it can be read."""
+_USUAL: Final = re.compile(rb'{"kind":"run_started","loop":"\w+","format":%d,' % FORMAT)
+_RULES: Final = orjson.dumps(CURRENT)
+"""How a run begins, and the rules in it, when nothing has to be decoded to know that it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ def check_chains(run: str, tape: Tape) -> Tape:
     for path, rows in tape.items():
         _check_links(run, path, rows)
         first = rows[0].data
-        if not first.startswith(_STARTED) or (first.startswith(_USUAL[0]) and _USUAL[1] in first):
+        if not first.startswith(STARTED) or (_RULES in first and _USUAL.match(first)):
             continue
         if (started := _decode(rows[0])) is not None and (why := _explain_newer(started)):
             raise JournalError(f"run {run!r} cannot be read: {why}")
@@ -45,9 +48,10 @@ def check_chains(run: str, tape: Tape) -> Tape:
 def _check_links(run: str, path: str, rows: list[Row]) -> None:
     previous = genesis(run, path)
     for n, row in enumerate(rows):
-        if row.hash != link(previous, row.data) or row.n != n or row.path != path:
+        own_path, own_n, own_hash, data = row
+        if own_hash != sha256(previous + data).digest() or own_n != n or own_path != path:
             raise Damaged(path, n, _explain_broken(row, path, n, previous))
-        previous = row.hash
+        previous = own_hash
 
 
 def is_finished(tape: Tape, strand: str) -> bool:

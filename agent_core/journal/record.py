@@ -6,8 +6,7 @@ SHA-256(previous hash, bytes of the record).
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -17,8 +16,7 @@ FORMAT: Final = 1
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One record as it is stored: its strand and number, its chained hash, and its exact bytes."""
 
     path: str
@@ -68,8 +66,12 @@ def run_head(strands: Iterable[tuple[str, bytes, int]]) -> str:
 def by_path(rows: Iterable[Row]) -> Tape:
     """Rows of one run, in order, as a tape."""
     tape: Tape = {}
+    path, strand = None, list[Row]()
     for row in rows:
-        tape.setdefault(row.path, []).append(row)
+        if row.path != path:
+            path = row.path
+            strand = tape.setdefault(path, [])
+        strand.append(row)
     return tape
 
 

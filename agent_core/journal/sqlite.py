@@ -4,6 +4,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,7 +40,7 @@ class SqliteJournal:
         for row in rows:
             if tuple(map(type, row)) != (str, int, bytes, bytes):
                 raise Damaged(str(row[0]), row[1] if isinstance(row[1], int) else 0, "no journal wrote such values")
-        return by_path(Row(*row) for row in rows)
+        return by_path(starmap(Row, rows))
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:

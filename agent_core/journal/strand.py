@@ -9,6 +9,7 @@ from agent_core.errors import Divergence
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import is_within
 from agent_core.journal.record import Record, Row, Tape, chain_row, closing_entries, encode, genesis, run_head
+from agent_core.journal.started import read_started
 from agent_core.records import AnyRecord
 
 Loops = Mapping[str, Callable[[Record], Loop]]
@@ -71,12 +72,16 @@ class Strand:
     def peek(self) -> Record | None:
         return self.rows[self.n].record() if self.n < len(self.rows) else None
 
+    def is_next(self, start: bytes) -> bool:
+        """Whether the next record on the tape begins so."""
+        return self.n < len(self.rows) and self.rows[self.n].data.startswith(start)
+
     def take(self, *kinds: str) -> Record | None:
         """The next record of the tape, which must be of one of these kinds; None where the tape ends."""
         if self.n >= len(self.rows):
             return None
         row = self.rows[self.n]
-        record = row.record()
+        record = row.record() if self.n else read_started(row)
         if record["kind"] not in kinds:
             raise Divergence(self.path, self.n, record["kind"], " or ".join(kinds))
         self.n, self.head = self.n + 1, row.hash

@@ -91,8 +91,10 @@ class Budget:
         """How many seconds one call may take."""
         if self.limits.seconds is None:
             return single
-        left = max(0.0, self.limits.seconds - self.seconds)
-        return left if single is None else min(single, left)
+        left = self.limits.seconds - self.seconds
+        if left < 0.0:
+            left = 0.0
+        return left if single is None or left < single else single
 
     def remaining(self) -> Inherited:
         """What a nested run may spend at most."""

@@ -1,6 +1,5 @@
 """The calls of one reply: judged, put to a person where that is needed, run. Pure."""
 
-from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +22,7 @@ from agent_core.effects import (
 from agent_core.loop.judge import RUN, Verdict, judge
 from agent_core.loop.outcome import CallResult
 from agent_core.loop.run_state import RunState
-from agent_core.policy import effect_of
+from agent_core.policy import arguments_of, effect_of
 from agent_core.protocol.parse import Action
 from agent_core.records import DecidedBody, JudgedCall
 
@@ -33,27 +32,28 @@ Judged = list[tuple[ToolCall, Verdict]]
 def judge_calls(state: RunState, actions: Sequence[Action], *, first: int = 0) -> Generator[Effect, Any, Judged]:
     """The verdict on each action; a tool whose effect only its host knows is asked for it. `first` is their number."""
     judged: Judged = []
-    in_this_reply: Counter[str] = Counter()
+    in_this_reply: dict[str, int] = {}
     for index, action in enumerate(actions):
-        effect = effect_of(state.tools.get(action.tool), action.args)
-        call = state.make_call(first + index, first + len(actions), action, effect or "write")
-        verdict = _judge(state, call, earlier=in_this_reply[call.tool])
-        if effect is None and verdict.verdict != "refuse":  # a refused call is not shown to the tool
-            call = replace(call, effect=(yield Classify(index, call.tool, call.config)))
-            verdict = _judge(state, call, earlier=in_this_reply[call.tool])
-        in_this_reply[call.tool] += verdict.verdict != "refuse"
-        judged.append((replace(call, origins=verdict.origins), verdict))
+        tool, policy = action.tool, state.tools.get(action.tool)
+        known, earlier = effect_of(policy, action.args), in_this_reply.get(tool, 0)
+        effect = known or "write"
+        verdict = _judge(state, action, effect, earlier=earlier)
+        if known is None and verdict.verdict != "refuse":  # a refused call is not shown to the tool
+            effect = yield Classify(index, tool, arguments_of(policy, action.args))
+            verdict = _judge(state, action, effect, earlier=earlier)
+        in_this_reply[tool] = earlier + (verdict.verdict != "refuse")
+        judged.append((state.make_call(first + index, first + len(actions), action, effect, verdict.origins), verdict))
     return judged
 
 
-def _judge(state: RunState, call: ToolCall, *, edited: bool = False, earlier: int = 0) -> Verdict:
+def _judge(state: RunState, action: Action, effect: str, *, edited: bool = False, earlier: int = 0) -> Verdict:
     """The verdict on a call; `earlier` counts the calls of the same tool before it in the same reply."""
-    made = state.calls_made(call.tool) + earlier
-    words = state.words
+    tool, words = action.tool, state.words
+    made = state.calls_made(tool) + earlier
     verdict = judge(
-        call.tool,
-        call.args,
-        call.effect,
+        tool,
+        action.args,
+        effect,
         tools=state.tools,
         made=made,
         proof=state.proof,
@@ -61,8 +61,8 @@ def _judge(state: RunState, call: ToolCall, *, edited: bool = False, earlier: in
         after_untrusted=state.config.get("after_untrusted", "run"),
         words=words,
     )
-    if verdict.verdict == "run" and state.reads_on(call) and (fault := state.cut_observations.fault(call.args)):
-        message = words.refused_arguments.format(tool=call.tool, faults=fault)
+    if verdict.verdict == "run" and state.reads_on(tool) and (fault := state.cut_observations.fault(action.args)):
+        message = words.refused_arguments.format(tool=tool, faults=fault)
         return Verdict("refuse", "invalid_action", message)
     return verdict
 
@@ -94,10 +94,9 @@ def _apply_decision(
             return call, Verdict("refuse", "policy_denied", refusal.format(tool=call.tool, why=message))
         case Edit(args):
             state.proof.add_edit(args, call.args)
-            effect = effect_of(state.tools.get(call.tool), args) or "write"
-            edited = replace(state.make_call(0, 1, Action(call.tool, args), effect), id=call.id)
-            verdict = _judge(state, edited, edited=True)
-            return replace(edited, origins=verdict.origins), verdict
+            effect, action = effect_of(state.tools.get(call.tool), args) or "write", Action(call.tool, args)
+            verdict = _judge(state, action, effect, edited=True)
+            return replace(state.make_call(0, 1, action, effect, verdict.origins), id=call.id), verdict
         case _:
             return call, RUN
 

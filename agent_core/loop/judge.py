@@ -68,7 +68,7 @@ def judge(
     verdict = RUN if edited else _check_origins(tool, args, effect, policy, traced, words)
     if verdict.verdict == "run" and effect == "write" and not edited and proof.has_untrusted:
         verdict = _weigh_untrusted(tool, after_untrusted, words)
-    return replace(verdict, origins=traced.origins) if traced.origins else verdict
+    return Verdict(verdict.verdict, verdict.reason, verdict.message, traced.origins) if traced.origins else verdict
 
 
 def _refuse_unknown(tool: str, tools: Policies, words: Words) -> Verdict:

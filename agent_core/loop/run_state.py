@@ -97,13 +97,16 @@ class RunState:
         )
 
     def _stage(self) -> Stage:
-        if self.must_answer or self._notice() is not None:
+        budget = self.budget
+        if self.must_answer or budget.next_is_last_step or budget.no_calls_left():
             return "last"
         return "between" if self.trace.tools else "first"
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
-    def make_call(self, index: int, count: int, action: Action, effect: str) -> ToolCall:
+    def make_call(
+        self, index: int, count: int, action: Action, effect: str, origins: Mapping[str, str] | None = None
+    ) -> ToolCall:
         """The call of an action, call `index` of `count` in its reply, bound by what is left now."""
         policy: Mapping[str, Any] = self.tools.get(action.tool, UNKNOWN_TOOL)
         return ToolCall(
@@ -117,6 +120,7 @@ class RunState:
             fills=policy.get("fills", ()),
             rate_limit=policy.get("rate_limit"),
             language=self.words.language,
+            origins=origins,
         )
 
     def call_id(self, index: int, count: int) -> str:
@@ -127,16 +131,16 @@ class RunState:
         """The call as it starts now: counted, and bound by what the calls before it have left."""
         self.budget.tool_calls += 1
         self.budget.writes += call.once_only
-        if self.reads_on(call):
+        if self.reads_on(call.tool):
             call = replace(call, given=self.cut_observations.read(call.args))
         if call.effect == "nested":
             return replace(call, within=None, inherited={**self.budget.remaining(), **self.proof.hand_down()})
         within = self.budget.within(call.within)
         return call if within == call.within else replace(call, within=within)
 
-    def reads_on(self, call: ToolCall) -> bool:
-        """Whether it is a call of the loop's own tool."""
-        return self._reading is not None and call.tool == READ_OBSERVATION
+    def reads_on(self, tool: str) -> bool:
+        """Whether it is the loop's own tool."""
+        return self._reading is not None and tool == READ_OBSERVATION
 
     def calls_made(self, tool: str) -> int:
         count: int = self.trace.tools.get(tool, {}).get("count", 0)
@@ -221,7 +225,7 @@ class RunState:
 
     def _hint_at_rest(self, index: int, call: ToolCall, whole: str) -> str:
         """How the model reads on in what it sees cut; from the first such observation on, it may."""
-        if self.reads_on(call):
+        if self.reads_on(call.tool):
             rest = self.cut_observations.rest_of(call.args)
         else:
             rest = self.cut_observations.add(self.budget.steps, index, whole)
@@ -236,7 +240,7 @@ class RunState:
     def _count_call(self, call: ToolCall, index: int, result: Result, *, is_failure: bool) -> None:
         self.at = max(self.at, result.at)
         self.trace.count_call(call.tool, result.seconds)
-        if not is_failure and not self.reads_on(call):
+        if not is_failure and not self.reads_on(call.tool):
             place = f"{self.budget.steps}.{index}" if index > 1 else str(self.budget.steps)
             trusted = self.tools[call.tool]["trusted"]
             self.proof.add_answer(call.tool, place, output_of(result), trusted=trusted)

@@ -1,7 +1,8 @@
 """The conversation of a run: what is sent to the model, and what goes on to the next turn. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from typing import overload
 
 import orjson
 
@@ -42,15 +43,14 @@ class Transcript:
         self._rules, self._words = rules, words
         self.entries = _number_turns([entry._replace(observation=False) for entry in sent] if rules == 1 else sent)
         self.digest = sha256(orjson.dumps([entry.to_wire() for entry in sent])).hexdigest()
-        self._messages = [_to_bytes(entry) for entry in self.entries]
+        self._wire = _Wire(self.entries)
         self._max_tokens = max_tokens
         fixed = estimate(orjson.dumps(extra).decode()) if extra else 0
         self._tokens = fixed + sum(map(_count_tokens, self.entries)) if max_tokens else 0
 
     def append(self, entries: Sequence[Entry], neutral: Sequence[Json], *, step: int) -> None:
         """Send these of a step from now on; `neutral` are the neutral messages for them, which the digest covers."""
-        self.entries += [entry._replace(step=step) for entry in entries]
-        self._messages += [_to_bytes(entry) for entry in entries]
+        self.entries += [Entry(*entry[:-1], step) for entry in entries]
         if self._max_tokens:
             self._tokens += sum(map(_count_tokens, entries))
         self.digest = sha256(self.digest.encode() + orjson.dumps(neutral)).hexdigest()
@@ -64,8 +64,9 @@ class Transcript:
         """The messages for the next turn that the run did not begin with."""
         return self.neutral[self._opening :]
 
-    def messages(self) -> tuple[bytes, ...]:
-        return tuple(self._messages)
+    def messages(self) -> Sequence[bytes]:
+        """All messages as they go on the wire."""
+        return Messages(self._wire, len(self.entries))
 
     def fit(self) -> Json | None:
         """Cut until the next question fits.
@@ -76,14 +77,16 @@ class Transcript:
         """
         if not self._is_too_long():
             return None
+        whole, self.entries = self.entries, [*self.entries]  # questions that were asked keep theirs
         last = None if self._rules < 3 else self.entries[-1].step
         shortened, dropped, steps = self._shorten(but=last), self._drop(), 0
         if self._rules >= 3:
             steps = self._drop_steps(last)
             shortened += self._shorten()
         if not shortened and not dropped and not steps:
+            self.entries = whole
             return None
-        self._messages = [_to_bytes(entry) for entry in self.entries]
+        self._wire = _Wire(self.entries)
         by_content = self._rules == 1
         covered = [[entry.role, entry.content] if by_content else entry.to_wire() for entry in self.entries]
         self.digest = sha256(orjson.dumps(covered)).hexdigest()
@@ -131,6 +134,38 @@ class Transcript:
         gone = set(map(id, entries))
         self._tokens -= sum(map(_count_tokens, entries))
         self.entries = [entry for entry in self.entries if id(entry) not in gone]
+
+
+class _Wire:
+    """A conversation that grows, with its messages as JSON texts, each written when it is first read."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries, self._texts = entries, list[bytes]()
+
+    def first(self, count: int) -> list[bytes]:
+        """The first messages."""
+        self._texts += [_to_bytes(entry) for entry in self._entries[len(self._texts) : count]]
+        return self._texts[:count]
+
+
+class Messages(Sequence[bytes]):
+    """The messages of one question, oldest first; a replay, which sends none, never writes them."""
+
+    def __init__(self, wire: _Wire, count: int) -> None:
+        self._wire, self._count = wire, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        return self._wire.first(self._count)[index]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._wire.first(self._count))
 
 
 def _to_bytes(entry: Entry) -> bytes:

@@ -78,9 +78,14 @@ def probes_of(value: Any, form: str | None, name: str) -> tuple[Probe, ...]:
     if isinstance(value, bool):
         return (Probe("boolean", value),)
     if not isinstance(value, str):
-        number = read_number(value)
-        return (Probe("number", number, figures=_figures(number) if number is not None else None),)
+        return _probes_of_number(value)
     return _probes_of_text(value, FORMATS.get(form or ""), name)
+
+
+@lru_cache(1024, typed=True)
+def _probes_of_number(value: object) -> tuple[Probe, ...]:
+    number = read_number(value)
+    return (Probe("number", number, figures=_figures(number) if number is not None else None),)
 
 
 @lru_cache(1024)

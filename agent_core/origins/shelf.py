@@ -28,10 +28,13 @@ class Shelves:
         """The sources that a value may stand in."""
         hint, figures = probe.hint, probe.figures
         for shelf in self._shelves:
-            if (hint is None or hint in shelf.folded()) and (figures is None or figures in shelf.figures()):
-                for source in shelf.sources:
-                    if (hint is None or hint in source.folded) and (figures is None or figures in source.figures):
-                        yield source
+            if hint is not None and hint not in shelf.folded():
+                continue
+            if figures is not None and figures not in shelf.figures():
+                continue
+            for source in shelf.sources:
+                if (hint is None or hint in source.folded) and (figures is None or figures in source.figures):
+                    yield source
 
 
 class _Shelf:

@@ -4,9 +4,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
-from enum import Enum, auto
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import orjson
@@ -51,8 +50,10 @@ class Source:
         if probe.kind == "boolean":
             yield from (at for at, value in self._leaves if value is probe.wanted)
             return
-        if probe.kind == "number":
-            yield from (at for at, value in self._leaves if _is_number(value, probe.wanted))
+        if probe.kind == "number" and probe.wanted is not None:
+            for at, value in self._leaves:
+                if read_number(value) == probe.wanted:
+                    yield at
         last = -1
         for start in self._starts(probe, up_to):
             index = bisect_right(self._offsets, start) - 1
@@ -176,51 +177,51 @@ class _Texts(NamedTuple):
 
 
 def _read_texts(value: Any, at: str) -> _Texts:
-    leaves = list(leaves_of(value, at))
-    places, texts, offsets, start = list[str](), list[str](), list[int](), 0
-    for pointer, leaf in leaves:
-        if not isinstance(leaf, bool):
-            text = compose(str(leaf))
-            places.append(pointer)
-            texts.append(text)
-            offsets.append(start)
-            start += len(text) + len(BETWEEN)
+    if type(value) is int or type(value) is float:
+        text = str(value)
+        return _Texts([(at, value)], [at], [0], text, text.lower())
+    leaves = leaves_of(value, at)
+    places = [pointer for pointer, leaf in leaves if leaf is not True and leaf is not False]
+    texts = [str(leaf) for _, leaf in leaves if leaf is not True and leaf is not False]
     whole = BETWEEN.join(texts)
-    return _Texts(leaves, places, offsets, whole, lower(whole))
+    if not whole.isascii():
+        texts = [compose(text) for text in texts]
+        whole = BETWEEN.join(texts)
+    starts = [*accumulate([len(text) + len(BETWEEN) for text in texts], initial=0)][:-1]
+    return _Texts(leaves, places, starts, whole, lower(whole))
 
 
-def _is_number(value: Any, wanted: object) -> bool:
-    return isinstance(value, int | float) and isinstance(wanted, Decimal) and read_number(value) == wanted
-
-
-def leaves_of(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
+def leaves_of(value: Any, pointer: str = "") -> list[tuple[str, Any]]:
     """Every text, number, flag and key of a JSON value, with its pointer; a text that is JSON is looked into first.
 
-    The pointer has OPENED after such a text.
+    The pointer has OPENED after such a text, whose own texts are not looked into.
     """
-    waiting: list[tuple[str, Any, _Is]] = [(pointer, value, _Is.VALUE)]
+    found: list[tuple[str, Any]] = []
+    waiting: list[Iterator[tuple[str, Any, bool]]] = [iter([(pointer, value, True)])]
     while waiting:
-        at, value, kind = waiting.pop()
-        match value:
-            case dict():
-                for key, item in reversed(value.items()):
-                    below = f"{at}/{escape(key)}"
-                    waiting += ((below, item, kind), (below, key, _Is.LEAF))
-            case list():
-                waiting += [(f"{at}/{index}", item, kind) for index, item in reversed([*enumerate(value)])]
-            case str() if kind is _Is.VALUE and (inner := _as_json(value)) is not None:
-                waiting += ((at, value, _Is.LEAF), (f"{at}{OPENED}", inner, _Is.INNER))
-            case None:
-                pass
-            case _:
-                yield at, value
+        for at, each, may_open in waiting[-1]:
+            if isinstance(each, dict):
+                waiting.append(_members(found, at, each, may_open))
+                break
+            if isinstance(each, list):
+                waiting.append(iter([(f"{at}/{index}", item, may_open) for index, item in enumerate(each)]))
+                break
+            if may_open and isinstance(each, str) and (inner := _as_json(each)) is not None:
+                waiting.append(iter([(f"{at}{OPENED}", inner, False), (at, each, False)]))
+                break
+            if each is not None:
+                found.append((at, each))
+        else:
+            waiting.pop()
+    return found
 
 
-class _Is(Enum):
-    VALUE = auto()
-    INNER = auto()
-    """A part of a text that is JSON, whose own texts are not looked into."""
-    LEAF = auto()
+def _members(found: list[tuple[str, Any]], at: str, value: Json, may_open: bool) -> Iterator[tuple[str, Any, bool]]:
+    """The members of an object; the name of each is found before it."""
+    for key, item in value.items():
+        below = f"{at}/{escape(key)}"
+        found.append((below, key))
+        yield below, item, may_open
 
 
 def _as_json(text: str) -> Json | list[Any] | None:

@@ -108,7 +108,7 @@ class Sources:
             if rule and not is_proven and unproven is None:
                 unproven = Unproven(pointer, label, rule)
             if label:
-                found.setdefault(f"/{pointer[1:].split('/')[0]}", []).append((pointer, label))
+                found.setdefault(leaf.argument, []).append((pointer, label))
         return Tracing(dict(_summarise(found)), unproven)
 
     def _place_of(self, policy: ToolPolicy) -> Place:
@@ -169,7 +169,7 @@ def _record(source: Source) -> SourceRecord:
 def _summarise(found: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
     """One entry for an argument whose values all have one origin, else one for each value."""
     for argument, leaves in found.items():
-        labels = list(dict.fromkeys(label for _, label in leaves))
+        labels = list(dict.fromkeys([label for _, label in leaves]))
         if len(labels) == 1:
             yield argument, labels[0]
         elif len(leaves) <= MAX_SHOWN:

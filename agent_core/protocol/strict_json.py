@@ -92,7 +92,17 @@ def decode(text: str) -> Any:
     """
     if _is_too_deep(text):
         raise ValueError("nested too deep")
-    return _DECODER.decode(text)
+    value = _decode_compact(text)
+    return _DECODER.decode(text) if value is None else value
+
+
+def _decode_compact(text: str) -> Any:
+    """The value of a text that orjson itself writes for it, and that so has no flaw; None for any other text."""
+    try:
+        value = orjson.loads(text)
+        return value if orjson.dumps(value) == text.encode() else None
+    except ValueError:
+        return None
 
 
 def _is_too_deep(text: str) -> bool:

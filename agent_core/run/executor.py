@@ -91,7 +91,13 @@ class Executor:
     async def _ask_model(self, effect: CallModel, slot: Slot) -> ModelReply | Failed:
         start, requests = perf_counter(), _Counter()
         question = Question(
-            effect.model, effect.messages, effect.options, slot.path, effect.question, effect.within, requests.add
+            effect.model,
+            tuple(effect.messages),
+            effect.options,
+            slot.path,
+            effect.question,
+            effect.within,
+            requests.add,
         )
         try:
             client = self.models(effect.model, effect.options)

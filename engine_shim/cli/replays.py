@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from agent_core.audit.replay import Replay
-from agent_core.audit.replay import replay as replay_run
+from agent_core.audit.replay import Replay, replay_tape
 from agent_core.audit.signature import split_own_strands
 from agent_core.errors import Damaged, DefinitionError
 from agent_core.journal.chain import is_finished
@@ -80,8 +79,7 @@ def try_run(
     """Replay one run, whatever is wrong with it; with a `strand`, under the policy in that agent alone."""
     try:
         tape = load(run)
-        rows = [row for strand in tape.values() for row in strand]
-        found = replay_run(rows, run_id=run, policy=policy, strand=strand, loops=LOOPS)
+        found = replay_tape(run, tape, policy=policy, strand=strand, loops=LOOPS)
         outcome, at = _outcome(found, split_own_strands(tape)[0], policy is not None)
     except Damaged as error:
         return Replayed(run, workflow, "damaged", f"{error.path}:{error.n}", why=str(error))

@@ -6,8 +6,11 @@ branches end changes nothing.
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any
+
+import orjson
 
 from agent_core.effects import Json, ToolCall
 from agent_core.loop.budget import Budget, Limits
@@ -20,6 +23,8 @@ from utools.schema.compiled import compile_schema
 
 Key = tuple[str, int]
 """A visit: its node, and which visit of that node it is, from 1."""
+PLANS = 64
+"""Plans that are kept."""
 
 
 @dataclass(slots=True)
@@ -74,8 +79,13 @@ class Plan:
 
 
 def read_plan(data: Json) -> Plan:
-    """The plan of a recorded definition."""
-    definition = Definition.model_validate(data)
+    """The plan of a recorded definition; that of many runs is made once."""
+    return _plan_of(orjson.dumps(data))
+
+
+@lru_cache(PLANS)
+def _plan_of(data: bytes) -> Plan:
+    definition = Definition.model_validate(orjson.loads(data))
     return Plan(definition, graph_of(definition))
 
 

@@ -30,6 +30,17 @@ def test_a_message_is_kept_twice_and_no_more() -> None:
         transcript = Transcript([], [], None)
         for n in range(100):
             transcript.append([Entry("user", str(n) * 500)], [], step=n)
+            assert len([*transcript.messages()]) == n + 1
         return transcript
 
     assert room(conversation) < 2.5 * sum(len(str(n) * 500) for n in range(100))
+
+
+def test_a_question_keeps_the_messages_that_it_was_asked_with() -> None:
+    transcript = Transcript([Entry("user", "Look it up.")], [], 200)
+    transcript.append([Entry("user", "a" * 400, observation=True)], [], step=1)
+    asked = transcript.messages()
+    transcript.append([Entry("user", "b" * 800, observation=True)], [], step=2)
+    assert transcript.fit() is not None
+    assert [len(each) > 400 for each in asked] == [False, True]
+    assert asked[1] != transcript.messages()[1]

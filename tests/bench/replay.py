@@ -6,19 +6,24 @@
 Each run calls a tool in every step but the last; every tenth step, and the second one, is refused or unreadable and
 then repaired. `file` reads a JSONL journal anew each time, `rows` has the rows in memory. The last row says how many
 times as long a replay takes as parsing and hashing the same records. `--store` records so many runs of a workflow with
-ten steps each, and times `agent-core replay --all` over them, without and with another policy, on all cores.
+ten steps each, and times `agent-core replay --all` over them, without and with another policy, on all cores: seconds,
+seconds of CPU on all cores together, steps per second of CPU, and how many times the CPU that parsing and hashing the
+same records takes.
 """
 
 import argparse
 import asyncio
 import cProfile
 import pstats
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 from time import perf_counter, process_time
 
@@ -176,15 +181,38 @@ async def fill_store(store: Path, runs: int) -> None:
     await engine.close()
 
 
-def time_store(store: Path) -> list[str]:
-    """Seconds that `replay --all` takes, and what it says of the runs."""
+def time_store(store: Path, steps: int) -> list[str]:
+    """How long `replay --all` takes, and what it says of the runs, which have so many steps in all."""
     command = [str(Path(sys.executable).with_name("agent-core")), "replay", "--all", "--store", str(store)]
-    told = []
+    bare = store_floor(store)
+    told = [f"{'':<10}{'seconds':>10}{'CPU':>10}{'steps/s':>10}{'x parse and hash':>18}"]
     for name, words in (("replay", []), ("what-if", ["--set", 'deny_tools=["calculator"]'])):
-        start = perf_counter()
+        start, before = perf_counter(), _seconds_of_children()
         done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
-        told.append(f"{name:<10}{perf_counter() - start:>8.1f} s  {done.stdout.splitlines()[-1]}")
+        seconds, used = perf_counter() - start, _seconds_of_children() - before
+        figures = f"{seconds:>10.1f}{used:>10.1f}{steps / used:>10,.0f}{used / bare:>18.1f}"
+        told.append(f"{name:<10}{figures}  {done.stdout.splitlines()[-1]}")
     return told
+
+
+def _seconds_of_children() -> float:
+    """Seconds of CPU that ended processes have used, with those that they waited for."""
+    used = getrusage(RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def store_floor(store: Path) -> float:
+    """Seconds of CPU in which the records of a store are parsed and hashed, and nothing else."""
+    used = 0.0
+    with closing(sqlite3.connect(store)) as db:
+        rows = db.execute("SELECT data FROM rows")
+        while some := rows.fetchmany(10_000):
+            start = process_time()
+            for (data,) in some:
+                orjson.loads(data)
+                sha256(data).digest()
+            used += process_time() - start
+    return used
 
 
 def profiled(folder: Path, calls: int) -> None:
@@ -209,7 +237,7 @@ def main() -> None:
         folder = Path(name)
         if options.store:
             asyncio.run(fill_store(folder / "runs.db", options.store))
-            sys.stdout.write("\n".join(time_store(folder / "runs.db")) + "\n")
+            sys.stdout.write("\n".join(time_store(folder / "runs.db", 10 * options.store)) + "\n")
             return
         for calls in options.calls:
             record(_path(folder, calls), calls)

@@ -56,7 +56,7 @@ def test_the_replay_bench_prints_a_speed_a_ratio_and_the_times_of_a_store() -> N
     names = ["steps per second", "file ", "rows ", "rows : parse and hash "]
     rows = bench("--rounds", "1", "--calls", "4", script="replay.py")
     assert [row.startswith(name) for row, name in zip(rows, names, strict=True)] == [True] * 4
-    rows = bench("--store", "3", script="replay.py")
+    _, *rows = bench("--store", "3", script="replay.py")
     assert [row.split()[0] for row in rows] == ["replay", "what-if"]
     assert [row.endswith(end) for row, end in zip(rows, ("3 identical", "3 changed"), strict=True)] == [True, True]
 

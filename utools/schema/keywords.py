@@ -8,11 +8,11 @@ and `type` make a validator anew for each value; without that, ordinary argument
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+from utools.schema.plain_fit import TYPES
 from utools.schema.unevaluated import unevaluated_items, unevaluated_properties
 from utools.schema.validation_pass import MOST, current_pass, not_allowed
 
@@ -54,20 +54,8 @@ def _counting(keyword: Keyword) -> Keyword:
     return check
 
 
-_TYPES: Mapping[type, tuple[str, ...]] = {
-    str: ("string",),
-    int: ("integer", "number"),
-    float: ("number",),
-    bool: ("boolean",),
-    dict: ("object",),
-    list: ("array",),
-    NoneType: ("null",),
-}
-"""The types that a value has beyond doubt. A float may be an integer too, and a `type` may be a list."""
-
-
 def _type(validator: Any, types: Any, value: Any, schema: Any) -> "Iterable[ValidationError]":
-    if types in _TYPES.get(type(value), ()):
+    if types in TYPES.get(type(value), ()):
         return ()
     from jsonschema import Draft202012Validator
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from utools.schema.faults import Fault, faults
 from utools.schema.keywords import bounded_keywords
+from utools.schema.plain_fit import plain_fit
 from utools.schema.shape import resolver, spell_out
 from utools.schema.validation_pass import Pass, TooManyWays, current_pass
 from utools.words.catalogue import Words
@@ -29,8 +30,11 @@ def validation(schema: dict[str, Any], *, strict: bool = False) -> Validate:
     validator = _dialect(strict=strict)(spelled, registry=registry)
     follow = resolver(spelled)
     validators: dict[int, Any] = {}
+    surely_fits = plain_fit(spelled)
 
     def validate(value: Any, words: Words) -> list[Fault]:
+        if surely_fits(value):
+            return []
         size = _size(value)
         if size is None:
             return [_unchecked(words.too_deep.format(depth=MAX_DEPTH), words)]
