@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Final, TypeVar
 
 from agent_core.agents.chat import Conversations
@@ -84,7 +84,7 @@ class Talks:
             run_id=run,
             on_event=on_event,
         )
-        return await self._run(run, turn if key is None else self._run_alone(run, turn, key))
+        return await self._run(run, turn, key)
 
     async def answer(
         self,
@@ -106,7 +106,7 @@ class Talks:
         self._store.save_submission(run, by)
         text = messages[-1]["content"]
         turn = executor.execute_conversation(agent, text, options, run_id=run, on_event=on_event)
-        return await self._run(run, turn if key is None else self._run_alone(run, turn, key))
+        return await self._run(run, turn, key)
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> ChatReply:
         """Go on with a turn that waits. DecisionError for what fits nothing that waits."""
@@ -184,23 +184,24 @@ class Talks:
 
     async def _run_alone(self, run: str, turn: Coroutine[Any, Any, Result], key: str) -> Result:
         """What comes of a turn that a key names, once no other of that key is under way."""
-        while True:
-            with suppress(RunBusy), self._leases.driving(run):
-                try:
-                    return await turn
-                except (DefinitionError, DecisionError) as error:
-                    is_other = isinstance(error, DecisionError) or error.where.startswith("config/")
-                    if is_other and self.host.journal.load(run):
-                        raise KeyReused(key) from None
-                    raise
-            await asyncio.sleep(POLL_S)
+        with closing(turn):
+            while True:
+                with suppress(RunBusy), self._leases.driving(run):
+                    try:
+                        return await turn
+                    except (DefinitionError, DecisionError) as error:
+                        is_other = isinstance(error, DecisionError) or error.where.startswith("config/")
+                        if is_other and self.host.journal.load(run):
+                            raise KeyReused(key) from None
+                        raise
+                await asyncio.sleep(POLL_S)
 
-    async def _run(self, run: str, turn: Coroutine[Any, Any, Result]) -> Result:
+    async def _run(self, run: str, turn: Coroutine[Any, Any, Result], key: str | None = None) -> Result:
         """What comes of a turn, which goes on when its caller is cancelled."""
         if len(self._turns) >= MAX_TURNS:
             turn.close()
             raise TooManyRuns(MAX_TURNS)
-        task = asyncio.create_task(turn, name=run)
+        task = asyncio.create_task(turn if key is None else self._run_alone(run, turn, key), name=run)
         self._turns.add(task)
         task.add_done_callback(lambda done: self._end(run, done))
         return await asyncio.shield(task)
