@@ -124,7 +124,7 @@ class Triggers:
         if last is None:
             self._save(name, _Last(now, None))  # it begins now: no time before counts as missed
             return
-        planned = trigger.last_time(now + timedelta(seconds=1))
+        planned = trigger.last_time(now)
         if planned <= last.at:
             return
         reason = self._reason_to_skip(trigger, planned, now, last)
