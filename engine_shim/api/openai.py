@@ -79,8 +79,7 @@ class OpenAIRoute(APIRoute):
             try:
                 return await handle(request)
             except Exception as error:
-                refusal = refusal_of(error)
-                return write_json(_write_error(refusal), refusal.status, refusal.headers())
+                return write_refusal(refusal_of(error))
 
         return handle_with_errors
 
@@ -94,6 +93,11 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
         status: {"model": OpenAIError, "description": TITLES[status], "content": content}
         for status in sorted({*COMMON, *statuses})
     }
+
+
+def write_refusal(refusal: Refusal) -> Response:
+    """A refusal as an answer in OpenAI's shape."""
+    return write_json(_write_error(refusal), refusal.status, refusal.headers())
 
 
 def _write_error(refusal: Refusal) -> dict[str, Any]:
