@@ -14,7 +14,6 @@ from starlette.exceptions import HTTPException
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import Damaged, DecisionError, DefinitionError, Divergence, JournalError
-from engine_shim.definition.errors import message_of
 from engine_shim.errors import RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
