@@ -29,10 +29,10 @@ class AgentNotFound(AgentError):
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
         close = get_close_matches(name, names, 1)
-        known = (
-            f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}" if names else "there are none"
-        )
-        super().__init__(f"there is no agent {name!r}; {known}")
+        known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"
+        if not names:
+            known = "this host has none; a file agents/NAME.yaml makes one, which a server reads when it starts"
+        super().__init__(f"there is no agent {name!r}; {known}" if name else f"no agent is named; {known}")
 
 
 class MaxStepsExceeded(AgentError):

@@ -1,6 +1,7 @@
 """create_app() and create_router(): the HTTP API of a service, by itself or in another program."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from engine_shim.api.answers import write_json
 from engine_shim.api.chat import chat_routes
 from engine_shim.api.guard import LOOPBACK, Guard
 from engine_shim.api.models import Health
-from engine_shim.api.openai import openai_routes
+from engine_shim.api.openai import openai_routes, write_refusal
 from engine_shim.api.problems import Problem, ProblemRoute, Refusal, Refused, refusal_of, responses
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
@@ -24,6 +25,8 @@ from engine_shim.api.triggers import trigger_routes
 from engine_shim.service.metrics import write_metrics
 from engine_shim.service.service import Service
 
+NO_ROUTE: Final = "there is nothing at this path; /openapi.json has all that can be asked"
+NO_MCP: Final = "this server offers no MCP: pip install 'agent-core[mcp]', and start it again"
 NOT_RUNNING: Final = Refusal(
     503, "not_running", "the service does not run: the lifespan of its app has to enter `service.running()`"
 )
@@ -93,9 +96,16 @@ def _system_routes(access: Access) -> APIRouter:
 
 
 async def _answer_problem(request: Request, error: Exception) -> Response:
-    answer = refusal_of(error).response()
-    if answer.status_code == 405:
-        answer.headers["Allow"] = ", ".join(_allowed_methods(request))
+    """The answer to what no route of ours has handled."""
+    refusal, path = refusal_of(error), request.url.path
+    allowed = ", ".join(_allowed_methods(request)) if refusal.status == 405 else ""
+    if allowed:
+        refusal = replace(refusal, detail=f"this path takes {allowed}; /openapi.json has all that can be asked")
+    elif refusal.status == 404:
+        refusal = replace(refusal, detail=NO_MCP if path.startswith("/mcp") else NO_ROUTE)
+    answer = write_refusal(refusal) if path.startswith("/v1/") else refusal.response()
+    if allowed:
+        answer.headers["Allow"] = allowed
     return answer
 
 

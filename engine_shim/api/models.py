@@ -217,7 +217,9 @@ class ChatRequest(_In):
     conversation_id: Name | None = None
     agent: Name | None = None
     max_tool_calls: Whole = Field(default=5, ge=1, le=1000)
-    max_tokens: Whole = Field(default=2000, ge=1, le=10_000_000)
+    max_tokens: Whole = Field(
+        default=2000, ge=1, le=10_000_000, description="Read and written in all steps of the turn, prompts included."
+    )
 
 
 class ChatToolCall(BaseModel):

@@ -86,11 +86,12 @@ class OpenAIRoute(APIRoute):
 
         async def handle_with_errors(request: Request) -> Response:
             if _is_blind_retry(request):
-                return _refuse(NO_KEY, may_retry=False)
+                return write_refusal(NO_KEY, may_retry=False)
             try:
                 return await handle(request)
             except Exception as error:
-                return _refuse(refusal_of(error), may_retry=KEY_HEADER in request.headers or request.method == "GET")
+                may_retry = KEY_HEADER in request.headers or request.method == "GET"
+                return write_refusal(refusal_of(error), may_retry=may_retry)
 
         return handle_with_errors
 
@@ -102,7 +103,8 @@ def _is_blind_retry(request: Request) -> bool:
     )
 
 
-def _refuse(refusal: Refusal, *, may_retry: bool) -> Response:
+def write_refusal(refusal: Refusal, *, may_retry: bool = True) -> Response:
+    """A refusal as an answer in OpenAI's shape; whether its client may ask again by itself."""
     headers = refusal.headers() if may_retry else {**refusal.headers(), "X-Should-Retry": "false"}
     return write_json(_write_error(refusal), refusal.status, headers)
 

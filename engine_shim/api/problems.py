@@ -14,7 +14,6 @@ from starlette.exceptions import HTTPException
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import Damaged, DecisionError, DefinitionError, Divergence, JournalError
-from engine_shim.definition.errors import message_of
 from engine_shim.errors import RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
@@ -23,7 +22,8 @@ from engine_shim.service.triggers import NotSigned, TriggerNotFound
 from engine_shim.service.workflows import WorkflowNotFound
 from utools.errors import ToolError, UnknownTool
 from utools.problems import problems_in
-from utools.schema.model_faults import word_fault
+from utools.schema.faults import hint
+from utools.schema.model_faults import keys_of, word_fault
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
@@ -69,7 +69,7 @@ class Problem(BaseModel):
 
 TITLES: Final = {
     400: "Bad request",
-    401: "Token missing or unknown",
+    401: "Not proven who calls",
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
@@ -127,14 +127,14 @@ class Refused(HTTPException):
         self.refusal = refusal
 
 
-def refusal_of(error: Exception) -> Refusal:
-    """Why a request was refused, by the error that it ran into."""
+def refusal_of(error: Exception, model: type[BaseModel] | None = None) -> Refusal:
+    """Why a request was refused, by the error that it ran into; `model` is that of the route's body."""
     if isinstance(error, Refused):
         return error.refusal
     if isinstance(error, HTTPException):
         return Refusal(error.status_code, "http", str(error.detail))
     if isinstance(error, RequestValidationError):
-        faults = tuple(_faults_of(error))
+        faults = tuple(_faults_of(error, model))
         return Refusal(422, "invalid", "; ".join(f"{where}: {message}" for where, message in faults), faults)
     for types, status, kind in KINDS:
         if isinstance(error, types):
@@ -155,7 +155,7 @@ class ProblemRoute(APIRoute):
             try:
                 return await handle(request)
             except Exception as error:
-                return refusal_of(error).response()
+                return refusal_of(error, _body_model(self)).response()
 
         return handle_with_problems
 
@@ -166,8 +166,13 @@ def _refuse_store(error: Exception) -> Refusal:
     return Refusal(503, STORE, "the server cannot use its store now; its log says why")
 
 
+def _body_model(route: APIRoute) -> type[BaseModel] | None:
+    model = None if route.body_field is None else route.body_field.field_info.annotation
+    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+
+
 def _detail(error: Exception) -> str:
-    return message_of(error) if isinstance(error, DefinitionError) else str(error)
+    return "; ".join(map(str, problems_in(error))) if isinstance(error, DefinitionError) else str(error)
 
 
 def _places(error: Exception) -> tuple[tuple[str, str], ...]:
@@ -176,9 +181,17 @@ def _places(error: Exception) -> tuple[tuple[str, str], ...]:
     return tuple((each.where, each.message) for each in problems_in(error))
 
 
-def _faults_of(error: RequestValidationError) -> Iterator[tuple[str, str]]:
+def _faults_of(error: RequestValidationError, model: type[BaseModel] | None) -> Iterator[tuple[str, str]]:
     for fault in error.errors():
-        yield "/".join(map(str, fault["loc"])), word_fault(fault)
+        place, *keys = fault["loc"]
+        if fault["type"] == "json_invalid":
+            yield place, f"is no JSON: {fault['ctx']['error']} at character {keys[0]}"
+        elif fault["type"] == "model_attributes_type":
+            yield place, "must be a JSON object, sent with `Content-Type: application/json`"
+        elif fault["type"] == "extra_forbidden" and model is not None:
+            yield "/".join(map(str, fault["loc"])), f"unknown key; {hint(str(keys[-1]), keys_of(model)(tuple(keys)))}"
+        else:
+            yield "/".join(map(str, fault["loc"])), word_fault(fault)
 
 
 def _as_text(text: str) -> str:

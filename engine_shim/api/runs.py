@@ -228,7 +228,9 @@ def _place(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:
     if body.at is not None:
         return body.at.strand, body.at.n
     waiting = caller.tenant.view(run_id).waiting
-    if len(waiting) != 1:
+    if not waiting:
+        raise DecisionError(f"no call waits in run {run_id!r}")
+    if len(waiting) > 1:
         raise DecisionError(f"{len(waiting)} calls wait in run {run_id!r}; say which one by `at`")
     return waiting[0]["strand"], waiting[0]["n"]
 

@@ -39,7 +39,7 @@ def is_attended(options: Options) -> bool:
 def ask_decision(call: Mapping[str, Any], tape: Tape) -> Decision | None:
     """What the person decides about the call of this run; None when they end the input (Ctrl-D, Ctrl-C)."""
     in_doubt = call["reason"] == "in_doubt"
-    why = "may or may not have happened" if in_doubt else f"needs your word ({call['reason']})"
+    why = "may or may not have happened" if in_doubt else f"needs your decision ({call['reason']})"
     _write(f"? {call['tool']} {why}, in {describe_place(call['strand'], tape)}\n{_as_text(call['args'])}\n")
     _write("".join(f"{visible(told)}\n" for told in list_origins(call, "{}")))
     try:

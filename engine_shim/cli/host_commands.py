@@ -17,7 +17,7 @@ def init(
     example: Annotated[Example | None, typer.Option(help="Write this example instead.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write a workflow, a tool and a test to begin with, or one of the examples.
+    """Write a workflow to begin with, or an example. With it come a tool, recorded replies and a test.
 
     \b
     Examples:

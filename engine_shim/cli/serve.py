@@ -96,7 +96,7 @@ def serve_host(
         from engine_shim.mcp_server.http import mount_endpoint
 
         mount_endpoint(app, service)
-    return run_server(app, service, host, port, lambda port: _describe(host, port, service))
+    return run_server(app, service, host, port, lambda port: describe_served(host, port, service))
 
 
 def open_service(host: str, hosts: Sequence[str], model: str | None, options: Options) -> Service:
@@ -151,14 +151,18 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def _describe(host: str, port: int, service: Service) -> str:
+def describe_served(host: str, port: int, service: Service) -> str:
+    """What a server says when it starts: where it is, what it serves and to whom."""
     workflows = sum(len(tenant.workflows.list()) for tenant in service.tenants.values())
     access = "open to every program on this machine; `agent-core token new` closes it" if service.is_open else "tokens"
     config = service.tenants[None].config
     empty = f"agent-core: no workflow in {config.workflows}; `workflows` of agent-core.yaml names another directory\n"
-    hint = "" if workflows else empty
+    agents = sum(len(each.talks.host.catalog.list()) for each in service.tenants.values() if each.talks)
+    hint = "" if workflows or agents else empty
+    told = output.count(workflows, "workflow") + (f", {output.count(agents, 'agent')}" if agents else "")
+    mcp = f", by MCP at http://{host}:{port}/mcp" if find_spec("mcp") else ""
     tenants = f", {output.count(len(service.tenants) - 1, 'tenant')}" if len(service.tenants) > 1 else ""
     return (
-        f"agent-core: at http://{host}:{port}  {output.count(workflows, 'workflow')}{tenants}; {access}\n"
-        f"agent-core: what can be asked: http://{host}:{port}/openapi.json\n{hint}"
+        f"agent-core: at http://{host}:{port}  {told}{tenants}; {access}\n"
+        f"agent-core: what can be asked: http://{host}:{port}/openapi.json{mcp}\n{hint}"
     )

@@ -90,7 +90,8 @@ def export(
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write a run into one file: a page with its timeline and its records, which checks them itself; or the journal.
+    """Write a run into one file. It is a page with the timeline and the records, which checks them itself; or with
+    --jsonl the journal.
 
     \b
     Examples:

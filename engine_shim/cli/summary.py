@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from agent_core.effects import Json
+from agent_core.loop.plan_check import PLAN
 from engine_shim.cli.output import (
     DEFINITION,
     FAILED,
@@ -110,7 +112,16 @@ def _waiting_rows(result: RunResult, options: Options) -> Iterator[tuple[str, st
     """The calls that wait for a person, each with the command that decides it."""
     for entry in result.waiting:
         first, others = ("retry", "skip, fail") if entry["reason"] == "in_doubt" else ("approve", "deny, edit")
-        why = "may or may not have happened" if entry["reason"] == "in_doubt" else "needs your word"
+        why = "may or may not have happened" if entry["reason"] == "in_doubt" else "needs your decision"
         location = ["--at", f"{entry['strand']}:{entry['n']}"] if len(result.waiting) > 1 else []
-        yield "waiting", " ".join([entry["tool"], as_text(entry["args"]), why, *list_origins(entry, "({})")])
+        if entry["tool"] == PLAN and entry["args"].keys() == {"steps"}:
+            yield "waiting", f"{PLAN} {why}"
+            yield from map(_step_row, entry["args"]["steps"])
+        else:
+            yield "waiting", " ".join([entry["tool"], as_text(entry["args"]), why, *list_origins(entry, "({})")])
         yield "decide", f"{options.command('decide', result.run_id, first, *location)}   (or {others})"
+
+
+def _step_row(step: Json) -> tuple[str, str]:
+    """A step of a plan: what it calls, and what for."""
+    return f"step {step['step']}", f"{step['tool']} {as_text(step['parameters'])}   {step['description']}"

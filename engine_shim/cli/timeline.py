@@ -27,7 +27,7 @@ def in_time(tape: Tape) -> list[TimedRecord]:
     """All records by time. Those of a strand keep their order, and a strand comes before what is below it.
 
     A record that closes strands comes after theirs. One that nothing before it dates began when its batch was asked
-    for, else with the first below it.
+    for, else with the first below it. A strand without any time has just begun, and comes last.
     """
     strands: dict[str, list[TimedRecord]] = {}
     for path in sorted(tape):
@@ -40,7 +40,9 @@ def in_time(tape: Tape) -> list[TimedRecord]:
         if timed and timed[0].at is None:
             below = min((at for other, at in begun.items() if at and is_below(other, path)), default=None)
             strands[path] = [replace(each, at=each.at or below) for each in timed]
-    return list(heapq.merge(*strands.values(), key=_rank))
+    dated = [timed for timed in strands.values() if any(each.at for each in timed)]
+    under_way = [each for timed in strands.values() if not any(each.at for each in timed) for each in timed]
+    return [*heapq.merge(*dated, key=_rank), *under_way]
 
 
 def _asked_at(strands: Mapping[str, list[TimedRecord]], path: str) -> datetime | None:

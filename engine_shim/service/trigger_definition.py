@@ -1,7 +1,7 @@
 """Triggers: what starts a workflow without a caller, by the clock or by a signed webhook, as files define it."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -77,7 +77,7 @@ class Trigger(BaseModel):
 
     def last_time(self, until: datetime) -> datetime:
         """When the clock started it last, at a time with a zone or before."""
-        return next(self._times(until, reverse=True))
+        return next(self._times(until + timedelta(microseconds=1), reverse=True))  # it gives times before, not at
 
     def _times(self, at: datetime, *, reverse: bool = False) -> Iterator[datetime]:
         assert self.cron is not None

@@ -125,7 +125,7 @@ class Triggers:
         if last is None or last.at > now + SET_BACK:
             self._save(name, _Last(now, last.run if last else None))  # it begins now: nothing before counts as missed
             return
-        planned = trigger.last_time(now + timedelta(seconds=1))
+        planned = trigger.last_time(now)
         if planned <= last.at:
             return
         reason = self._reason_to_skip(trigger, planned, now, last)

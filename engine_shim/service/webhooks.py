@@ -124,7 +124,8 @@ def read_secret(variable: str, where: str) -> bytes:
     """The key in a variable: `whsec_` and base64, or a text that is taken as it is. DefinitionError without one."""
     text = os.environ.get(variable, "")
     if not text:
-        raise DefinitionError("is not set in the environment of the host", where=where, value=variable)
+        told = f"{variable} is not set: set it, or put {variable}=… into .env beside the configuration"
+        raise DefinitionError(told, where=where)
     if not text.startswith(PREFIX):
         return text.encode()
     try:

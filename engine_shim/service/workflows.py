@@ -69,7 +69,8 @@ class WorkflowCatalog:
         try:
             self.load()
         except DefinitionError as error:
-            log.error("the workflows in %s have faults, and stay as they were: %s", self._files.directory, error)
+            told = "the workflows in %s have faults, and stay as they were (new tools and agents need a restart): %s"
+            log.error(told, self._files.directory, error)
 
     def _add(self, path: Path, found: dict[str, dict[str, CheckedWorkflow]]) -> None:
         if not _is_definition(read_document(path, "the definition").data):

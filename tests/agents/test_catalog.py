@@ -138,7 +138,7 @@ def test_all_files_are_read_and_all_their_faults_told(tmp_path: Path) -> None:
 
 def test_an_agent_that_is_not_there_is_told_with_one_that_is() -> None:
     catalog = AgentCatalog(CODES)
-    with pytest.raises(AgentNotFound, match="there is no agent 'x'; there are none"):
+    with pytest.raises(AgentNotFound, match="there is no agent 'x'; this host has none"):
         catalog.get("x")
     catalog.register(agent())
     with pytest.raises(AgentNotFound, match="there is no agent 'suport'; did you mean 'support'") as raised:

@@ -87,10 +87,15 @@ def test_same_key_is_the_same_turn(host: Served) -> None:
     assert len([message for message in messages if message["role"] == "user"]) == 1
 
 
+def test_turn_without_an_agent_names_those_there_are(host: Served) -> None:
+    answer: httpx2.Response = host.client.post("/agent/chat", json={"message": "x"})
+    assert answer.status_code == 404
+    assert answer.json()["detail"].startswith("no agent is named; there are ")
+
+
 @pytest.mark.parametrize(
     ("body", "status", "where"),
     [
-        ({"message": "x"}, 404, None),
         ({"message": "x", "agent": "nobody"}, 404, None),
         ({"agent": "clerk"}, 422, "body/message"),
         ({"message": "x", "agent": "clerk", "max_tool_calls": 0}, 422, "body/max_tool_calls"),

@@ -79,6 +79,7 @@ def test_inputs_that_do_not_fit_are_refused_at_their_field(host: Served, body: A
     before = len(host.client.get("/runs?limit=1000").json()["runs"])
     problem = fault_of(host.client.post("/workflows/desk/runs", json=body), 422)
     assert [fault["where"] for fault in problem["errors"]] == [where]
+    assert problem["detail"].startswith(f"{where}: ")
     assert len(host.client.get("/runs?limit=1000").json()["runs"]) == before
 
 
@@ -317,6 +318,34 @@ def test_health_and_document_are_there(host: Served) -> None:
     assert "/runs/{run_id}/decide" in host.client.get("/openapi.json").json()["paths"]
     assert fault_of(host.client.get("/nothing"), 404)["status"] == 404
     assert fault_of(host.client.put("/runs"), 405)["status"] == 405
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type", "detail"),
+    [
+        (b'{"message": "x"}', "application/json", "body/message: unknown key; there are external"),
+        (b'{"external": {}', "application/json", "body: is no JSON: Expecting ',' delimiter at character 15"),
+        (b'{"external": {}}', "text/plain", "body: must be a JSON object, sent with `Content-Type: application/json`"),
+    ],
+)
+def test_body_that_cannot_be_read_says_how_it_is_sent(host: Served, body: bytes, media_type: str, detail: str) -> None:
+    answer = host.client.post("/workflows/desk/runs", content=body, headers={"Content-Type": media_type})
+    assert fault_of(answer, 422)["detail"] == detail
+
+
+def test_path_or_method_that_is_not_there_says_what_there_is(host: Served) -> None:
+    assert "/openapi.json" in fault_of(host.client.get("/"), 404)["detail"]
+    assert "agent-core[mcp]" in fault_of(host.client.post("/mcp", json={}), 404)["detail"]
+    assert "takes GET; /openapi.json" in fault_of(host.client.post("/runs"), 405)["detail"]
+    foreign = host.client.post("/v1/responses", json={}).json()["error"]
+    assert (foreign["type"], foreign["code"]) == ("invalid_request_error", "http")
+    assert "/openapi.json" in foreign["message"]
+
+
+def test_decision_where_nothing_waits_says_so(host: Served) -> None:
+    run = host.submit("desk", message="How many?")["run_id"]
+    problem = fault_of(host.client.post(f"/runs/{run}/decide", json={"decision": "approve"}), 409)
+    assert problem["detail"] == f"no call waits in run {run!r}"
 
 
 def test_run_beyond_what_the_server_takes_is_told_to_come_later(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from engine_shim.cli.serve import Connection
+from engine_shim.cli.output import Options
+from engine_shim.cli.serve import Connection, describe_served, open_service
 from support.served_host import served, write_host
 
 
@@ -41,6 +42,16 @@ def serving(folder: Path, *options: str) -> Iterator[tuple["subprocess.Popen[str
                 yield process, client
         finally:
             process.kill()
+
+
+def test_start_says_what_there_is_and_where_it_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "desk.yaml").write_text("{name: desk, model: 'openai:m'}")
+    (tmp_path / "agent-core.yaml").write_text("{}")
+    service = open_service("127.0.0.1", (), None, Options(tmp_path / "runs.db", tmp_path / "agent-core.yaml"))
+    first, second = describe_served("127.0.0.1", 8080, service).splitlines()
+    assert "  0 workflows, 1 agent; open to every program on this machine" in first
+    assert second.endswith("/openapi.json, by MCP at http://127.0.0.1:8080/mcp")
 
 
 def submit(client: httpx2.Client, until: str) -> str:

@@ -87,6 +87,16 @@ def test_run_begins_when_its_time_has_come_and_once(tmp_path: Path) -> None:
     assert office.tenants[0].store.submitter(office.tenants[0].store.entries()[0].run) == "trigger sum"
 
 
+def test_run_begins_at_its_time_and_not_in_the_last_second_before(tmp_path: Path) -> None:
+    write_trigger(tmp_path, "sum", workflow="count", cron="0 6 * * *", inputs={"sum": "1 + 1"})
+    begun: list[int] = []
+    office = Clocked(tmp_path)
+    moment = timedelta(microseconds=1)
+    times = [at(5), at(6) - timedelta(seconds=1), at(6) - moment, at(6), at(6) + moment]
+    play(office, times=times, after=lambda office: begun.append(len(office.runs())))
+    assert begun == [0, 0, 0, 1, 1]
+
+
 def test_restart_starts_nothing_twice_and_makes_up_for_what_was_missed_once(tmp_path: Path) -> None:
     write_trigger(tmp_path, "sum", workflow="count", cron="0 * * * *", inputs={"sum": "1 + 1"})
     play(Clocked(tmp_path), times=[at(5, 30), at(6)])

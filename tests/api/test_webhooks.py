@@ -232,6 +232,7 @@ def test_secret_that_is_not_set_is_told_with_its_place(tmp_path: Path, monkeypat
     with pytest.raises(DefinitionError, match="HOOK_SECRET") as told, served(tmp_path, webhooks=[hook]):
         pass
     assert "webhooks/0/secret_env" in str(told.value)
+    assert "HOOK_SECRET is not set: set it, or put HOOK_SECRET=… into .env" in str(told.value)
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def agent(*tools: str) -> dict[str, Any]:
 def test_yes_lets_the_call_run_and_the_run_go_on(start: Start, paid: Path) -> None:
     terminal = (
         start("run", "w.json")
-        .expect("? pay needs your word (awaiting_approval), in agent_core")
+        .expect("? pay needs your decision (awaiting_approval), in agent_core")
         .expect('"to": "a\\u001b[2J\\u202eb"')
     )
     assert terminal.expect("[y/n/edit] ").type("y\n").end() == 0

@@ -350,7 +350,7 @@ def test_tool_of_ones_own_that_raises_fails_the_run_and_is_quoted(cli: Cli, writ
 def test_waiting_run_exits_6_and_gives_the_command_to_copy(cli: Cli) -> None:
     ran = cli("run", APPROVAL, "--store", "my runs.db")
     assert ran.code == 6
-    assert 'waiting     calculator {"operation": "sum", "numbers": [2, 3]} needs your word' in ran.out
+    assert 'waiting     calculator {"operation": "sum", "numbers": [2, 3]} needs your decision' in ran.out
     assert f"agent-core decide {run_id(ran)} approve --store 'my runs.db'   (or deny, edit)" in ran.out
 
 

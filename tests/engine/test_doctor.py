@@ -100,10 +100,16 @@ def test_missing_extra_is_told_with_what_it_gives_and_how_to_install_it() -> Non
     versions = {"fastapi": "0.165.0"}
     web, templates = check_extras([*wanted, "pydantic>=2", 'pytest; extra == "test"'], versions.get)
     assert (web.name, web.status, web.advice) == ("extra web", "warning", "pip install 'agent-core[web]'")
-    assert web.message.startswith("uvicorn of it is missing; it gives `agent-core serve`")
+    assert web.message.startswith("uvicorn is missing; it gives `agent-core serve`")
     assert (templates.status, templates.message) == ("ok", f"not installed; it gives {GIVES['templates']}")
     assert templates.advice == "pip install 'agent-core[templates]'"
     assert templates.facts == {"installed": False, "versions": {"jinja2": None}}
+
+
+def test_package_that_others_bring_too_is_no_half_of_an_extra() -> None:
+    wanted = ['opentelemetry-api<2; extra == "telemetry"', 'opentelemetry-sdk<2; extra == "telemetry"']
+    (telemetry,) = check_extras(wanted, {"opentelemetry-api": "1.40"}.get)
+    assert (telemetry.status, telemetry.message) == ("ok", f"not installed; it gives {GIVES['telemetry']}")
 
 
 def test_all_extras_are_told_and_what_each_gives() -> None:

@@ -50,6 +50,10 @@ def test_h_is_help_of_the_program_and_of_every_command(cli: Cli) -> None:
         assert cli(command, "-h").out.startswith(f"Usage: agent-core {command} ")
 
 
+def test_list_of_commands_cuts_no_sentence_short(cli: Cli) -> None:
+    assert "..." not in cli("--help").out.split("Commands:")[1]
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("command", sorted(WORDS.keys() - NEEDS_MORE))
 @pytest.mark.usefixtures("flow")

@@ -58,7 +58,9 @@ def test_what_is_proven_runs_without_a_question(bills: Path, write: Write, cli: 
 def test_a_person_is_shown_the_origin_of_each_value(bills: Path, write: Write, cli: Cli) -> None:
     waits = pay(write, cli, LIED_TO)
     assert waits.code == 6
-    assert "needs your word (iban ← read_invoice step 1 /note, amount ← user message 1, text ← the model)" in waits.out
+    assert (
+        "needs your decision (iban ← read_invoice step 1 /note, amount ← user message 1, text ← the model)" in waits.out
+    )
     assert (
         "/iban comes from read_invoice step 1 /note; provenance asks for read_invoice:/invoice/iban"
         in cli("show", "last").out

@@ -63,6 +63,16 @@ def test_a_record_that_nothing_dates_stands_before_what_it_began(cli: Cli, write
     assert all(line["passed"] for line in lines)
 
 
+def test_a_strand_that_has_just_begun_comes_last(cli: Cli) -> None:
+    run = cli("run", PARALLEL, "--json").json["run_id"]
+    with closing(SqliteRunStore(Path("data/agent-core/runs.db"))) as store:
+        tape = store.journal.load(run)
+    begun = {path: rows[:1] for path, rows in tape.items()}  # as they stand when a process dies in its first calls
+    places = [(each.strand, each.n) for each in in_time(begun)]
+    assert places[0] == ("flow", 0)
+    assert sorted(places) == sorted((path, 0) for path in tape)
+
+
 def test_full_cuts_nothing_and_shows_what_the_model_read_first(cli: Cli) -> None:
     cli("run", APPROVAL)
     short, full = cli("show", "last").out, cli("show", "last", "--full").out
@@ -142,7 +152,7 @@ def test_a_trace_is_what_the_agent_emitted(cli: Cli) -> None:
     assert lines[1].split() == ["step", "ms", "tool", "arguments", "→", "observation"]
     assert re.fullmatch(r' +1 +\d+  echo  \{"text": "a\\nb"\} \(text ← the model\) → a b', lines[2])
     assert "error: " in lines[3]
-    assert lines[4].split() == ["3", "0", "final:", "Done."]
+    assert re.fullmatch(r" +3 +\d+ +final: Done\.", lines[4])
 
 
 def test_a_waiting_agent_has_the_trace_so_far(cli: Cli) -> None:

@@ -151,7 +151,7 @@ def test_what_an_approver_reads_does_not_steer_the_terminal_and_is_one_line(writ
     asked = json.dumps(f"{HOSTILE}\nrun", ensure_ascii=False)
     assert visible_json(f'    "text": {asked}').encode() in shown.terminal
     (waiting,) = [line for line in shown.terminal.splitlines() if line.startswith(b"waiting")][-1:]
-    assert waiting.endswith("needs your word (text ← the model)".encode())
+    assert waiting.endswith("needs your decision (text ← the model)".encode())
     run = next(line.split()[1] for line in shown.terminal.splitlines() if line.startswith(b"run "))
     assert on_terminal("show", run.decode()).code == 0
     listed = on_terminal("runs")

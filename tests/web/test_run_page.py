@@ -55,6 +55,18 @@ def test_page_and_verify_agree_about_every_recorded_run(tmp_path: Path) -> None:
 
 
 @needs_node
+def test_head_of_a_page_has_the_answer_of_the_run(tmp_path: Path) -> None:
+    answers = []
+    for path in JOURNALS:
+        records = [json.loads(line)["record"] for line in path.read_text("utf-8").splitlines()]
+        answers.append([record["final_answer"] for record in records if record.get("final_answer")])
+    found = judge([path.read_text("utf-8") for path in JOURNALS], tmp_path)
+    assert any(answers)
+    for told, each in zip(found, answers, strict=True):
+        assert (told["summary"]["answer"], told["summary"]["answers"]) == (each[-1] if each else None, len(each))
+
+
+@needs_node
 def test_page_finds_every_line_that_was_changed_dropped_or_doubled(tmp_path: Path) -> None:
     source = next(path for path in JOURNALS if len(path.read_text("utf-8").splitlines()) > 10)
     lines = source.read_text("utf-8").splitlines(keepends=True)

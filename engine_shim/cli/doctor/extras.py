@@ -22,6 +22,8 @@ GIVES: Final = {
     "postgres": "checks of PostgreSQL in the tool `health`",
 }
 """What a person has of an extra."""
+SHARED: Final = frozenset({"opentelemetry-api"})
+"""Distributions that other packages bring, too: alone they are no extra that is half installed."""
 FOR_TESTS: Final = ("test", "test-all")
 REQUIREMENT: Final = re.compile(r"([\w.-]+).*;.*\bextra == ['\"]([\w-]+)['\"]")
 FindVersion = Callable[[str], str | None]
@@ -67,6 +69,7 @@ def _judge(extra: str, versions: dict[str, str | None]) -> Finding:
         return Finding(name, "ok", ", ".join(f"{each} {found}" for each, found in versions.items()), facts=facts)
     install = f"pip install '{PACKAGE}[{extra}]'"
     gives = GIVES.get(extra, "")
-    if len(missing) == len(versions):
+    if set(missing) >= versions.keys() - SHARED:
         return Finding(name, "ok", "not installed" + (f"; it gives {gives}" if gives else ""), install, facts)
-    return Finding(name, "warning", f"{', '.join(missing)} of it is missing; it gives {gives}", install, facts)
+    lack = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+    return Finding(name, "warning", f"{lack}; it gives {gives}", install, facts)

@@ -1,7 +1,7 @@
 // What happened in a run, as a person reads it: one entry for each thing that was asked, answered, decided or said.
 
 const REASONS = {
-  awaiting_approval: "needs a person's word",
+  awaiting_approval: "needs a person's decision",
   in_doubt: "may or may not have happened",
 };
 
@@ -20,11 +20,12 @@ export function readTimeline(rows) {
   return entries;
 }
 
-/** What the run is: {name, status, startedAt, endedAt, tokens, cost, answer}, as far as its records say. */
+/** What the run is, as far as its records say. `answer` is that of the agent that ended last, of `answers` in all. */
 export function readSummary(rows) {
   const root = rows.find(({ record }) => record.kind === "run_started");
   const end = rows.findLast(({ strand, record }) => strand === root?.strand && record.kind === "run_finished");
   const replies = rows.filter(({ record }) => record.kind === "answered" && record.reply === "said");
+  const answers = rows.map(({ record }) => record.final_answer).filter((answer) => (answer ?? "") !== "");
   const started = root?.record ?? {};
   return {
     name: started.definition?.id ?? started.agent?.name ?? "agent",
@@ -34,7 +35,8 @@ export function readSummary(rows) {
     endedAt: end?.record.at ?? null,
     tokens: replies.reduce((sum, { record }) => sum + record.usage.input_tokens + record.usage.output_tokens, 0),
     cost: replies.reduce((sum, { record }) => (record.usage.cost === null ? sum : sum + record.usage.cost), 0),
-    signed: rows.some(({ record }) => record.kind === "sealed"),
+    answer: answers.at(-1) ?? null,
+    answers: answers.length,
   };
 }
 
