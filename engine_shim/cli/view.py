@@ -45,6 +45,7 @@ class View:
         self._status: Status | None = None
         self._running: dict[str, None] = {}
         self._tried = ""
+        self._plan_steps: dict[str, int] = {}
         self._last_agent: list[str] = []
         self._answer = ""
         self._cut = self._has_output = False
@@ -127,7 +128,9 @@ class View:
             case {"event": "thought", "text": text}:
                 self._print_under(names, Text(f"  {text}", "dim italic"))
             case {"event": "action", "step": step, "tool": tool}:
-                self._print_under(names, Text.assemble((f"{step} ", "bold"), f"{tool} {_json(event['args'])}"))
+                planned = self._plan_steps.get(event["strand"])
+                number = f"{step} " if planned is None else f"{planned}. "
+                self._print_under(names, Text.assemble((number, "bold"), f"{tool} {_json(event['args'])}"))
                 self._set_status(f"{names[-1]}: running {tool}")
             case {"event": "observation"}:
                 self._show_observation(names, event)
@@ -139,6 +142,8 @@ class View:
                 self._print_under(names, Text.assemble((f"{step} ", "bold"), "plan"))
                 for each in steps:
                     self._print_under(names, Text(f"  {each['step']}. {each['description']} ({each['tool']})", "dim"))
+            case {"event": "plan_step", "plan_step": number, "status": "running"}:
+                self._plan_steps[event["strand"]] = number
             case {"event": "plan_step", "plan_step": number, "status": "skipped", "message": why}:
                 self._print_under(names, Text(f"  step {number} of the plan was not run: {why}", "yellow"))
             case {"event": "waiting", "reason": reason, "tool": tool}:

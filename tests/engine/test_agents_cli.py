@@ -157,7 +157,7 @@ async def test_stats_count_what_each_agent_did_by_itself(cli: Cli) -> None:
 
 
 def test_the_agent_that_is_checked_has_to_be_there(cli: Cli) -> None:
-    assert "there is no agent 'x'; there are none" in cli("agents", "check", "x").err
+    assert "there is no agent 'x'; this host has none" in cli("agents", "check", "x").err
 
 
 def test_a_changed_workflow_is_tried_on_the_recorded_runs_of_its_agents(cli: Cli, write: Write) -> None:

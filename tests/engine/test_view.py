@@ -86,6 +86,21 @@ def test_a_step_of_a_plan_that_was_not_run_says_why(cli: Cli, host: Write) -> No
     assert "step 2 of the plan was not run: {{steps.1}}: step 1 gave nothing." in cli("run", "w.json").err
 
 
+def test_a_call_of_a_plan_has_the_number_of_its_step(cli: Cli, host: Write) -> None:
+    steps = [{"step": n, "description": "Go.", "tool": "echo", "parameters": {"text": f"t{n}"}} for n in (1, 2)]
+    host("replies.json", [{"type": "plan", "steps": steps}, final("Done.")])
+    config = {"model": "scripted:replies.json", "max_steps": 3, "allowed_tools": ["echo"], "prompt": "Go."}
+    plans = {"mode": "plan", "plan": {"confirm": True}}
+    host("w.json", {"id": "w", "nodes": [{"tool": "agent_core", "config": {**config, **plans}}]})
+    told = [line.strip() for line in cli("run", "w.json").out.splitlines()]
+    assert 'step 2      echo {"text": "t2"}   Go.' in told
+    lines = [line.strip() for line in cli("decide", "last", "approve").err.splitlines()]
+    assert [line for line in lines if line.startswith(("1. ", "2. ")) and "text" in line] == [
+        '1. echo {"text": "t1"}',
+        '2. echo {"text": "t2"}',
+    ]
+
+
 def test_an_answer_that_is_void_is_said_to_be_discarded(capsys: pytest.CaptureFixture[str], home: Any) -> None:
     config = {"model": "m", "max_steps": 3, "allowed_tools": [], "prompt": "Go."}
     workflow = load_workflow({"id": "w", "nodes": [{"tool": "agent_core", "config": config}]})
