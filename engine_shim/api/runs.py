@@ -33,7 +33,6 @@ from engine_shim.api.models import (
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import RunFilter
 from engine_shim.service.feed import Position
 
@@ -97,7 +96,7 @@ def run_routes(access: Access) -> APIRouter:
     ) -> Response:
         """The newest runs, those of a status, of a workflow, begun since a time."""
         wanted = RunFilter(statuses=status or (), workflow=workflow, since=_aware(since), limit=limit)
-        entries = list_runs(caller.tenant.store, wanted)
+        entries = caller.tenant.list_runs(wanted)
         names = ("workflow", "version", "status", "started_at")
         return write_json(
             {"runs": [{"run_id": each.run, **{name: getattr(each, name) for name in names}} for each in entries]}

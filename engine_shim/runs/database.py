@@ -63,6 +63,12 @@ class Database:
             with self._file.writing() as db:
                 yield db
 
+    def prepare(self) -> None:
+        """Make the file and its tables, or migrate them, as the first write would."""
+        with self.writing():
+            pass
+        self.close()
+
     def close(self) -> None:
         self._file.close()
 

@@ -130,6 +130,11 @@ class Engine:
         engine._starter.host = "" if config.file is None else str(config.file.resolve())
         return engine
 
+    @property
+    def host(self) -> str:
+        """The configuration file of this host; empty where there is none."""
+        return self._starter.host
+
     # ── running ───────────────────────────────────────────────────────────────────────────────────
 
     async def run(

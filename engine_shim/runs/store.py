@@ -52,16 +52,20 @@ class RunEntry:
 class RunFilter:
     """Which runs of a list are wanted: of these statuses, of this workflow, begun at `since` or later, the newest ones.
 
-    A run whose beginning nobody can read passes `since`.
+    A run whose beginning nobody can read passes `since`. With `host` those of other hosts are left out; of a run that
+    was begun without a host's file nobody knows whose it is.
     """
 
     statuses: Collection[str] = ()
     workflow: str | None = None
     since: datetime | None = None
     limit: int | None = None
+    host: str | None = None
 
     def admits(self, entry: RunEntry) -> bool:
         """Whether the entry is wanted, whatever the limit."""
+        if self.host is not None and entry.host not in ("", self.host):
+            return False
         if self.workflow not in (None, entry.workflow) or (self.statuses and entry.status not in self.statuses):
             return False
         began = parse_time(entry.started_at)
@@ -77,6 +81,9 @@ class RunFilter:
         if self.since is not None:
             began = "coalesce(julianday(started_at) >= julianday(?), 1)"
             terms, values = [*terms, began], [*values, self.since.isoformat()]
+        if self.host is not None:
+            others = "SELECT run FROM run_hosts WHERE host NOT IN ('', ?)"
+            terms, values = [*terms, f"run NOT IN ({others})"], [*values, self.host]
         limit = -1 if self.limit is None else self.limit
         return f"WHERE {' AND '.join(terms)} ORDER BY started_at DESC, run DESC LIMIT ?", [*values, limit]
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from engine_shim.runs.engine import Engine
 from engine_shim.runs.run_index import ENDED
 from engine_shim.runs.store import RunFilter
 from engine_shim.service.feed import Feeds
-from engine_shim.service.run_view import RunView, view_run
+from engine_shim.service.run_view import RunView, find_own_entry, view_run
 
 MAX_OPEN: Final = 1000
 """Runs that are driven or wait for their turn in one process."""
@@ -191,12 +192,12 @@ class RunService:
 
     def view(self, run: str) -> RunView:
         """A run. RunNotFound when the store has no such run."""
-        return view_run(self.engine.store, run, self._results.get(run))
+        return view_run(self.engine.store, run, self.engine.host, self._results.get(run))
 
     def check_exists(self, run: str) -> None:
         """RunNotFound when the store has no such run, nor a turn of a conversation."""
         store = self.engine.store
-        if store.entry(run) is None and not store.journal.load(run):
+        if find_own_entry(store, run, self.engine.host) is None and not store.journal.load(run):
             raise RunNotFound(run)
 
     # ── the life of a server ──────────────────────────────────────────────────────────────────────
@@ -204,7 +205,7 @@ class RunService:
     async def recover(self) -> int:
         """Take up the runs of servers that ended in the midst of them; gives how many."""
         store, taken = self.engine.store, 0
-        for entry in reversed(store.entries(LEFT)):
+        for entry in reversed(store.entries(replace(LEFT, host=self.engine.host))):
             run = entry.run
             if run in self._open or store.leases.holder(run) or store.submitter(run) is None:
                 continue

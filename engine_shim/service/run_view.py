@@ -14,7 +14,7 @@ from engine_shim.errors import RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.results import read_result
-from engine_shim.runs.store import RunStore
+from engine_shim.runs.store import RunEntry, RunFilter, RunStore
 
 SUCCESS = {"final": "completed", "cancelled": "cancelled"}
 """The status of an agent's run by its finish reason; any other is a failure."""
@@ -45,20 +45,29 @@ class RunView:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def view_run(store: RunStore, run: str, known: RunResult | None = None) -> RunView:
-    """A run by its entry and its journal. RunNotFound when the store has no such run, Damaged for broken records.
+def view_run(store: RunStore, run: str, host: str, known: RunResult | None = None) -> RunView:
+    """A run by its entry and its journal. RunNotFound when the store has no such run, or it is another host's; Damaged
+    for broken records.
 
     The result that is `known` of one that has ended saves the reading of its journal.
     """
     try:
-        return _view(store, run, known)
+        return _view(store, run, host, known)
     except (ValueError, LookupError, TypeError):  # what a record that is none leads to
         check_chains(run, store.journal.load(run))
         raise
 
 
-def _view(store: RunStore, run: str, known: RunResult | None) -> RunView:
+def find_own_entry(store: RunStore, run: str, host: str) -> RunEntry | None:
+    """A run's entry, if it has one. RunNotFound for a run of another host, which may share the store."""
     entry = store.entry(run)
+    if entry is not None and not RunFilter(host=host).admits(entry):
+        raise RunNotFound(run)
+    return entry
+
+
+def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunView:
+    entry = find_own_entry(store, run, host)
     if entry is None:
         tape = store.journal.load(run)
         if AGENT_ROOT not in tape:

@@ -1,7 +1,7 @@
 """Tenants: the hosts that one server serves, each with stores, tools, workflows and agents of its own."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_core.journal.jsonl_format import write_line
@@ -11,7 +11,8 @@ from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.runs.chat import open_conversations
 from engine_shim.runs.engine import Engine
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.runs.run_list import list_runs
+from engine_shim.runs.store import RunEntry, RunFilter, SqliteRunStore
 from engine_shim.service.completions import Completions
 from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService
@@ -46,6 +47,10 @@ class Tenant:
     def view(self, run: str) -> RunView:
         """A run of this tenant. RunNotFound."""
         return self.runs.view(run)
+
+    def list_runs(self, wanted: RunFilter) -> list[RunEntry]:
+        """The runs of a list that are this host's, the newest first."""
+        return list_runs(self.store, replace(wanted, host=self.engine.host))
 
     def export(self, run: str) -> Iterator[bytes]:
         """The lines of a run's journal file."""
@@ -87,6 +92,7 @@ class Tenants(Mapping[str | None, Tenant]):
 def open_tenant(config: HostConfig, path: Path, model: str | None, telemetry: Telemetry) -> Tenant:
     """What serves one tenant. DefinitionErrors for all faults of its workflows and agents."""
     store = SqliteRunStore(path)
+    store.database.prepare()
     engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry)
 
     def check_file(file: Path) -> CheckedWorkflow:

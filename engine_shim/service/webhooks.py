@@ -16,6 +16,7 @@ import orjson
 from standardwebhooks import Webhook
 
 from agent_core.effects import Json
+from agent_core.errors import JournalError
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.host.config import HostConfig, WebhookConfig
 from engine_shim.runs.database import Database
@@ -66,12 +67,12 @@ class WebhookSender:
     def _is_wanted(self, run: str, status: str) -> bool:
         if status not in self._hook.statuses:
             return False
-        if self._hook.workflows == ["*"]:
-            return True
         try:
             workflow = self._view(run).workflow or ""
-        except RunNotFound:
+        except RunNotFound:  # it is gone, or another host's
             return False
+        except JournalError:
+            return self._hook.workflows == ["*"]
         return any(fnmatchcase(workflow, glob) for glob in self._hook.workflows)
 
     async def _send(self, client: httpx2.AsyncClient, delivery: Delivery) -> None:

@@ -206,13 +206,16 @@ def served(
     with_mcp: bool = False,
     telemetry: Telemetry | None = None,
     http: Any = "auto",
+    store: Path | None = None,
     **keys: Any,
 ) -> Iterator[Served]:
     """Serve a host whose files are in the folder, or are written there; `http` is uvicorn's protocol."""
     config = folder / "agent-core.yaml"
     if not config.exists():
         write_host(folder, **keys)
-    service = Service.of_host(read_host_config(config), folder / "runs.db", is_open=is_open, telemetry=telemetry)
+    service = Service.of_host(
+        read_host_config(config), store or folder / "runs.db", is_open=is_open, telemetry=telemetry
+    )
     service.grace = 5
     app = create_app(service, origins=origins)
     if with_mcp:
