@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Response
 
 from agent_core.agents.errors import AgentNotFound
+from agent_core.effects import Json
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.links import CHAT_LINKS, CONVERSATION_LINKS
@@ -46,7 +47,7 @@ def chat_routes(access: Access) -> APIRouter:
             key=idempotency_key,
             trace=traceparent,
         )
-        return write_json(reply.as_json())
+        return write_json(_with_limit(reply.as_json(), body))
 
     @router.get(
         "/agent/conversations/{conversation_id}", response_model=Conversation, responses={**STORED, **responses(404)}
@@ -65,6 +66,15 @@ def chat_routes(access: Access) -> APIRouter:
         return Response(status_code=204)
 
     return router
+
+
+def _with_limit(reply: Json, body: ChatRequest) -> Json:
+    """The reply; of a turn that ran into a limit of the request, the error says which."""
+    limit = {"token_budget": "max_tokens", "max_tool_calls": "max_tool_calls"}.get(reply["finish_reason"])
+    if limit is None or reply["error"] is None:
+        return reply
+    message = f"{reply['error']['message']}; {limit} of this request is {getattr(body, limit):,}"
+    return {**reply, "error": {**reply["error"], "message": message}}
 
 
 def _talks(caller: Caller) -> Talks:

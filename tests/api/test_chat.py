@@ -65,6 +65,7 @@ def test_turn_beyond_its_limit_is_no_success(host: Served) -> None:
     turn = chat(host, max_tokens=1)
     assert (turn["success"], turn["finish_reason"]) == (False, "token_budget")
     assert turn["error"]["kind"] == "token_budget"
+    assert turn["error"]["message"].endswith("max_tokens of this request is 1")
 
 
 def test_waiting_turn_is_decided_as_a_run(host: Served) -> None:
