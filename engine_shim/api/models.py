@@ -9,6 +9,10 @@ from agent_core.errors import DefinitionError
 
 Json = dict[str, Any]
 RunStatus = Literal["pending", "running", "waiting", "paused", "completed", "failed", "cancelled"]
+ListedStatus = Literal[
+    "pending", "running", "waiting", "paused", "completed", "failed", "cancelled", "unfinished", "unreadable"
+]
+"""Of a run that only its journal knows, a list says less."""
 Text = Annotated[str, Field(max_length=1_000_000)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -87,7 +91,7 @@ class RunSummary(BaseModel):
     run_id: str
     workflow: str
     version: str
-    status: str
+    status: ListedStatus
     started_at: str
 
 

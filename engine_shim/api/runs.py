@@ -20,6 +20,7 @@ from engine_shim.api.links import RUN_LINKS
 from engine_shim.api.models import (
     DecideRequest,
     ForkRequest,
+    ListedStatus,
     MessageRequest,
     Run,
     RunEvent,
@@ -88,7 +89,7 @@ def run_routes(access: Access) -> APIRouter:
 
     @router.get("/runs", response_model=RunList, responses=responses())
     async def list_all_runs(
-        status: Annotated[list[str] | None, Query(max_length=16)] = None,
+        status: Annotated[list[ListedStatus] | None, Query(max_length=16)] = None,
         workflow: Annotated[str | None, Query(max_length=256)] = None,
         since: Annotated[datetime | None, BeforeValidator(_check_date)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,

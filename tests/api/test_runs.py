@@ -142,6 +142,7 @@ def test_runs_are_listed_by_status_workflow_and_time(host: Served) -> None:
     assert host.client.get("/runs", params={"since": "2999-01-01T00:00:00Z"}).json() == {"runs": []}
     assert len(host.client.get("/runs?limit=1").json()["runs"]) == 1
     assert fault_of(host.client.get("/runs?since=2026-01-01T00:00:00"), 422)["errors"][0]["where"] == "query/since"
+    assert fault_of(host.client.get("/runs?status=done"), 422)["errors"][0]["where"] == "query/status/0"
     assert fault_of(host.client.get("/runs?limit=0"), 422)["errors"][0]["where"] == "query/limit"
 
 
