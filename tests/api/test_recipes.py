@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             file = folder / mark.removeprefix("file=")
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
-    with served(folder, with_mcp=True) as found:
+    with served(folder, with_mcp=find_spec("mcp") is not None) as found:
         yield found
 
 

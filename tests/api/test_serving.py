@@ -20,6 +20,7 @@ import pytest
 
 from engine_shim.cli.output import Options
 from engine_shim.cli.serve import Connection, describe_served, open_service
+from support.optional import needs
 from support.served_host import served, write_host
 
 
@@ -44,6 +45,7 @@ def serving(folder: Path, *options: str) -> Iterator[tuple["subprocess.Popen[str
             process.kill()
 
 
+@needs("mcp")
 def test_start_says_what_there_is_and_where_it_is_asked(tmp_path: Path) -> None:
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "desk.yaml").write_text("{name: desk, model: 'openai:m'}")

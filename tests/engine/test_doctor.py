@@ -20,6 +20,7 @@ from engine_shim.service.principal import Principal
 from engine_shim.service.tokens import Token, Tokens
 from support.by_hand import final
 from support.command import Cli, Ran, Write
+from support.optional import needs
 from utools.sources.tool_lock_file import Definition, ToolLockFile
 
 ROOT = Path(__file__).parents[2]
@@ -162,6 +163,7 @@ def test_secret_that_is_allowed_and_not_set_is_told(cli: Cli, write: Write) -> N
     assert said(ran, "secret", "warning").startswith("SHOP_TOKEN is allowed to tools, and not set")
 
 
+@needs("mcp")
 def test_tools_of_an_mcp_server_are_approved_or_not_and_it_is_not_started(cli: Cli, write: Write, home: Path) -> None:
     write("agent-core.yaml", {"mcp_servers": {"desk": {"command": ["touch", str(home / "started")]}}})
     ran = cli("doctor", "--json")
