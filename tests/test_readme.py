@@ -79,6 +79,7 @@ def test_the_examples_of_evals_run_in_order(tmp_path: Path) -> None:
     assert [line.split()[:3] for line in printed if line.startswith("total")] == [["total", "3/3", "100%"]] * 2
 
 
+@pytest.mark.exhaustive
 def test_the_examples_of_graphs_run(tmp_path: Path) -> None:
     printed = "\n".join(_follow(ROOT / "engine_shim" / "builder" / "README.md", tmp_path))
     assert "Checked: there are 12 pieces." in printed

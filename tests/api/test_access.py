@@ -90,6 +90,7 @@ def test_route_needs_its_scope_and_no_other_will_do(host: Served, method: str, p
 
 @pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
 @pytest.mark.parametrize("shown", [None, "Bearer", "Bearer act_0_0", "Basic YTpi", "Bearer act_{id}_x", "act_{id}"])
+@pytest.mark.sampled
 def test_route_answers_nobody_without_a_token(
     host: Served, method: str, path: str, scope: str, shown: str | None
 ) -> None:

@@ -102,6 +102,7 @@ def _decide(engine: Any, run: str) -> None:
     asyncio.run(decide())
 
 
+@pytest.mark.exhaustive
 def test_many_followers_of_a_run_read_its_journal_once(host: Served) -> None:
     run = host.submit("wait", wait=False, until="many")["run_id"]
     reads: list[int] = []
@@ -148,6 +149,7 @@ def test_events_go_on_after_a_restart_where_the_follower_left(tmp_path: Path) ->
     assert [event["event"] for event in rest] == ["action", "observation", "finished"]
 
 
+@pytest.mark.exhaustive
 def test_followers_are_let_go_when_the_server_ends(tmp_path: Path) -> None:
     with served(tmp_path) as host:
         run = host.submit("buy", article="E-4")["run_id"]

@@ -47,6 +47,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Se
 
 
 @pytest.mark.parametrize("kind", BODIES)
+@pytest.mark.sampled
 def test_of_two_inputs_that_come_at_once_under_one_key_one_is_taken(hosts: tuple[Served, Served], kind: str) -> None:
     path, body = BODIES[kind]
 
@@ -85,6 +86,7 @@ def test_run_whose_beginning_could_not_be_written_is_begun_by_the_next_attempt(h
     assert (found["run_id"], found["status"]) == (run, "completed")
 
 
+@pytest.mark.exhaustive
 def test_run_whose_beginning_could_not_be_written_is_forgotten(tmp_path: Path) -> None:
     with served(tmp_path) as host:
         host.submit("count", sum="1 + 1")

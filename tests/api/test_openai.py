@@ -107,6 +107,7 @@ def test_same_key_is_the_same_answer(client: OpenAI) -> None:
         ("agent/clerk", ASKED, {"temperature": 3}, 422, "temperature"),
     ],
 )
+@pytest.mark.sampled
 def test_what_cannot_be_answered_is_an_error_of_openais_shape(
     client: OpenAI, model: str, messages: list[Any], more: dict[str, Any], status: int, param: str | None, stream: bool
 ) -> None:
@@ -187,6 +188,7 @@ class Losing(httpx2.BaseTransport):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("key", [None, "once"])
+@pytest.mark.sampled
 def test_client_that_tries_again_repeats_no_write(tmp_path: Path, key: str | None, stream: bool) -> None:
     write_host(tmp_path)
     (tmp_path / "workflows" / "quick.json").write_text(json.dumps(QUICK))
@@ -207,6 +209,7 @@ def test_client_that_tries_again_repeats_no_write(tmp_path: Path, key: str | Non
     assert (tmp_path / "orders.txt").read_text() == "How many A-17? 1\n"
 
 
+@pytest.mark.exhaustive
 def test_client_is_told_not_to_repeat_what_a_server_that_ends_has_begun(tmp_path: Path) -> None:
     with served(tmp_path) as host, OpenAI(base_url=f"{host.url}/v1", api_key="none", max_retries=2) as client:
         told: list[Any] = []

@@ -96,6 +96,7 @@ def test_killed_server_loses_no_run_that_it_took(tmp_path: Path) -> None:
     assert (tmp_path / "orders.txt").read_text() == "K-1 3\n"
 
 
+@pytest.mark.exhaustive
 def test_server_that_is_told_to_end_lets_go_and_the_next_one_goes_on(tmp_path: Path) -> None:
     write_host(tmp_path)
     with serving(tmp_path) as (process, client):
@@ -139,6 +140,7 @@ def test_two_servers_on_one_store_drive_a_run_once(tmp_path: Path) -> None:
         assert await_end(first, run)["journal"] == await_end(second, run)["journal"]
 
 
+@pytest.mark.exhaustive
 def test_connection_that_sends_no_request_is_closed_and_one_that_waits_for_an_answer_is_not(tmp_path: Path) -> None:
     class Impatient(Connection):
         head_seconds = 0.5

@@ -134,6 +134,7 @@ def test_run_that_waits_and_ends_is_told_of_and_signed(receiver: Receiver, tmp_p
     assert len({headers["webhook-id"] for headers, _ in receiver.received}) == 2
 
 
+@pytest.mark.exhaustive
 def test_turn_with_an_agent_is_told_of_when_it_waits_and_ends(receiver: Receiver, tmp_path: Path) -> None:
     hook = {"url": receiver.url, "secret_env": "HOOK_SECRET"}
     with served(tmp_path, webhooks=[hook]) as host:
@@ -258,6 +259,7 @@ def answering(*parts: bytes) -> Iterator[str]:
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.exhaustive
 def test_answer_that_never_ends_holds_nobody_up(tmp_path: Path) -> None:
     with answering(b"HTTP/1.1 200 OK\r\n", b"X-More: yes\r\n") as url:
         office = Office(tmp_path, url)

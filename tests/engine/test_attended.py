@@ -69,6 +69,7 @@ def test_yes_lets_the_call_run_and_the_run_go_on(start: Start, paid: Path) -> No
     assert "\x1b[2J" not in terminal.shown
 
 
+@pytest.mark.exhaustive
 def test_no_asks_for_a_message_that_the_model_reads(start: Start, paid: Path, cli: Cli) -> None:
     terminal = start("run", "w.json").expect("[y/n/edit] ").type("N\n").expect("why? ").type("Not today.\n")
     assert terminal.end() == 0
@@ -117,6 +118,7 @@ def test_who_leaves_decides_later(start: Start, paid: Path, cli: Cli, leaving: s
     assert paid.exists()
 
 
+@pytest.mark.exhaustive
 def test_several_calls_are_asked_one_after_the_other(start: Start, paid: Path, write: Write) -> None:
     write("replies.json", [action("pay", to="a"), action("pay", to="b"), final("Done.")])
     terminal = start("run", "w.json").expect('"to": "a"').expect("[y/n/edit] ").type("yes\n")
@@ -147,6 +149,7 @@ def test_a_call_in_doubt_is_retried_skipped_or_failed(start: Start, write: Write
 
 
 @pytest.mark.usefixtures("paid")
+@pytest.mark.exhaustive
 def test_nobody_is_asked_for_a_document(start: Start) -> None:
     terminal = start("run", "w.json", "--json")
     assert terminal.end() == 6
@@ -154,6 +157,7 @@ def test_nobody_is_asked_for_a_document(start: Start) -> None:
     assert json.loads(terminal.shown[terminal.shown.index("{\r\n") :])["status"] == "waiting"
 
 
+@pytest.mark.exhaustive
 def test_an_edit_without_arguments_is_written_at_the_terminal(start: Start, paid: Path, cli: Cli) -> None:
     assert cli("run", "w.json").code == 6
     without = cli("decide", "last", "edit")
@@ -164,6 +168,7 @@ def test_an_edit_without_arguments_is_written_at_the_terminal(start: Start, paid
     assert paid.read_text() == "d 1\n"
 
 
+@pytest.mark.exhaustive
 def test_a_call_of_several_says_which_it_is(start: Start, write: Write) -> None:
     write("ledger.py", LEDGER)
     write("agent-core.yaml", "tools: [ledger.py:pay]")

@@ -572,6 +572,7 @@ def test_a_store_that_nobody_can_write_is_read_and_no_run_is_driven(cli: Cli, re
     assert [cli(*[read_only if word == "RUN" else word for word in words]).code for words in READ] == [0] * 4
 
 
+@pytest.mark.exhaustive
 def test_many_runs_are_replayed_by_several_processes_with_the_same_table(
     cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

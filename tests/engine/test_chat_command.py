@@ -115,6 +115,7 @@ def test_the_answer_is_shown_while_it_is_written(start: Start, write: Write) -> 
     assert leave(terminal) == 0
 
 
+@pytest.mark.exhaustive
 def test_nothing_that_a_model_writes_steers_the_terminal(start: Start) -> None:
     terminal = ask(start("--agent", "hostile"), "Hello.").expect("a\\x1b[2J\\u202eb")
     ask(terminal, "/trace").expect("has every record")
@@ -134,6 +135,7 @@ def test_nothing_that_a_model_writes_steers_the_terminal(start: Start) -> None:
                       ("[y/n/edit] ", "edit"), ("JSON object: ", '{"to": "c"}')], ["c"], "edit", id="edit"),
     ],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_a_call_that_waits_is_asked_in_place(
     start: Start, cli: Cli, home: Any, answers: list[tuple[str, str]], paid: list[str], decision: str
 ) -> None:
@@ -149,6 +151,7 @@ def test_a_call_that_waits_is_asked_in_place(
     assert questions(cli, "c") == ["Pay."]
 
 
+@pytest.mark.exhaustive
 def test_who_leaves_a_waiting_call_is_asked_again_in_the_next_session(start: Start, cli: Cli, home: Any) -> None:
     terminal = ask(start("--agent", "payer", "--conversation", "c"), "Pay.").expect("[y/n/edit] ").type("\x03")
     assert leave(terminal.expect("agent-core chat --conversation c asks again")) == 0
@@ -172,6 +175,7 @@ def test_ctrl_c_cancels_the_turn_and_keeps_the_conversation(start: Start, cli: C
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
+@pytest.mark.sampled
 def test_on_an_empty_line_a_key_ends_and_on_a_written_one_ctrl_c_clears_it(start: Start, cli: Cli, key: str) -> None:
     terminal = start("--agent", "desk", "--conversation", "c").expect(PROMPT).type("nonsense\x03Hello.\r")
     assert leave(terminal.expect("It is 5.\r\n"), key) == 0
@@ -179,6 +183,7 @@ def test_on_an_empty_line_a_key_ends_and_on_a_written_one_ctrl_c_clears_it(start
     assert questions(cli, "c") == ["Hello."]
 
 
+@pytest.mark.exhaustive
 def test_arrows_recall_what_was_written_in_an_earlier_session_too(start: Start, say: Say, cli: Cli) -> None:
     say("First.\n", "--agent", "desk", "--conversation", "c")
     terminal = ask(start("--conversation", "c"), "Second.").expect("It is 5.\r\n")
@@ -202,6 +207,7 @@ def planner(write: Write) -> Callable[..., None]:
     return planner
 
 
+@pytest.mark.exhaustive
 def test_a_plan_that_waits_is_asked_in_place_and_may_be_edited(start: Start, cli: Cli, planner: Any) -> None:
     planner(confirm=True)
     step = {"step": 1, "description": "Echo", "tool": "echo", "parameters": {"text": "mine"}}
@@ -325,6 +331,7 @@ def test_a_host_without_agents_has_one_that_stands_in_with_a_recorded_model_too(
     assert (waits.code, "pay waits for a decision" in waits.err) == (6, True)
 
 
+@pytest.mark.exhaustive
 def test_ctrl_c_without_a_terminal_ends_with_130(home: Any, cli: Cli) -> None:
     words = [COMMAND, "chat", "--agent", "slow", "--conversation", "c"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

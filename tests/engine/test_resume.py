@@ -178,6 +178,7 @@ def test_run_of_another_process_is_cancelled(host: Any, cli: Cli) -> None:
     assert ledger() == ["look"]
 
 
+@pytest.mark.exhaustive
 def test_run_of_another_process_is_paused_and_goes_on_here(host: Any, cli: Cli) -> None:
     process = hanging("run", host(action("look"), final("Seen.")))
     run = only_run()

@@ -111,6 +111,7 @@ def test_a_pipe_gets_what_is_there() -> None:
 
 
 @pytest.mark.usefixtures("echo")
+@pytest.mark.exhaustive
 def test_stderr_is_for_people_wherever_it_goes() -> None:
     shown = on_terminal("run", "w.json", "--inputs", "in.json", piped="stderr")
     assert SEEN.encode() in shown.pipe
@@ -118,6 +119,7 @@ def test_stderr_is_for_people_wherever_it_goes() -> None:
 
 
 @pytest.mark.usefixtures("echo")
+@pytest.mark.exhaustive
 def test_json_on_a_terminal_has_its_own_escapes() -> None:
     shown = on_terminal("run", "w.json", "--inputs", "in.json", "--json")
     document = shown.terminal[shown.terminal.index(b"{\r\n") :]

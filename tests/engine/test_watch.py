@@ -76,6 +76,7 @@ def watching(write: Write) -> Iterator[Callable[..., Watching]]:
         yield start
 
 
+@pytest.mark.exhaustive
 def test_a_change_of_any_file_of_the_run_runs_it_again(watching: Callable[..., Watching], write: Write) -> None:
     watch = watching("w.yaml")
     watch.expect("one uno")

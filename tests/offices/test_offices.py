@@ -80,6 +80,7 @@ def test_the_sample_goes_through_every_tool_that_writes_and_most_places(office: 
 
 
 @pytest.mark.xdist_group("offices")
+@pytest.mark.exhaustive
 def test_without_a_gate_the_attacks_succeed() -> None:
     assert sum(len(score.ungated) for score in scores()) >= 55
 

@@ -83,6 +83,7 @@ async def test_run_exports_its_spans_and_metrics_before_it_ends(tmp_path: Path) 
     assert b"agent-core" in collector.requests[0].body
 
 
+@pytest.mark.exhaustive
 async def test_chat_exports_its_turns(tmp_path: Path) -> None:
     write_host(tmp_path)
     async with serving(http(200)) as collector:
@@ -93,6 +94,7 @@ async def test_chat_exports_its_turns(tmp_path: Path) -> None:
     assert metrics_of(collector) == set()
 
 
+@pytest.mark.exhaustive
 async def test_missing_extra_is_named_in_one_line(tmp_path: Path) -> None:
     write_host(tmp_path)
     words = (tmp_path, "run", "workflows/count.json", "--input", "sum=1+1", "--json")
@@ -104,6 +106,7 @@ async def test_missing_extra_is_named_in_one_line(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.exhaustive
 async def test_collector_that_is_not_there_fails_no_run(tmp_path: Path) -> None:
     write_host(tmp_path)
     ran = await command(
@@ -126,6 +129,7 @@ async def test_nothing_of_opentelemetry_is_imported_where_nothing_is_set(tmp_pat
     assert ran.stderr.endswith("[]")
 
 
+@pytest.mark.exhaustive
 async def test_log_has_the_ids_of_the_runs_span(tmp_path: Path) -> None:
     write_host(tmp_path)
     async with serving(http(200)) as collector:

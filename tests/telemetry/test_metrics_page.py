@@ -61,6 +61,7 @@ def test_open_server_shows_what_its_runs_did(tmp_path: Path) -> None:
         (tmp_path / "go").touch()
 
 
+@pytest.mark.exhaustive
 def test_waiting_runs_are_known_after_a_restart(tmp_path: Path) -> None:
     with served(tmp_path) as host:
         host.submit("buy", article="A-17")

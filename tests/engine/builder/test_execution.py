@@ -258,6 +258,7 @@ def test_a_graph_without_an_engine_runs_on_the_host_of_the_command_line(home: An
     play(run)
 
 
+@pytest.mark.exhaustive
 def test_an_execution_outlives_its_process_and_nothing_is_asked_twice(tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     first = command("crash.graph", str(file))
