@@ -37,6 +37,8 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        # white space around a value is none of it (RFC 9110, 5.5), which not every parser knows
+        scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
         if refusal := self._refuse(scope):
             await refusal.response()(scope, receive, send)
             return

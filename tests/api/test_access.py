@@ -224,6 +224,15 @@ def test_header_that_no_http_allows_ends_the_connection_alone(host: Served) -> N
     assert host.client.get("/health").status_code == 200
 
 
+def test_white_space_around_a_header_is_none_of_it(host: Served) -> None:
+    port = urlsplit(host.url).port
+    assert port is not None
+    header = host.issue("spaces", "read")["Authorization"].encode()
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(b"GET /runs HTTP/1.1\r\nHost: \tlocalhost \r\nAuthorization:  %b \t\r\n\r\n" % header)
+        assert b" 200 " in connection.recv(1000)
+
+
 def test_router_answers_the_same_within_another_program(host: Served) -> None:
     app = FastAPI()
     app.include_router(create_router(host.service), prefix="/agents-of-ours")
