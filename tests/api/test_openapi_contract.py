@@ -1,7 +1,6 @@
 """Every operation of the OpenAPI document, asked in ways that fit it and in ways that do not: what is answered is what
 the document says, for known callers only, and nothing breaks. The operations come from the document."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,8 +27,7 @@ UNDER_WAY = ("add_message", "pause_run")
 SIGNED = ("call_trigger", "call_tenant_trigger")
 """Operations that succeed for those who have the key that signs; other tests show them."""
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
-MANY = int(os.environ.get("AGENT_CORE_TEST_EXAMPLES", "50"))
-"""Requests of each operation in the long run; 200 before a release."""
+MANY = 200
 STREAM = {"include-path-regex": "/events$", "request-timeout": 0.5, "max-stream-events": 3}
 """The events of a run that waits go on until it ends."""
 
