@@ -119,7 +119,7 @@ class RunStatusView(BaseModel):
     status: RunStatus
 
 
-class Place(_In):
+class RecordRef(_In):
     """A record of a run, as in `flow/agent_core.1:4`."""
 
     strand: Name
@@ -153,7 +153,7 @@ class DecideRequest(_In):
         }
     )
     decision: Literal["approve", "deny", "edit", "retry", "skip", "fail"]
-    at: Place | None = None
+    at: RecordRef | None = None
     message: Text | None = None
     args: Json | None = None
 
@@ -188,7 +188,7 @@ class ForkRequest(_In):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{}, {"at": {"strand": "flow/agent_core.1", "n": 4}}]})
 
-    at: Place | None = None
+    at: RecordRef | None = None
     repeat_writes: bool = False
 
 

@@ -147,7 +147,7 @@ def run_routes(access: Access) -> APIRouter:
     @router.post("/runs/{run_id}/decide", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def decide_run(run_id: str, body: DecideRequest, wait: Wait = True, caller: Caller = decide) -> Response:
         """Decide on a call that waits; the run goes on. The records say who decided."""
-        decisions = {_place(caller, run_id, body): body.read()}
+        decisions = {_find_call(caller, run_id, body): body.read()}
         await _decide(caller, run_id, decisions)
         return await _answer(caller, run_id, wait=wait)
 
@@ -223,7 +223,7 @@ def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
     return {**{key: getattr(found, key) for key in keys}, "identical": same}
 
 
-def _place(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:
+def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:
     """The call that is decided on: the named one, or the only one that waits."""
     if body.at is not None:
         return body.at.strand, body.at.n
