@@ -22,6 +22,7 @@ from engine_shim.host.find import load_host_config
 from engine_shim.runs.store import default_store
 from engine_shim.service.service import Service
 from engine_shim.telemetry.export import exporting
+from engine_shim.web.site import serve_page
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol as AutoHTTPProtocol
@@ -92,6 +93,7 @@ def serve_host(
     """Serve this host. BadParameter for an address that others reach while it asks for no token."""
     service = open_service(host, hosts, model, options)
     app = create_app(service, hosts=list_names(host, hosts), origins=origins)
+    serve_page(app)
     if find_spec("mcp"):
         from engine_shim.mcp_server.http import mount_endpoint
 
@@ -163,6 +165,6 @@ def describe_served(host: str, port: int, service: Service) -> str:
     mcp = f", by MCP at http://{host}:{port}/mcp" if find_spec("mcp") else ""
     tenants = f", {output.count(len(service.tenants) - 1, 'tenant')}" if len(service.tenants) > 1 else ""
     return (
-        f"agent-core: at http://{host}:{port}  {told}{tenants}; {access}\n"
+        f"agent-core: at http://{host}:{port}/ui/  {told}{tenants}; {access}\n"
         f"agent-core: what can be asked: http://{host}:{port}/openapi.json{mcp}\n{hint}"
     )

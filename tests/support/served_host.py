@@ -16,6 +16,7 @@ from engine_shim.api.app import create_app
 from engine_shim.host.config import read_host_config
 from engine_shim.service.service import Service
 from engine_shim.telemetry.telemetry import Telemetry
+from engine_shim.web.site import serve_page
 from support.by_hand import action, final
 
 TOOLS = '''
@@ -204,6 +205,7 @@ def served(
     is_open: bool = True,
     origins: Sequence[str] = (),
     with_mcp: bool = False,
+    with_page: bool = False,
     telemetry: Telemetry | None = None,
     http: Any = "auto",
     store: Path | None = None,
@@ -218,6 +220,8 @@ def served(
     )
     service.grace = 5
     app = create_app(service, origins=origins)
+    if with_page:
+        serve_page(app)
     if with_mcp:
         from engine_shim.mcp_server.http import mount_endpoint
 

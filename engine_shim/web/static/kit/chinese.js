@@ -1,0 +1,4 @@
+// The page in Chinese. A test holds this table against every text of the page.
+
+export const chinese = {
+};

@@ -1,0 +1,2 @@
+import { Graph, layout } from "@dagrejs/dagre";
+export { Graph, layout };

@@ -1,0 +1,1 @@
+export { parseDocument, isMap, isSeq, isScalar, isPair } from "yaml";
