@@ -12,18 +12,29 @@ import pytest
 
 from agent_core.audit.verify import verify
 from engine_shim.cli.main import main
-from engine_shim.web.run_page import POLICY, STATIC, write_run_page
+from engine_shim.web.bundle import STATIC, join_modules
+from engine_shim.web.run_page import ENTRY, POLICY, write_run_page
 
 ROOT = Path(__file__).parents[2]
 JOURNALS = sorted((ROOT / "fixtures").rglob("*.jsonl"))
 NODE = shutil.which("node")
 JUDGE = """
 import { readFileSync } from "fs";
-import { readJournal, verifyJournal } from "STATIC/journal.js";
-import { readSummary, readTimeline } from "STATIC/timeline.js";
+import { readJournal, verifyJournal } from "STATIC/proof/journal.js";
+import { callsOf, indexItems, readSteps } from "STATIC/run/steps.js";
+import { readBudgets, readDecisions, readSummary } from "STATIC/run/summary.js";
 const found = JSON.parse(readFileSync(0, "utf8")).map((text) => {
   const journal = readJournal(text);
-  return { ...verifyJournal(journal), summary: readSummary(journal.rows), timeline: readTimeline(journal.rows) };
+  const items = readSteps(journal.rows);
+  return {
+    ...verifyJournal(journal),
+    summary: readSummary(journal.rows, items),
+    told: indexItems(items).size,
+    states: items.flatMap(callsOf).map((call) => [call.tool, call.state]),
+    problems: items.filter((item) => item.problem).map((item) => item.problem.kind),
+    decisions: readDecisions(items).map((each) => [each.by, each.decision]),
+    budgets: readBudgets(journal.rows),
+  };
 });
 console.log(JSON.stringify(found));
 """
@@ -51,7 +62,27 @@ def test_page_and_verify_agree_about_every_recorded_run(tmp_path: Path) -> None:
             told.head,
             told.count,
         ), (path, found["faults"], told.why)
-        assert found["timeline"], path
+
+
+@needs_node
+def test_steps_tell_of_every_record(tmp_path: Path) -> None:
+    for path, found in zip(JOURNALS, judge([path.read_text("utf-8") for path in JOURNALS], tmp_path), strict=True):
+        assert found["told"] == len(path.read_text("utf-8").splitlines()), path
+
+
+@needs_node
+def test_steps_have_calls_refusals_decisions_and_budgets(tmp_path: Path) -> None:
+    names = ("approval_denied", "in_doubt_skipped", "native_batch", "unreadable_then_repaired", "provenance_refused")
+    texts = [(ROOT / f"fixtures/transcripts/{name}.jsonl").read_text("utf-8") for name in names]
+    denied, doubted, batch, repaired, refused = judge(texts, tmp_path)
+    assert (denied["states"], denied["decisions"]) == ([["send", "denied"]], [["caller", "deny"]])
+    assert (doubted["states"], doubted["decisions"]) == ([["post", "skipped"]], [["caller", "skip"]])
+    assert batch["states"] == [["find", "done"], ["add", "done"]]
+    assert repaired["problems"] == ["not_json"]
+    assert "refused" in {state for _, state in refused["states"]}
+    for each in (denied, batch):
+        end = each["budgets"][0]
+        assert (end["used"]["steps"], end["limits"]["steps"]) == (2, 6)
 
 
 @needs_node
@@ -110,7 +141,14 @@ def test_what_a_hostile_model_writes_is_no_part_of_the_page() -> None:
 def test_page_loads_nothing() -> None:
     page = write_run_page("r", b"")
     assert f'content="{POLICY}"' in page
-    assert not re.search(r"(src|href)=|https?://|@import|url\(", page.replace("place.href", ""))
+    head, _, script = page.partition('<script type="application/json"')
+    assert not re.search(r"\s(src|href)=|https?://|@import|url\(", head)
+    assert not re.search(r"\bimport\b\s*[({*\"']|\bfetch\(|XMLHttpRequest|new WebSocket|sendBeacon", script)
+
+
+def test_page_has_no_tag_in_its_scripts() -> None:
+    assert "</script" not in join_modules(ENTRY).lower()
+    assert "<!--" not in join_modules(ENTRY)
 
 
 def test_export_writes_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

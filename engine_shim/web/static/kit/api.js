@@ -1,19 +1,11 @@
 // The HTTP API of the server that the page comes from.
 
+import { Problem } from "./problem.js";
+
 const KEY = "agent-core.token";
 const ROOT = new URL("..", document.baseURI);
 const PAUSE_MS = [500, 1000, 2000, 5000];
 /** How long to wait before a broken stream is asked for again; the last for every further time. */
-
-/** What the server answered in place of what was asked: its problem details. */
-export class Problem extends Error {
-  constructor(status, body) {
-    super(body.detail ?? body.title ?? `HTTP ${status}`);
-    this.status = status;
-    this.kind = body.kind ?? "";
-    this.errors = body.errors ?? [];
-  }
-}
 
 /** The token that this tab signed in with. */
 export const token = {
@@ -107,3 +99,5 @@ function pause(ms, signal) {
     signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
   });
 }
+
+export { Problem };

@@ -1,7 +1,7 @@
 // The small parts that all pages are made of.
 
 import { Fragment, html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { Problem } from "./api.js";
+import { Problem } from "./problem.js";
 import { show } from "./text.js";
 import { moment, t } from "./words.js";
 
@@ -106,6 +106,7 @@ export const Time = ({ at, day }) => (at ? html`<time datetime=${at} title=${at}
 /** A button that copies a text, and says that it did. */
 export function Copy({ text, label }) {
   const [done, setDone] = useState(false);
+  if (!navigator.clipboard) return null;
   const copy = async () => {
     await navigator.clipboard.writeText(text);
     setDone(true);

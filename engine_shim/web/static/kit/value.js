@@ -33,3 +33,9 @@ export function Block({ value }) {
 }
 
 const textOf = (value) => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+
+/** What an agent answered, as a text to read while it is one. */
+export function Answer({ value }) {
+  if (typeof value === "string" && value.length <= PIECE) return html`<p class="answer-text">${show(value)}</p>`;
+  return html`<${Block} value=${value} />`;
+}

@@ -49,6 +49,7 @@ export function count(n, one, many) {
 /** Seconds as a person reads them. */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "";
+  if (seconds < 0.0001) return t("{n} ms", { n: `< ${number(0.1, 1)}` });
   if (seconds < 1) return t("{n} ms", { n: number(seconds * 1000, seconds < 0.01 ? 1 : 0) });
   if (seconds < 60) return t("{n} s", { n: number(seconds, 1) });
   if (seconds < 3600) return t("{m} min {s} s", { m: Math.floor(seconds / 60), s: Math.floor(seconds % 60) });

@@ -1,6 +1,162 @@
-import { html } from "../vendor/preact.js";
-import { t } from "../kit/words.js";
+// One run on the server: what it does at this moment, what it did, and what can be done with it.
 
-export function RunPage() {
-  return html`<h1>${t("Run")}</h1>`;
+import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
+import { Badge, Failure, Loading, Notice, Tabs } from "../kit/parts.js";
+import { go, link } from "../kit/router.js";
+import { Answer, Block } from "../kit/value.js";
+import { show } from "../kit/text.js";
+import { count, t } from "../kit/words.js";
+import { Budgets } from "./budgets.js";
+import { Call } from "./call.js";
+import { Decide } from "./decide.js";
+import { Decisions } from "./decisions.js";
+import { Facts } from "./facts.js";
+import { FlowGraph } from "./flow_graph.js";
+import { useLiveRun } from "./live_run.js";
+import { ProofPanel } from "./proof_panel.js";
+import { filterItems, useReading } from "./reading.js";
+import { ForkButton, RunActions } from "./run_actions.js";
+import { readSpans } from "./spans.js";
+import { TimeBar } from "./time_bar.js";
+import { Timeline } from "./timeline.js";
+import { WhatIf } from "./what_if.js";
+
+const TABS = [["steps", "Steps"], ["time", "Time"], ["decisions", "Decisions"], ["result", "Result"], ["proof", "Proof"], ["what-if", "What if"]];
+const NONE = new Set();
+
+/** The page of a run. The query has `view`, `at` (a record, as "strand:n"), `node`, `only` and `text`. */
+export function RunPage({ run, query, me }) {
+  const live = useLiveRun(run);
+  const reading = useReading(live.rows);
+  const [bad, setBad] = useState(NONE);
+  if (live.error && live.rows.length === 0) return html`<${Failure} error=${live.error} again=${live.refresh} />`;
+  if (live.rows.length === 0 && live.view?.status !== "pending") return html`<${Loading} />`;
+  const status = live.view?.status ?? reading.summary.status;
+  const place = (more) => link(["runs", run], { ...Object.fromEntries(query), ...more });
+  const shared = { run, me, live, reading, status, query, place, bad, setBad };
+  return html`<div class="run">
+    <${Head} ...${shared} />
+    <div class="run-body">
+      <div class="run-main">
+        <${OpenCalls} ...${shared} />
+        <${Tabs} label=${t("Views of the run")} tabs=${TABS.map(([key, label]) => [key, t(label)])} chosen=${query.get("view") ?? "steps"}
+          onChoose=${(view) => go(place({ view: view === "steps" ? null : view, at: null }), { replace: true })} />
+        <${View} ...${shared} />
+      </div>
+      <${Side} ...${shared} />
+    </div>
+  </div>`;
+}
+
+function Head({ run, me, live, reading, status }) {
+  const { summary } = reading;
+  const workflow = live.view?.workflow ?? summary.workflow;
+  return html`<header class="run-head">
+    <div class="page-head">
+      <h1>${workflow ? html`<a class="plain-link" href=${link(["workflows", workflow])}>${show(summary.name)}</a>` : show(summary.name)} <${Badge} word=${status} /></h1>
+      <${RunActions} run=${run} me=${me} status=${status} isTurn=${workflow === null} onChange=${live.refresh} />
+    </div>
+    ${!live.connected && html`<${Notice} tone="wait" live=${true}>${t("The connection is lost; it is sought again.")}<//>`}
+    ${live.error && html`<${Failure} error=${live.error} again=${live.refresh} />`}
+    ${summary.error && html`<${Notice} tone="bad" title=${show(summary.error.kind ?? t("failed"))}><p>${show(summary.error.message ?? "")}</p><//>`}
+    ${summary.answer !== null && html`<div class="answer"><p class="part-label">${summary.answers > 1 ? t("last answer") : t("answer")}</p>
+      <${Answer} value=${summary.answer} /></div>`}
+  </header>`;
+}
+
+/** The calls that wait for a person, before all else. */
+function OpenCalls({ run, me, live, reading }) {
+  if (reading.open.length === 0) return null;
+  const context = { decide: ({ call }) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />` };
+  return html`<section class="open-calls" aria-label=${t("Waiting for a decision")}>
+    <h2>${count(reading.open.length, "{n} call waits for a decision", "{n} calls wait for a decision")}</h2>
+    ${reading.open.map((call) => html`<${Call} key=${`${call.waits.strand}:${call.waits.n}`} call=${call} context=${context} />`)}
+  </section>`;
+}
+
+function View({ run, me, live, reading, query, place, status, bad, setBad }) {
+  const hrefOf = ({ strand, n }) => place({ at: `${strand}:${n}`, view: null });
+  switch (query.get("view") ?? "steps") {
+    case "time":
+      return html`<${TimeView} items=${reading.items} hrefOf=${hrefOf} isOpen=${live.view?.status === "running" || live.view?.status === "waiting"} />`;
+    case "decisions":
+      return html`<${Decisions} decisions=${reading.decisions} hrefOf=${hrefOf} />`;
+    case "result":
+      return html`<${Result} view=${live.view} summary=${reading.summary} />`;
+    case "proof":
+      return html`<${ProofPanel} run=${run} live=${live} status=${status} onBad=${setBad} hrefOf=${hrefOf} />`;
+    case "what-if":
+      return html`<${WhatIf} run=${run} rows=${live.rows} hrefOf=${hrefOf} />`;
+    default:
+      return html`<${Steps} run=${run} me=${me} live=${live} reading=${reading} query=${query} place=${place} hrefOf=${hrefOf} bad=${bad} />`;
+  }
+}
+
+function TimeView({ items, hrefOf, isOpen }) {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, [isOpen]);
+  return html`<${TimeBar} spans=${readSpans(items, now)} hrefOf=${hrefOf} />`;
+}
+
+function Result({ view, summary }) {
+  return html`<div class="stack">
+    <section><h2>${t("Inputs")}</h2><${Block} value=${summary.inputs ?? {}} /></section>
+    <section><h2>${t("Outputs")}</h2>${view ? html`<${Block} value=${view.outputs} />` : html`<p class="soft">${t("The outputs cannot be read.")}</p>`}</section>
+  </div>`;
+}
+
+/** The steps, those that the filter lets through, and the one that the address names. */
+function Steps({ run, me, live, reading, query, place, hrefOf, bad }) {
+  const filter = { node: query.get("node"), only: query.get("only"), text: query.get("text") ?? "" };
+  const items = useMemo(() => filterItems(reading.items, filter, reading.rowOf), [reading, filter.node, filter.only, filter.text]);
+  const at = query.get("at");
+  const chosen = at === null ? undefined : reading.items[reading.index.get(at)];
+  const focus = chosen ? items.indexOf(chosen) : -1;
+  useEffect(() => {
+    if (focus >= 0) document.getElementById(`at-${items[focus].strand}:${items[focus].n}`)?.scrollIntoView({ block: "center" });
+  }, [at, focus >= 0]);
+  const context = {
+    bad,
+    hrefOf,
+    rowOf: reading.rowOf,
+    deltaOf: (item) => live.deltas.get(item.strand) ?? null,
+    controls: ({ item }) => html`<${ForkButton} run=${run} me=${me} item=${item} isTurn=${live.view?.workflow === null} />`,
+  };
+  return html`<${Filter} filter=${filter} place=${place} shown=${items.length} all=${reading.items.length} />
+    ${at !== null && !chosen && live.rows.length > 0 && html`<${Notice} tone="wait">${t("There is no record {place} in this run.", { place: show(at) })}<//>`}
+    <${Timeline} items=${items} focus=${focus} context=${context} />`;
+}
+
+function Filter({ filter, place, shown, all }) {
+  const [text, setText] = useState(filter.text);
+  useEffect(() => {
+    if (text === filter.text) return undefined;
+    const timer = setTimeout(() => go(place({ text: text || null, at: null }), { replace: true }), 200);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const isFiltered = filter.node || filter.only || filter.text;
+  return html`<div class="filter row" role="search" aria-label=${t("Filter of the steps")}>
+    <input type="search" class="grow" aria-label=${t("Text in the steps")} placeholder=${t("Text in the steps")} value=${text} onInput=${(event) => setText(event.target.value)} />
+    <label class="check"><input type="checkbox" checked=${filter.only === "problems"}
+      onChange=${(event) => go(place({ only: event.target.checked ? "problems" : null, at: null }), { replace: true })} /> ${t("problems alone")}</label>
+    ${filter.node && html`<a class="button small" href=${place({ node: null })}>${t("node {name}", { name: show(filter.node) })} ✕</a>`}
+    <span class="soft" role="status">${isFiltered ? t("{shown} of {all} steps", { shown, all }) : count(all, "{n} step", "{n} steps")}</span>
+  </div>`;
+}
+
+/** What stands beside the steps: facts, graph, budgets. */
+function Side({ run, live, reading, query, place }) {
+  const { summary } = reading;
+  const ended = summary.endedAt !== null;
+  const choose = (node) => go(place({ node, at: null, view: null }), { replace: true });
+  return html`<aside class="run-side" aria-label=${t("About the run")}>
+    <${Facts} run=${run} summary=${summary} by=${live.view?.submitted_by} linkOf=${(other) => link(["runs", other])} />
+    ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${ended}
+      chosen=${query.get("node")} onChoose=${choose} />`}
+    <${Budgets} budgets=${reading.budgets} />
+  </aside>`;
 }

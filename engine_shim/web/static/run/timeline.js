@@ -1,135 +1,132 @@
-// What happened in a run, as a person reads it: one entry for each thing that was asked, answered, decided or said.
+// The timeline of a run: one card for each step, with all that was thought, called, refused and answered in it.
 
-const REASONS = {
-  awaiting_approval: "needs a person's decision",
-  in_doubt: "may or may not have happened",
+import { html, useState } from "../vendor/preact.js";
+import { ChunkList } from "../kit/chunk_list.js";
+import { Badge, Time } from "../kit/parts.js";
+import { Part } from "../kit/value.js";
+import { show } from "../kit/text.js";
+import { count, duration, number, t } from "../kit/words.js";
+import { Call } from "./call.js";
+import { Plan } from "./plan.js";
+import { Records } from "./records.js";
+import { callsOf, isProblem } from "./steps.js";
+import { nameOfStrand } from "./strands.js";
+
+const HEIGHT = 92;
+
+/** The steps of a run. `context` has what the cards need: rowOf, hrefOf, deltaOf, bad and, of a run on a server, controls. */
+export function Timeline({ items, focus, context }) {
+  const draw = (item, at, key) => html`<${Card} key=${key} item=${item} before=${items[at - 1]} isChosen=${at === focus} context=${context} />`;
+  return html`<div class="timeline">
+    <${ChunkList} items=${items} render=${draw} keyOf=${(item) => `${item.strand}:${item.n}`} estimate=${HEIGHT} focus=${focus} />
+  </div>`;
+}
+
+function Card({ item, before, isChosen, context }) {
+  const [isOpen, setOpen] = useState(false);
+  const isNew = before === undefined || before.strand !== item.strand;
+  const [Body, title, tone] = BODIES[item.kind](item);
+  const isBad = item.refs.some(({ strand, n }) => context.bad.has(`${strand}:${n}`));
+  const id = `at-${item.strand}:${item.n}`;
+  return html`<li class="card ${isBad ? "bad" : tone} ${isChosen ? "chosen" : ""}" data-depth=${Math.min(item.depth, 3)} id=${id} aria-current=${isChosen ? "true" : undefined}>
+    ${isNew && html`<p class="card-strand">${show(nameOfStrand(item.strand))}</p>`}
+    <header class="card-head">
+      <h3>${title}</h3>
+      <span class="card-facts">
+        ${item.usage && item.kind === "step" && html`<span title=${t("tokens read and written")}>${number(item.usage.input_tokens)} + ${number(item.usage.output_tokens)} ${t("tokens")}</span>`}
+        ${typeof item.seconds === "number" && html`<span>${duration(item.seconds)}</span>`}
+        <${Time} at=${item.at} day="never" />
+        <button type="button" class="card-button" aria-expanded=${isOpen ? "true" : "false"} onClick=${() => setOpen(!isOpen)}>${count(item.refs.length, "{n} record", "{n} records")}</button>
+        ${context.controls && html`<${context.controls} item=${item} />`}
+        <a class="card-link" href=${context.hrefOf(item)} aria-label=${show(t("Address of {place}", { place: `${item.strand}:${item.n}` }))} title=${show(`${item.strand}:${item.n}`)}>#</a>
+      </span>
+    </header>
+    ${isBad && html`<p class="fault">${t("A record of this step is not what was written.")}</p>`}
+    <${Body} item=${item} context=${context} />
+    ${isOpen && html`<${Records} refs=${item.refs} rowOf=${context.rowOf} />`}
+  </li>`;
+}
+
+// ── what each kind of card says ──────────────────────────────────────────────────────────────────
+
+const BODIES = {
+  begin: (item) => [Begin, item.loop === "flow" ? t("The workflow begins") : t("Agent {name} begins", { name: show(item.agent ?? item.node ?? "") }), "plain"],
+  step: (item) => [Step, titleOfStep(item), toneOfStep(item)],
+  call: (item) => [OneCall, show(item.node ?? item.call.tool), toneOfCalls(item)],
+  batch: (item) => [Batch, t("{n} calls side by side", { n: item.tools.length }), "plain"],
+  message: (item) => [Message, item.received ? t("The agent reads messages") : t("{who} adds a message", { who: show(item.by) }), "plain"],
+  control: (item) => [Nothing, show(item.by ? t("{who}: {decision}", { who: item.by, decision: t(item.decision) }) : t(item.decision)), "wait"],
+  end: (item) => [End, t("Ends: {reason}", { reason: t(item.reason) }), ["final", "completed"].includes(item.reason) ? "good" : "bad"],
+  sealed: (item) => [Nothing, show(item.kid ? t("Signed by the key {key}", { key: item.kid }) : t("Signed")), "plain"],
 };
 
-/** The entries of a run, in the order of its records: {strand, n, at, tone, title, seconds, note, parts}.
- *
- * `tone` is one of plain, ask, act, good, bad, wait; `parts` are [label, value] of what there is to read.
- */
-export function readTimeline(rows) {
-  const asked = new Map();
-  const entries = [];
-  for (const { strand, n, record } of rows) {
-    const entry = readRecord(record, asked.get(strand));
-    if (record.kind === "asked") asked.set(strand, record);
-    if (entry !== null) entries.push({ strand, n, at: record.at ?? null, parts: [], note: "", seconds: null, ...entry });
-  }
-  return entries;
+function titleOfStep(item) {
+  const step = t("Step {n}", { n: item.step });
+  const words = { repaired: t("the reply cannot be read"), refused: t("the reply is refused"), failed: t("the model fails"), final: t("answers"), asking: t("asks the model"), cancelled: t("cancelled") };
+  if (item.plan) return `${step}: ${t("a plan")}`;
+  if (item.calls.length > 0) return `${step}: ${item.calls.map((call) => show(call.tool)).join(", ")}`;
+  return words[item.state] ? `${step}: ${words[item.state]}` : step;
 }
 
-/** What the run is, as far as its records say. `answer` is that of the agent that ended last, of `answers` in all. */
-export function readSummary(rows) {
-  const root = rows.find(({ record }) => record.kind === "run_started");
-  const end = rows.findLast(({ strand, record }) => strand === root?.strand && record.kind === "run_finished");
-  const replies = rows.filter(({ record }) => record.kind === "answered" && record.reply === "said");
-  const answers = rows.map(({ record }) => record.final_answer).filter((answer) => (answer ?? "") !== "");
-  const started = root?.record ?? {};
-  return {
-    name: started.definition?.id ?? started.agent?.name ?? "agent",
-    version: started.definition?.version ?? null,
-    status: end?.record.status ?? end?.record.finish_reason ?? "not finished",
-    startedAt: started.at ?? null,
-    endedAt: end?.record.at ?? null,
-    tokens: replies.reduce((sum, { record }) => sum + record.usage.input_tokens + record.usage.output_tokens, 0),
-    cost: replies.reduce((sum, { record }) => (record.usage.cost === null ? sum : sum + record.usage.cost), 0),
-    answer: answers.at(-1) ?? null,
-    answers: answers.length,
-  };
+function toneOfStep(item) {
+  if (item.state === "repaired") return "repair";
+  if (item.problem || item.limit) return "bad";
+  if (item.state === "final") return "good";
+  return item.state === "asking" ? "live" : toneOfCalls(item);
 }
 
-function readRecord(record, asked) {
-  switch (record.kind) {
-    case "run_started":
-      return readStart(record);
-    case "asked":
-      return record.ask === "tool"
-        ? { tone: "act", title: `calls ${record.tool}`, parts: [["arguments", record.args]] }
-        : record.ask === "model"
-          ? { tone: "ask", title: `asks ${record.model}`, note: `step ${record.step}` }
-          : null;
-    case "answered":
-      return readAnswer(record, asked);
-    case "decided":
-      return readDecision(record);
-    case "waiting":
-      return {
-        tone: "wait",
-        title: record.tool ? `waits: ${record.tool} ${REASONS[record.reason] ?? record.reason}` : "waits",
-        parts: present([["arguments", record.args], ["origins", record.origins]]),
-      };
-    case "resolved":
-      return readResolution(record);
-    case "cancelled":
-      return { tone: "bad", title: "was cancelled", note: record.by ? `by ${record.by}` : "" };
-    case "message":
-      return { tone: "plain", title: `${record.by} adds a message`, parts: [["message", record.content]] };
-    case "run_finished":
-      return readEnd(record);
-    case "sealed":
-      return { tone: "plain", title: "is signed", note: record.kid ? `by the key ${record.kid}` : "" };
-    default:
-      return null;
-  }
+function toneOfCalls(item) {
+  const states = callsOf(item).map((call) => call.state);
+  if (states.some((state) => state === "waiting" || state === "in_doubt")) return "wait";
+  if (states.includes("refused")) return "refused";
+  return isProblem(item) ? "bad" : "plain";
 }
 
-function readStart(record) {
-  if (record.loop === "agent") {
-    const { prompt, model, allowed_tools: tools } = record.config;
-    const parts = present([["prompt", prompt], ["messages", record.messages], ["tools", tools], ["limits", record.limits]]);
-    return { tone: "plain", title: `agent ${record.agent?.name ?? ""} begins`.replace("  ", " "), note: model, parts };
-  }
-  const parts = present([["inputs", record.external], ["definition", record.definition]]);
-  return { tone: "plain", title: `workflow ${record.definition?.id ?? ""} begins`, parts };
+function Begin({ item }) {
+  const { record } = item;
+  if (record.loop === "flow") return html`<${Part} label=${t("inputs")} value=${record.external} />`;
+  const { prompt, model, allowed_tools: tools } = record.config;
+  return html`<${Part} label=${t("model")} value=${model} />
+    ${prompt && html`<${Part} label=${t("prompt")} value=${prompt} />`}
+    <${Part} label=${t("messages")} value=${record.messages} />
+    <${Part} label=${t("tools")} value=${tools} />
+    ${record.forked && html`<${Part} label=${t("forked from")} value=${record.forked} />`}`;
 }
 
-function readAnswer(record, asked) {
-  const { seconds } = record;
-  if (record.reply === "said") {
-    const tokens = `${record.usage.input_tokens} + ${record.usage.output_tokens} tokens`;
-    return { tone: "ask", title: "the model replies", note: tokens, seconds, parts: [["reply", record.content]] };
-  }
-  if (record.reply === "did")
-    return record.success
-      ? { tone: "good", title: `${asked?.tool ?? "the call"} answers`, seconds, parts: [["output", record.output]] }
-      : { tone: "bad", title: `${asked?.tool ?? "the call"} fails`, seconds, parts: present([["error", record.error]]) };
-  if (record.reply === "failed")
-    return { tone: "bad", title: `${asked?.tool ?? asked?.model ?? "it"} fails`, seconds, parts: [["error", record.message]] };
-  return null;
+function Step({ item, context }) {
+  const delta = item.state === "asking" ? context.deltaOf(item) : null;
+  return html`${item.thought && html`<p class="thought">${show(item.thought)}</p>`}
+    ${delta && html`<p class="delta" aria-live="off">${show(delta)}</p>`}
+    ${item.problem && html`<${Refusal} problem=${item.problem} isRepair=${item.state === "repaired"} />`}
+    ${item.limit && html`<p class="why bad"><${Badge} word=${item.limit} tone="bad" /> ${t("The limit is reached.")}</p>`}
+    ${item.plan && html`<${Plan} steps=${item.plan} />`}
+    ${item.calls.map((call) => html`<${Call} key=${call.id} call=${call} context=${context} />`)}
+    ${item.reply !== undefined && item.reply !== "" && html`<${Part} label=${t("reply")} value=${item.reply} />`}
+    ${item.native && html`<${Part} label=${t("function calls")} value=${item.native} />`}`;
 }
 
-function readDecision(record) {
-  const parts = present([["thought", record.thought], ["plan", record.plan]]);
-  const told = record.unreadable ?? record.refused;
-  if (told) return { tone: "bad", title: `refused: ${told.kind ?? ""}`, parts: present([...parts, ["why", told.message]]) };
-  const refused = (record.calls ?? []).filter((call) => call.verdict === "refuse");
-  if (refused.length > 0) {
-    const why = refused.map((call) => ["why", `${call.tool}: ${call.message ?? call.reason}`]);
-    return { tone: "bad", title: `judge refuses ${refused.map((call) => call.tool).join(", ")}`, parts: [...parts, ...why] };
-  }
-  if (record.plan_step) {
-    const { step, status } = record.plan_step;
-    return { tone: status === "failed" ? "bad" : "plain", title: `step ${step} of the plan: ${status}`, parts };
-  }
-  const calls = (record.calls ?? []).map((call) => [`${call.tool}: ${call.verdict}`, call.origins ?? call.args]);
-  if (record.limit) return { tone: "bad", title: `the limit is reached: ${record.limit}`, parts };
-  if (record.final) return parts.length > 0 ? { tone: "plain", title: "the answer is accepted", parts } : null;
-  return calls.length + parts.length > 0 ? { tone: "plain", title: "judge decides", parts: [...parts, ...calls] } : null;
+/** Why a reply was not taken: as a repair, which the model is told of, or as the judge's refusal. */
+function Refusal({ problem, isRepair }) {
+  return html`<div class="why ${isRepair ? "repair" : "bad"}">
+    <p><${Badge} word=${problem.kind} tone=${isRepair ? "warn" : "bad"} /> ${isRepair ? t("sent back for repair") : t("refused")}</p>
+    <p class="why-text">${show(problem.message)}</p>
+  </div>`;
 }
 
-function readResolution(record) {
-  if (record.decision === "batch") return null;
-  const bad = ["deny", "fail", "cancel"].includes(record.decision);
-  const parts = present([["message", record.message], ["arguments", record.args]]);
-  return { tone: bad ? "bad" : "wait", title: `${record.by ?? "somebody"} decides: ${record.decision}`, parts };
+const OneCall = ({ item, context }) => html`<${Call} call=${item.call} context=${context} />`;
+
+const Batch = ({ item }) => html`<${Part} label=${t("tools")} value=${item.tools} />`;
+
+function Message({ item }) {
+  const messages = item.received ?? [item];
+  return messages.map((each) => html`<${Part} label=${show(each.by ?? each.role)} value=${each.content} />`);
 }
 
-function readEnd(record) {
-  const reason = record.status ?? record.finish_reason;
-  const parts = present([["answer", record.final_answer], ["error", record.error], ["usage", record.usage]]);
-  return { tone: ["completed", "final"].includes(reason) ? "good" : "bad", title: `ends: ${reason}`, parts };
+function End({ item }) {
+  return html`${item.answer !== null && html`<${Part} label=${t("answer")} value=${item.answer} />`}
+    ${item.error && html`<div class="why bad"><p class="why-text">${show(item.error.message ?? JSON.stringify(item.error))}</p></div>`}
+    ${item.path && html`<${Part} label=${t("path")} value=${item.path.join(" → ")} />`}
+    ${item.usage && html`<${Part} label=${t("usage")} value=${item.usage} />`}`;
 }
 
-const present = (parts) => parts.filter(([, value]) => value !== null && value !== undefined && value !== "");
+const Nothing = () => null;

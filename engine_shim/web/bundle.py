@@ -1,0 +1,65 @@
+"""join_modules(): modules of the page as one script, for a page that loads nothing."""
+
+import re
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+STATIC: Final = Path(__file__).parent / "static"
+_IMPORT: Final = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
+_EXPORTED: Final = re.compile(r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
+_EXPORT_LIST: Final = re.compile(r"export\s*\{([^}]*)\};?\s*$", re.MULTILINE)
+
+
+@cache
+def join_modules(entry: str) -> str:
+    """The module `entry`, by its path below `static`, and all that it imports, as one script.
+
+    Each module is a function that gives what it exports, so that no name of one meets that of another. The variable
+    `page` has what the entry exports.
+    """
+    order: dict[str, str] = {}
+    _add(entry, order, ())
+    names = {path: f"module{at}" for at, path in enumerate(order)}
+    pieces = [f"const {names[path]} = (() => {{\n{_wrap(path, text, names)}\n}})();" for path, text in order.items()]
+    return "\n".join([*pieces, f"const page = {names[entry]};"])
+
+
+def _add(path: str, order: dict[str, str], above: tuple[str, ...]) -> None:
+    """Add a module after those that it imports. ValueError for modules that import each other."""
+    if path in order:
+        return
+    if path in above:
+        raise ValueError(f"these modules import each other: {' '.join([*above, path])}")
+    text = (STATIC / path).read_text("utf-8")
+    for _, target in _IMPORT.findall(text):
+        _add(_resolve(path, target), order, (*above, path))
+    order[path] = text
+
+
+def _wrap(path: str, text: str, names: dict[str, str]) -> str:
+    """The text of a module as the body of a function that returns what it exports."""
+
+    def take(found: re.Match[str]) -> str:
+        wanted = re.sub(r"\bas\b", ":", found[1]).replace(" :", ":")
+        return f"const {{{wanted}}} = {names[_resolve(path, found[2])]};\n"
+
+    exported = {name: name for name in _EXPORTED.findall(text)}
+    for listed in _EXPORT_LIST.findall(text):
+        for each in filter(None, map(str.strip, listed.split(","))):
+            own, _, shown = each.partition(" as ")
+            exported[shown or own] = own
+    body = _EXPORT_LIST.sub("", _EXPORTED.sub("", _IMPORT.sub(take, text)))
+    returned = ", ".join(f"{shown}: {own}" for shown, own in exported.items())
+    return f"{body}\nreturn {{ {returned} }};"
+
+
+def _resolve(path: str, target: str) -> str:
+    """The path below `static` of what a module imports."""
+    parts: list[str] = []
+    for part in (PurePosixPath(path).parent / target).parts:
+        if part == "..":
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)

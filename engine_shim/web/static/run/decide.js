@@ -1,0 +1,63 @@
+// What a person may decide about a call that waits: approve, deny, edit; or retry, skip, fail where it is in doubt.
+
+import { html, useState } from "../vendor/preact.js";
+import { ask, Problem } from "../kit/api.js";
+import { announce, Button, Failure, Field, useAct } from "../kit/parts.js";
+import { t } from "../kit/words.js";
+
+const OF_APPROVAL = [["approve", "Approve", "main"], ["deny", "Deny…", "bad"], ["edit", "Edit…", "plain"]];
+const OF_DOUBT = [["retry", "Try again", "main"], ["skip", "Skip", "plain"], ["fail", "Fail", "bad"]];
+
+/** The buttons of a waiting call. `me` says whether the user may; `onDecided` is called with the run after a decision. */
+export function Decide({ run, call, me, onDecided }) {
+  const [form, setForm] = useState(null);
+  const mayDecide = me.scopes.includes("decide");
+  const { act, busy, error } = useAct(async (decision, more = {}) => {
+    const at = { strand: call.waits.strand, n: call.waits.n };
+    onDecided(await ask(`runs/${encodeURIComponent(run)}/decide?wait=false`, { body: { decision, at, ...more } }));
+    announce(t("Decided"));
+    setForm(null);
+  });
+  const choose = (decision) => (decision === "deny" || decision === "edit" ? setForm(form === decision ? null : decision) : act(decision));
+  const buttons = call.reason === "in_doubt" ? OF_DOUBT : OF_APPROVAL;
+  const wasDecided = error instanceof Problem && error.status === 409;
+  return html`<div class="decide" role="group" aria-label=${t("Decide about {tool}", { tool: call.tool })}>
+    <div class="row">${buttons.map(([decision, label, kind]) => html`<${Button} key=${decision} kind=${kind} busy=${busy && form === null} disabled=${!mayDecide}
+      title=${mayDecide ? undefined : t("Your token lacks the scope “decide”.")} aria-expanded=${["deny", "edit"].includes(decision) ? form === decision : undefined}
+      onClick=${() => choose(decision)}>${t(label)}<//>`)}</div>
+    ${form === "deny" && html`<${Deny} busy=${busy} onDeny=${(message) => act("deny", message ? { message } : {})} />`}
+    ${form === "edit" && html`<${Edit} args=${call.args} busy=${busy} onEdit=${(args) => act("edit", { args })} />`}
+    ${wasDecided && html`<p class="help">${t("Somebody else may have decided already; what stands is shown above.")}</p>`}
+    <${Failure} error=${error} />
+  </div>`;
+}
+
+function Deny({ busy, onDeny }) {
+  const [text, setText] = useState("");
+  const submit = (event) => (event.preventDefault(), onDeny(text.trim()));
+  return html`<form class="decide-form" onSubmit=${submit}>
+    <${Field} label=${t("Why not?")} help=${t("The model reads it.")} render=${(props) => html`<input ...${props} value=${text} autofocus onInput=${(event) => setText(event.target.value)} />`} />
+    <${Button} kind="bad" type="submit" busy=${busy}>${t("Deny")}<//>
+  </form>`;
+}
+
+function Edit({ args, busy, onEdit }) {
+  const [text, setText] = useState(JSON.stringify(args, null, 2));
+  const [fault, setFault] = useState("");
+  const submit = (event) => {
+    event.preventDefault();
+    try {
+      const value = JSON.parse(text);
+      if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error(t("must be a JSON object"));
+      setFault("");
+      onEdit(value);
+    } catch (error) {
+      setFault(error.message);
+    }
+  };
+  return html`<form class="decide-form" onSubmit=${submit}>
+    <${Field} label=${t("Arguments")} help=${t("They are judged again.")} fault=${fault}
+      render=${(props) => html`<textarea ...${props} class="code" rows=${Math.min(16, text.split("\n").length + 1)} value=${text} spellcheck=${false} onInput=${(event) => setText(event.target.value)}></textarea>`} />
+    <${Button} kind="main" type="submit" busy=${busy}>${t("Approve as edited")}<//>
+  </form>`;
+}

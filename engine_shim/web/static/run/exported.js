@@ -1,0 +1,78 @@
+// A run as one file: shown and proved by its own script, without a server and without a network.
+
+import { html, render, useState } from "../vendor/preact.js";
+import { Badge, Tabs } from "../kit/parts.js";
+import { Answer, Block } from "../kit/value.js";
+import { show } from "../kit/text.js";
+import { LANGUAGES, language, setLanguage, t } from "../kit/words.js";
+import { readJournal, verifyJournal } from "../proof/journal.js";
+import { Budgets } from "./budgets.js";
+import { Decisions } from "./decisions.js";
+import { Facts } from "./facts.js";
+import { FlowGraph } from "./flow_graph.js";
+import { Proof } from "./proof.js";
+import { useReading } from "./reading.js";
+import { readSpans } from "./spans.js";
+import { TimeBar } from "./time_bar.js";
+import { Timeline } from "./timeline.js";
+
+const TABS = [["steps", "Steps"], ["time", "Time"], ["decisions", "Decisions"], ["inputs", "Inputs"]];
+
+/** Fill an element with the run of a journal file. */
+export function showRun(box, text) {
+  language();
+  const journal = readJournal(text);
+  const verdict = verifyJournal(journal);
+  render(html`<${ExportedRun} journal=${journal} verdict=${verdict} text=${text} />`, box);
+}
+
+function ExportedRun({ journal, verdict, text }) {
+  const [, redraw] = useState(0);
+  const [view, setView] = useState("steps");
+  const [at, setAt] = useState(readHash);
+  const reading = useReading(journal.rows);
+  const { summary } = reading;
+  const go = (place) => (setView("steps"), setAt(place));
+  onhashchange = () => go(readHash());
+  const hrefOf = ({ strand, n }) => `#${encodeURIComponent(`${strand}:${n}`)}`;
+  const choose = (event) => (setLanguage(event.target.value), redraw((n) => n + 1));
+  return html`<main class="alone-run">
+    <header class="run-head">
+      <div class="page-head"><h1>${show(summary.name)} <${Badge} word=${verdict.complete ? summary.status : "not finished"} /></h1>
+        <a class="button" download="${journal.run || "run"}.jsonl" href=${hrefOfText(text)}>${t("The journal")}</a>
+        <select aria-label=${t("Language")} value=${language()} onChange=${choose}>${Object.entries(LANGUAGES).map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></div>
+      ${summary.answer !== null && html`<div class="answer"><p class="part-label">${t("answer")}</p><${Answer} value=${summary.answer} /></div>`}
+    </header>
+    <${Proof} verdict=${verdict} />
+    <div class="run-body">
+      <div class="run-main">
+        <${Tabs} label=${t("Views of the run")} tabs=${TABS.map(([key, label]) => [key, t(label)])} chosen=${view} onChoose=${setView} />
+        <${View} view=${view} at=${at} reading=${reading} verdict=${verdict} hrefOf=${hrefOf} />
+      </div>
+      <aside class="run-side" aria-label=${t("About the run")}>
+        <${Facts} run=${journal.run} summary=${summary} />
+        ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${verdict.complete} chosen=${null} onChoose=${() => setView("steps")} />`}
+        <${Budgets} budgets=${reading.budgets} />
+      </aside>
+    </div>
+  </main>`;
+}
+
+function View({ view, at, reading, verdict, hrefOf }) {
+  if (view === "time") return html`<${TimeBar} spans=${readSpans(reading.items, 0)} hrefOf=${hrefOf} />`;
+  if (view === "decisions") return html`<${Decisions} decisions=${reading.decisions} hrefOf=${hrefOf} />`;
+  if (view === "inputs") return html`<${Block} value=${reading.summary.inputs ?? {}} />`;
+  const bad = new Set(verdict.faults.map(({ strand, n }) => `${strand}:${n}`));
+  const focus = reading.index.get(at) ?? -1;
+  return html`<${Timeline} items=${reading.items} focus=${focus} context=${{ bad, hrefOf, rowOf: reading.rowOf, deltaOf: () => null }} />`;
+}
+
+const hrefOfText = (text) => URL.createObjectURL(new Blob([text], { type: "application/jsonl" }));
+
+function readHash() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,57 @@
+// Verify and replay of a run: by the server, and the chains once more by this page itself.
+
+import { html, useState } from "../vendor/preact.js";
+import { ask } from "../kit/api.js";
+import { Badge, Button, Failure, Notice, useAct } from "../kit/parts.js";
+import { show } from "../kit/text.js";
+import { number, t } from "../kit/words.js";
+import { readJournal, verifyJournal } from "../proof/journal.js";
+import { Proof } from "./proof.js";
+
+/** The proof of a run. `onBad` is told the records that are not what was written. */
+export function ProofPanel({ run, live, onBad, hrefOf }) {
+  const [own, setOwn] = useState(null);
+  const path = `runs/${encodeURIComponent(run)}`;
+  const verify = useAct(async () => {
+    const { text } = await ask(`${path}/journal`, { as: "text" });
+    const verdict = verifyJournal(readJournal(text));
+    setOwn(verdict);
+    onBad(new Set(verdict.faults.map(({ strand, n }) => `${strand}:${n}`)));
+    return ask(`${path}/verify`);
+  });
+  const replay = useAct(() => ask(`${path}/replay`, { body: {} }));
+  const [verified, setVerified] = useState(null);
+  const [replayed, setReplayed] = useState(null);
+  return html`<div class="stack proof">
+    <div class="row">
+      <${Button} kind="main" busy=${verify.busy} onClick=${async () => setVerified((await verify.act()) ?? null)}>${t("Verify")}<//>
+      <${Button} busy=${replay.busy} onClick=${async () => setReplayed((await replay.act()) ?? null)}>${t("Replay")}<//>
+    </div>
+    <p class="help">${t("Verify checks that each record follows from the one before it. Replay runs the real loop on the records, offline, and compares every decision.")}</p>
+    <${Failure} error=${verify.error ?? replay.error} />
+    ${own && html`<h2>${t("Checked by this page")}</h2><${Proof} verdict=${own} />`}
+    ${verified && html`<h2>${t("Verified by the server")}</h2><${Verified} verdict=${verified} hrefOf=${hrefOf} />`}
+    ${replayed && html`<h2>${t("Replayed by the server")}</h2><${Replayed} replay=${replayed} hrefOf=${hrefOf} />`}
+  </div>`;
+}
+
+function Verified({ verdict, hrefOf }) {
+  const { ok, complete, head, count, first_bad: firstBad } = verdict;
+  const title = ok ? t("The records are whole.") : firstBad ? t("The records are not whole.") : t("The records are whole so far, and not finished.");
+  return html`<${Notice} tone=${ok ? "good" : firstBad ? "bad" : "wait"} title=${title} live=${true}>
+    <p><${Badge} word=${complete ? "complete" : "not finished"} tone=${complete ? "good" : "wait"} /> ${t("{n} records", { n: number(count) })}</p>
+    <p class="head-line">${t("head")} <code>${head}</code></p>
+    ${firstBad && html`<p class="fault"><a href=${hrefOf(firstBad)}>${show(`${firstBad.strand}:${firstBad.n}`)}</a> ${show(firstBad.why ?? "")}</p>`}
+  <//>`;
+}
+
+function Replayed({ replay, hrefOf }) {
+  const { outcome, steps, divergence, why } = replay;
+  const good = outcome === "identical";
+  return html`<${Notice} tone=${good ? "good" : outcome === "unfinished" ? "wait" : "bad"} live=${true}
+    title=${good ? t("The replay is identical: every decision came out the same.") : t(outcome)}>
+    <p>${t("{n} steps replayed", { n: number(steps) })}</p>
+    ${divergence && html`<p class="fault"><a href=${hrefOf(divergence)}>${show(`${divergence.strand}:${divergence.n}`)}</a> ${show(why ?? "")}</p>`}
+    ${!divergence && why && html`<p>${show(why)}</p>`}
+  <//>`;
+}

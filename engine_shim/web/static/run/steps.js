@@ -1,0 +1,197 @@
+// The steps of a run by its records: what was asked, judged, decided and answered, one item for each step of a person's
+// reading. Pure.
+
+import { readStrand, strandOfBatch } from "./strands.js";
+
+/** The items of a run in the order of its records.
+ *
+ *  Each has `kind` (begin, step, call, batch, message, control, end, sealed), `strand`, `n`, `refs` (the records that it
+ *  tells of, as {strand, n}) and `at`. A step has `step`, `model`, `thought`, `calls`, `problem`, `plan`, `usage`, `seconds`;
+ *  a call of a plain node has one `call`.
+ */
+export function readSteps(rows) {
+  const reader = new Reader();
+  for (const row of rows) reader.read(row);
+  return reader.items;
+}
+
+/** Where each record is told of: "strand:n" to the index of its item. */
+export function indexItems(items) {
+  const found = new Map();
+  items.forEach((item, index) => {
+    for (const { strand, n } of item.refs) found.set(`${strand}:${n}`, index);
+  });
+  return found;
+}
+
+/** The calls of an item. */
+export const callsOf = (item) => item.calls ?? (item.call ? [item.call] : []);
+
+/** The states of a call in which a person may decide about it. */
+export const isOpen = (call) => call.state === "waiting" || call.state === "in_doubt";
+
+/** Whether an item tells of something that went wrong, was refused or was repaired. */
+export function isProblem(item) {
+  const bad = new Set(["refused", "failed", "denied", "cancelled", "in_doubt"]);
+  const isBadEnd = item.kind === "end" && !["final", "completed"].includes(item.reason);
+  return Boolean(item.problem) || Boolean(item.limit) || isBadEnd || callsOf(item).some((call) => bad.has(call.state));
+}
+
+class Reader {
+  items = [];
+  #strands = new Map();
+
+  read({ strand, n, record }) {
+    const state = this.#state(strand);
+    const read = READERS[record.kind];
+    const item = read ? read(this, state, record, { strand, n }) : null;
+    if (item) item.refs.push({ strand, n });
+    if (item && item.at === null && record.at) item.at = record.at;
+  }
+
+  /** Begin an item. */
+  add(kind, { strand, n }, fields) {
+    const item = { kind, strand, n, refs: [], at: null, ...readStrand(strand), ...fields };
+    this.items.push(item);
+    return item;
+  }
+
+  #state(strand) {
+    if (!this.#strands.has(strand)) this.#strands.set(strand, { strand, step: null, calls: new Map(), open: null, plan: null });
+    return this.#strands.get(strand);
+  }
+
+  /** The call of an id, with its item: of this strand, or of that whose batch this one is an item of. A new item if none. */
+  call(state, record, place) {
+    for (const path of [state.strand, strandOfBatch(state.strand)]) {
+      const found = this.#strands.get(path)?.calls.get(record.id);
+      if (found) return found;
+    }
+    const call = { id: record.id, tool: record.tool, args: record.args, effect: record.effect, state: "judged", decisions: [], ...place };
+    const entry = { call, item: this.add("call", place, { call }) };
+    state.calls.set(record.id, entry);
+    return entry;
+  }
+}
+
+const READERS = {
+  run_started(reader, state, record, place) {
+    return reader.add("begin", place, { record, loop: record.loop, at: record.at, agent: record.agent?.name ?? null });
+  },
+
+  asked(reader, state, record, place) {
+    if (record.ask === "model") {
+      state.step = reader.add("step", place, { step: record.step, model: record.model, calls: [], state: "asking", seconds: null });
+      state.calls.clear();
+      state.open = { item: state.step };
+      return state.step;
+    }
+    if (record.ask === "batch") {
+      state.open = { item: state.step ?? reader.add("batch", place, { tools: record.tools }) };
+      return state.open.item;
+    }
+    const { call, item } = reader.call(state, record, place);
+    Object.assign(call, { args: record.args, state: "running", asked: place });
+    state.open = { item, call };
+    return item;
+  },
+
+  answered(reader, state, record, place) {
+    const { item, call } = state.open ?? beginAnswered(reader, place);
+    if (record.reply === "said") Object.assign(item, { state: "answered", reply: record.content, usage: record.usage, seconds: record.seconds, at: record.at, requests: record.requests, finish: record.finish_reason, native: record.calls ?? null });
+    else if (record.reply === "batch") item.batchSeconds = record.seconds;
+    else if (call) answerCall(call, record);
+    else Object.assign(item, { state: "failed", problem: { kind: record.reason, message: record.message }, seconds: record.seconds, at: record.at });
+    state.open = null;
+    return item;
+  },
+
+  decided(reader, state, record, place) {
+    const item = state.step ?? reader.add("step", place, { step: record.step, calls: [], state: "answered", seconds: null });
+    state.step = item;
+    if (record.thought) item.thought = record.thought;
+    if (record.final) item.state = "final";
+    if (record.limit) item.limit = record.limit;
+    const problem = record.unreadable ?? record.refused;
+    if (problem) Object.assign(item, { problem, state: record.unreadable ? "repaired" : "refused" });
+    if (record.plan) item.plan = state.plan = record.plan.map((each) => ({ ...each, status: "planned" }));
+    if (record.plan_step) notePlanStep(state.plan, record.plan_step);
+    for (const judged of record.calls ?? []) judgeCall(state, item, judged);
+    return item;
+  },
+
+  waiting(reader, state, record, place) {
+    if (!record.id) {
+      state.open = { item: state.step ?? reader.add("batch", place, { tools: record.tools ?? [] }) };
+      return state.open.item;
+    }
+    const { call, item } = reader.call(state, record, place);
+    const inDoubt = record.reason === "in_doubt";
+    Object.assign(call, { args: record.args, state: inDoubt ? "in_doubt" : "waiting", waits: place, reason: record.reason, doubt: record.message ?? null, origins: record.origins ?? call.origins });
+    state.open = { item, call };
+    return item;
+  },
+
+  resolved(reader, state, record, place) {
+    if (state.strand === "control") return reader.add("control", place, { decision: record.decision, by: record.by, at: record.at });
+    const { item, call } = state.open ?? {};
+    if (record.decision === "batch" || !item) return item ?? state.step;
+    if (call) decideCall(call, record, place);
+    else item.decisions = [...(item.decisions ?? []), { ...record, ...place }];
+    return item;
+  },
+
+  cancelled(reader, state, record, place) {
+    const { item, call } = state.open ?? {};
+    if (call) call.state = "cancelled";
+    else if (item) Object.assign(item, { state: "cancelled" });
+    return item ?? reader.add("control", place, { decision: "cancelled", by: record.by ?? null, at: record.at });
+  },
+
+  message: (reader, state, record, place) => reader.add("message", place, { role: record.role, content: record.content, by: record.by, at: record.at }),
+
+  received: (reader, state, record, place) => reader.add("message", place, { received: record.messages }),
+
+  run_finished(reader, state, record, place) {
+    return reader.add("end", place, { at: record.at, reason: record.status ?? record.finish_reason, answer: record.final_answer ?? null, error: record.error, usage: record.usage ?? null, path: record.path ?? null, loop: record.status ? "flow" : "agent" });
+  },
+
+  sealed: (reader, state, record, place) => reader.add("sealed", place, { kid: record.kid }),
+};
+
+/** The item of an answer that nothing was asked for: of a call that could not be made. */
+function beginAnswered(reader, place) {
+  const item = reader.add("call", place, { call: { tool: "", args: {}, state: "judged", decisions: [], ...place } });
+  item.call.tool = item.node ?? "";
+  return { item, call: item.call };
+}
+
+function answerCall(call, record) {
+  Object.assign(call, { seconds: record.seconds, answeredAt: record.at, cached: record.cached ?? false, spent: record.usage ?? null });
+  if (record.reply === "failed") Object.assign(call, { state: "failed", error: record.message, kind: record.reason });
+  else Object.assign(call, { state: record.success ? "done" : "failed", output: record.output, error: record.error });
+}
+
+function judgeCall(state, item, judged) {
+  const known = state.calls.get(judged.id);
+  const fresh = { decisions: [], strand: item.strand, n: item.n };
+  const call = known?.call ?? fresh;
+  const states = { run: "judged", wait: "waiting", refuse: "refused" };
+  Object.assign(call, judged, { state: states[judged.verdict] ?? "judged" });
+  if (!known) {
+    item.calls.push(call);
+    state.calls.set(judged.id, { call, item });
+  }
+}
+
+function decideCall(call, record, place) {
+  call.decisions.push({ decision: record.decision, by: record.by, at: record.at, message: record.message ?? null, args: record.args ?? null, ...place });
+  const states = { approve: "approved", edit: "approved", retry: "approved", deny: "denied", skip: "skipped", fail: "failed", cancel: "cancelled" };
+  call.state = states[record.decision] ?? call.state;
+  if (record.decision === "late" && record.answer) answerCall(call, record.answer);
+}
+
+function notePlanStep(plan, { step, status, message }) {
+  const found = plan?.find((each) => each.step === step);
+  if (found) Object.assign(found, { status, message: message ?? null });
+}
