@@ -299,7 +299,8 @@ class SlowModel(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         text = final("The first half, and then the second half.")
-        for part in (text[: len(text) // 2], text[len(text) // 2 :]):
+        half = text.index(", and")
+        for part in (text[:half], text[half:]):
             choice = {"index": 0, "delta": {"role": "assistant", "content": part}, "finish_reason": None}
             self._send({"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
             self.go_on.wait(20)
