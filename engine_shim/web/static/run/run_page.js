@@ -67,7 +67,7 @@ function Head({ run, me, live, reading, status }) {
 /** The calls that wait for a person, before all else. */
 function OpenCalls({ run, me, live, reading }) {
   if (reading.open.length === 0) return null;
-  const context = { decide: ({ call }) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />` };
+  const context = { decide: (call) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />` };
   return html`<section class="open-calls" aria-label=${t("Waiting for a decision")}>
     <h2>${count(reading.open.length, "{n} call waits for a decision", "{n} calls wait for a decision")}</h2>
     ${reading.open.map((call) => html`<${Call} key=${`${call.waits.strand}:${call.waits.n}`} call=${call} context=${context} />`)}
@@ -124,7 +124,7 @@ function Steps({ run, me, live, reading, query, place, hrefOf, bad }) {
     hrefOf,
     rowOf: reading.rowOf,
     deltaOf: (item) => live.deltas.get(item.strand) ?? null,
-    controls: ({ item }) => html`<${ForkButton} run=${run} me=${me} item=${item} isTurn=${live.view?.workflow === null} />`,
+    controls: (item) => html`<${ForkButton} run=${run} me=${me} item=${item} isTurn=${live.view?.workflow === null} />`,
   };
   return html`<${Filter} filter=${filter} place=${place} shown=${items.length} all=${reading.items.length} />
     ${at !== null && !chosen && live.rows.length > 0 && html`<${Notice} tone="wait">${t("There is no record {place} in this run.", { place: show(at) })}<//>`}

@@ -37,7 +37,7 @@ function Card({ item, before, isChosen, context }) {
         ${typeof item.seconds === "number" && html`<span>${duration(item.seconds)}</span>`}
         <${Time} at=${item.at} day="never" />
         <button type="button" class="card-button" aria-expanded=${isOpen ? "true" : "false"} onClick=${() => setOpen(!isOpen)}>${count(item.refs.length, "{n} record", "{n} records")}</button>
-        ${context.controls && html`<${context.controls} item=${item} />`}
+        ${context.controls?.(item)}
         <a class="card-link" href=${context.hrefOf(item)} aria-label=${show(t("Address of {place}", { place: `${item.strand}:${item.n}` }))} title=${show(`${item.strand}:${item.n}`)}>#</a>
       </span>
     </header>
