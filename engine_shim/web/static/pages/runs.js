@@ -44,7 +44,7 @@ function Listed({ feed, filters, now, onClear }) {
       <p class="soft" role="status">${next ? t("the newest {n} runs", { n: number(n) }) : count(n, "{n} run", "{n} runs")}</p>
       ${fresh.length > 0 && html`<${Button} kind="quiet small" onClick=${() => (scrollTo(0, 0), feed.showFresh())}>↑ ${count(fresh.length, "{n} new run", "{n} new runs")}<//>`}
     </div>
-    <div class="run-row run-head" aria-hidden="true">
+    <div class="run-row runs-head" aria-hidden="true">
       <span>${t("Status")}</span><span>${t("Run of")}</span><span>${t("Asked")}</span><span>${t("Tools, reasons")}</span>
       <span class="number">${t("Tokens")}</span><span class="number">${t("Took")}</span><span class="ago">${t("Started")}</span>
     </div>
