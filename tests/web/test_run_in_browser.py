@@ -332,7 +332,7 @@ def test_answer_streams_in(browser: Any, tmp_path: Path, monkeypatch: pytest.Mon
             run = host.submit("slow", wait=False)["run_id"]
             with open_tab(browser, host.url) as tab:
                 page = tab.open(f"runs/{run}")
-                page.locator(".delta").get_by_text("The first half").wait_for()
+                page.locator(".delta").get_by_text("The first").wait_for()
                 assert "second half" not in page.locator("main").inner_text()
                 SlowModel.go_on.set()
                 page.get_by_role("heading", name="Ends: completed").wait_for()
