@@ -47,7 +47,7 @@ function Edge({ edge, isImplied, isChosen, onChoose }) {
   const line = drawLine(edge.points);
   return html`<g class=${kind} onClick=${onChoose}>
     <path class="hit" d=${line} /><path d=${line} marker-end="url(#edit-arrow)" />
-    ${label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle"><title>${show(label)}</title>${show(cut(label, 22))}</text>`}
+    ${label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle"><title>${show(label)}</title>${show(cut(label, 15))}</text>`}
     ${edge.back && !label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle">↺</text>`}
   </g>`;
 }

@@ -126,7 +126,7 @@ class YamlTarget {
     this.#reach(path);
     const old = this.document.getIn(path, true);
     if (isScalar(old) && canKeepScalar(old, value)) old.value = value;
-    else this.document.setIn(path, this.document.createNode(value));
+    else this.document.setIn(path, this.#make(path, value));
   }
 
   remove(path) {
@@ -135,7 +135,7 @@ class YamlTarget {
 
   insert(path, value) {
     this.#reach(path);
-    this.document.getIn(path.slice(0, -1), true).items.splice(path.at(-1), 0, this.document.createNode(value));
+    this.document.getIn(path.slice(0, -1), true).items.splice(path.at(-1), 0, this.#make(path, value));
   }
 
   setAfter(before, key, value) {
@@ -148,6 +148,16 @@ class YamlTarget {
 
   mapStrings(change) {
     mapNode(this.document.contents, change);
+  }
+
+  /** A value as a node that is written as its neighbours in the list are; small objects without any stand on one line. */
+  #make(path, value) {
+    const node = this.document.createNode(value);
+    if (isSeq(node)) for (const item of node.items) if (isSmall(item)) item.flow = true;
+    const list = this.document.getIn(path.slice(0, -1), true);
+    const last = isSeq(list) ? list.items.findLast(isMap) : null;
+    if (isMap(node) && isSeq(list)) node.flow = last ? (last.flow ?? false) : isSmall(node);
+    return node;
   }
 
   /** Make the collections above a place that are not there, or empty. */
@@ -166,6 +176,8 @@ function canKeepScalar(old, value) {
   if (typeof value === "number" && typeof old.value === "number") delete old.source, delete old.format;
   return typeof value === typeof old.value && (typeof value !== "string" || old.type !== "PLAIN" || !value.includes("\n"));
 }
+
+const isSmall = (node) => isMap(node) && node.items.length <= 4 && node.items.every((pair) => isScalar(pair.value) && String(pair.value.value).length < 40);
 
 function mapNode(node, change) {
   if (isScalar(node)) {

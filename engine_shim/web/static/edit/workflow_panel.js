@@ -4,7 +4,7 @@ import { html, useState } from "../vendor/preact.js";
 import { Button } from "../kit/parts.js";
 import { show } from "../kit/text.js";
 import { t } from "../kit/words.js";
-import { ChoiceField, JsonField } from "./controls.js";
+import { JsonField } from "./controls.js";
 import { LIMITS_SCHEMA, NAME_SCHEMA } from "./own_schemas.js";
 import { SchemaForm } from "./schema_form.js";
 import { Said, Slot } from "./slot.js";
@@ -16,15 +16,16 @@ const isObject = (value) => value !== null && typeof value === "object" && !Arra
 /** The keys of a workflow besides its nodes and edges. */
 export function WorkflowPanel({ edit }) {
   const { data } = edit;
+  const plain = { ...edit, variables: [] };
   return html`<div class="panel stack">
     <header class="panel-head"><h2>${t("The workflow")}</h2></header>
     <${Said} edit=${edit} path=${[]} /><${Said} edit=${edit} path=${["nodes"]} />
-    <section class="group" aria-label=${t("Name")}><${SchemaForm} schema=${NAME_SCHEMA} root=${NAME_SCHEMA} value=${data} path=${[]} edit=${edit} only=${Object.keys(NAME_SCHEMA.properties)} /></section>
+    <section class="group" aria-label=${t("Name")}><${SchemaForm} schema=${NAME_SCHEMA} root=${NAME_SCHEMA} value=${data} path=${[]} edit=${plain} only=${Object.keys(NAME_SCHEMA.properties)} /></section>
     <${Inputs} edit=${edit} />
     <${Outputs} edit=${edit} />
     <${Variables} edit=${edit} />
     <section class="group" aria-label=${t("Limits")}><h3>${t("Limits")}</h3><div class="limits-wide">
-      <${SchemaForm} schema=${LIMITS_SCHEMA} root=${LIMITS_SCHEMA} value=${data} path=${[]} edit=${edit} only=${Object.keys(LIMITS_SCHEMA.properties)} /></div></section>
+      <${SchemaForm} schema=${LIMITS_SCHEMA} root=${LIMITS_SCHEMA} value=${data} path=${[]} edit=${plain} only=${Object.keys(LIMITS_SCHEMA.properties)} /></div></section>
     <${Ends} edit=${edit} />
   </div>`;
 }
@@ -88,9 +89,19 @@ function Variables({ edit }) {
 }
 
 function Ends({ edit }) {
-  const choose = (key) => html`<${Slot} edit=${edit} path=${[key]} below label=${key} help=${key === "entry" ? "Where runs begin; absent: the nodes without incoming edges" : "Where runs end; absent: the nodes without outgoing edges"}
-    render=${(props) => (Array.isArray(edit.data[key]) && edit.data[key].length > 1 ? html`<div><${JsonField} ...${props} label=${key} value=${edit.data[key]} variables=${[]} onValue=${(wanted) => edit.write([key], wanted)} /></div>` : html`<${ChoiceField} ...${props} label=${key} schema=${{}} options=${edit.names} variables=${[]} value=${[edit.data[key]].flat()[0]} onValue=${(wanted) => edit.write([key], wanted)} />`)} />`;
-  return html`<section class="group" aria-label=${t("Entry and ends")}><h3>${t("Entry and ends")}</h3>${choose("entry")}${choose("ends")}</section>`;
+  const choose = (key, help) => {
+    const now = [edit.data[key] ?? []].flat();
+    const toggle = (name, on) => {
+      const next = edit.names.filter((each) => (each === name ? on : now.includes(each)));
+      edit.write([key], next.length > 1 ? next : next[0]);
+    };
+    return html`<fieldset class="checks" data-path=${key} tabindex="-1"><legend>${key}</legend>
+      ${edit.names.map((name) => html`<label key=${name}><input type="checkbox" checked=${now.includes(name)} disabled=${edit.disabled} onChange=${(event) => toggle(name, event.target.checked)} />${show(name)}</label>`)}
+      <p class="help wide">${help}</p><${Said} edit=${edit} path=${[key]} below />
+    </fieldset>`;
+  };
+  return html`<section class="group" aria-label=${t("Entry and ends")}><h3>${t("Entry and ends")}</h3>
+    ${choose("entry", t("Where runs begin; none chosen: the nodes without incoming edges"))}${choose("ends", t("Where runs end; none chosen: the nodes without outgoing edges"))}</section>`;
 }
 
 function AddName({ label, edit, onAdd, taken }) {
