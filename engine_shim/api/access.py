@@ -40,8 +40,9 @@ class Access:
 
     service: Service
 
-    def needs(self, scope: Scope) -> Any:
-        """What a route depends on that only callers of a scope may use: 401 without a token, 403 without the scope."""
+    def needs(self, scope: Scope | None) -> Any:
+        """What a route depends on that only callers of a scope may use: 401 without a token, 403 without the
+        scope. None is any caller that the server knows."""
         if self.service.is_open:
 
             async def find_local() -> Caller:
@@ -54,10 +55,10 @@ class Access:
 
         return Security(find)
 
-    def _check(self, token: str | None, scope: Scope) -> Caller:
+    def _check(self, token: str | None, scope: Scope | None) -> Caller:
         principal = self.service.find_caller(token)
         if principal is None:
             raise HTTPException(401, "this needs a token that the server knows: `Authorization: Bearer act_…`")
-        if not principal.allows(scope):
+        if scope is not None and not principal.allows(scope):
             raise HTTPException(403, f"the token {principal.name!r} lacks the scope {scope!r}")
         return Caller(principal, self.service.tenant_of(principal))

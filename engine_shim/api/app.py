@@ -16,13 +16,14 @@ from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.chat import chat_routes
 from engine_shim.api.guard import LOOPBACK, Guard
-from engine_shim.api.models import Health
+from engine_shim.api.models import Health, Me
 from engine_shim.api.openai import openai_routes, write_refusal
 from engine_shim.api.problems import Problem, ProblemRoute, Refusal, Refused, refusal_of, responses
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
 from engine_shim.api.triggers import trigger_routes
 from engine_shim.service.metrics import write_metrics
+from engine_shim.service.principal import SCOPES
 from engine_shim.service.service import Service
 
 NO_ROUTE: Final = "there is nothing at this path; /openapi.json has all that can be asked"
@@ -77,11 +78,20 @@ def create_app(service: Service, *, hosts: Collection[str] = LOOPBACK, origins: 
 def _system_routes(access: Access) -> APIRouter:
     router = APIRouter(route_class=ProblemRoute, tags=["system"])
     service, about, admin = access.service, version("agent-core"), access.needs("admin")
+    anyone = access.needs(None)
 
     @router.get("/health", response_model=Health, responses=responses())
     async def show_health() -> Response:
         """Whether the server serves; it asks for no token."""
         return write_json({"status": "ending" if service.is_closing else "ok", "version": about})
+
+    @router.get("/me", response_model=Me, responses=responses())
+    async def show_caller(caller: Caller = anyone) -> Response:
+        """Who calls, and what his token allows."""
+        principal = caller.principal
+        scopes = [each for each in SCOPES if principal.allows(each)]
+        about_caller = {"name": principal.name, "tenant": principal.tenant, "scopes": scopes}
+        return write_json({**about_caller, "is_open": service.is_open, "version": about})
 
     @router.get("/metrics", response_class=PlainTextResponse, responses={**METRICS, **responses()})
     async def show_metrics(caller: Caller = admin) -> Response:

@@ -13,7 +13,7 @@ def link(parameter: str, source: str, *operations: str) -> Links:
 RUN_LINKS: Final = link(
     "run_id",
     "run_id",
-    *("show_run", "follow_run", "export_journal", "verify_run", "decide_run", "resume_run"),
+    *("show_run", "follow_run", "export_journal", "verify_run", "replay_run", "decide_run", "resume_run"),
     *("pause_run", "cancel_run", "fork_run", "add_message"),
 )
 CHAT_LINKS: Final = {

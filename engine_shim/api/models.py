@@ -212,6 +212,37 @@ class Verdict(BaseModel):
     first_bad: Json | None
 
 
+class ReplayRequest(_In):
+    """Another policy to judge the run by, in all its agents or in that of one strand; without one, its own."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"policy": {"deny_tools": ["order"]}}]})
+
+    policy: Json | None = None
+    strand: Name | None = None
+
+
+class RecordPlace(BaseModel):
+    """Where a record stands in its run."""
+
+    strand: str
+    n: int
+
+
+class ReplayedRun(BaseModel):
+    """What came of a replay. Under another policy, `decisions` has both verdicts on each call."""
+
+    outcome: Literal[
+        "identical", "diverged", "unfinished", "damaged", "unreadable", "changed", "outlived", "inapplicable"
+    ]
+    identical: bool
+    place: RecordPlace | None
+    why: str | None
+    divergence: Json | None
+    tape_ended: str | None
+    steps: int
+    decisions: list[Json]
+
+
 class ChatRequest(_In):
     """A message to an agent; without a conversation's id a new one begins. Both limits only narrow the agent's own."""
 
@@ -344,6 +375,16 @@ class Trigger(BaseModel):
 
 class TriggerList(BaseModel):
     triggers: list[Trigger]
+
+
+class Me(BaseModel):
+    """Who calls: `is_open` says that the server asks nobody for a token."""
+
+    name: str
+    tenant: str | None
+    scopes: list[Literal["read", "run", "decide", "admin"]]
+    is_open: bool
+    version: str
 
 
 class Health(BaseModel):

@@ -22,6 +22,8 @@ from engine_shim.api.models import (
     ForkRequest,
     ListedStatus,
     MessageRequest,
+    ReplayedRun,
+    ReplayRequest,
     Run,
     RunEvent,
     RunList,
@@ -35,6 +37,7 @@ from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import RunFilter
+from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed import Position
 
 MAX_WAIT_S = 300.0
@@ -46,6 +49,7 @@ CAME: dict[int | str, dict[str, Any]] = {
     200: {"description": "The run has ended, or waits", "links": RUN_LINKS},
     202: {"model": Run, "description": "The run goes on", "links": RUN_LINKS},
 }
+POSITION = "Journal-Position"
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 Wait = Annotated[bool, Query(description="Answer when the run has ended or waits; else at once.")]
 
@@ -128,21 +132,37 @@ def run_routes(access: Access) -> APIRouter:
         "/runs/{run_id}/journal",
         response_class=Response,
         responses={
-            200: {"description": "The journal", "content": {"application/jsonl": {"schema": {"type": "string"}}}},
+            200: {
+                "description": "The journal",
+                "content": {"application/jsonl": {"schema": {"type": "string"}}},
+                "headers": {POSITION: {"description": "Where it ends.", "schema": {"type": "integer"}}},
+            },
             **responses(404),
         },
     )
-    async def export_journal(run_id: str, caller: Caller = read) -> Response:
+    async def export_journal(
+        run_id: str,
+        after: Annotated[int, Query(ge=0, le=2**53, description="A `Journal-Position`: what came later.")] = 0,
+        caller: Caller = read,
+    ) -> Response:
         """The run's records as a journal file: what `agent-core verify FILE` and `replay FILE` take."""
         caller.tenant.runs.check_exists(run_id)
-        lines = await asyncio.to_thread(lambda: b"".join(caller.tenant.export(run_id)))
-        return Response(lines, media_type="application/jsonl")
+        lines, position = await asyncio.to_thread(caller.tenant.export, run_id, after)
+        return Response(lines, media_type="application/jsonl", headers={POSITION: str(position)})
 
     @router.get("/runs/{run_id}/verify", response_model=Verdict, responses=responses(404, 409))
     async def verify_run(run_id: str, caller: Caller = read) -> Response:
         """Whether the run's records are whole, and come out the same when they are replayed."""
         caller.tenant.runs.check_exists(run_id)
         return write_json(await asyncio.to_thread(_verify, caller.tenant.store.journal, run_id))
+
+    @router.post("/runs/{run_id}/replay", response_model=ReplayedRun, responses=responses(404))
+    async def replay_run(run_id: str, body: ReplayRequest, caller: Caller = read) -> Response:
+        """Run the real loop on the records, offline; with a policy, as if that had been in force."""
+        caller.tenant.runs.check_exists(run_id)
+        load = caller.tenant.store.journal.load
+        found = await asyncio.to_thread(try_replay, run_id, load, body.policy, body.strand)
+        return write_json(found.as_json())
 
     @router.post("/runs/{run_id}/decide", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def decide_run(run_id: str, body: DecideRequest, wait: Wait = True, caller: Caller = decide) -> Response:

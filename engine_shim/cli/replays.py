@@ -6,15 +6,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from agent_core.audit.replay import Replay, replay_tape
-from agent_core.audit.signature import split_own_strands
-from agent_core.errors import Damaged, DefinitionError
-from agent_core.journal.chain import is_finished
 from agent_core.journal.record import Tape
 from engine_shim.cli import output
-from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import RunFilter, SqliteRunStore
+from engine_shim.runs.trial import try_replay
 
 _FINE: Final = {"identical", "unfinished", "inapplicable"}
 
@@ -77,36 +73,8 @@ def try_run(
     strand: str | None = None,
 ) -> Replayed:
     """Replay one run, whatever is wrong with it; with a `strand`, under the policy in that agent alone."""
-    try:
-        tape = load(run)
-        found = replay_tape(run, tape, policy=policy, strand=strand, loops=LOOPS)
-        outcome, at = _outcome(found, split_own_strands(tape)[0], policy is not None)
-    except Damaged as error:
-        return Replayed(run, workflow, "damaged", f"{error.path}:{error.n}", why=str(error))
-    except Exception as error:  # a sound chain over nonsense may break a loop in any way: the other runs go on
-        if isinstance(error, DefinitionError) and error.where.startswith("policy"):
-            if not _lacks_tool(error):
-                raise
-            return Replayed(run, workflow, "inapplicable", why=str(error))
-        return Replayed(run, workflow, "unreadable", why=str(error) or type(error).__name__)
-    changed = sum(decision["recorded"] != decision["now"] for decision in found.decisions)
-    return Replayed(run, workflow, outcome, at, found.steps, changed, found.why)
-
-
-def _lacks_tool(error: DefinitionError) -> bool:
-    """Whether the policy allows a tool that this one run does not have."""
-    return error.where.startswith("policy/allowed_tools/")
-
-
-def _outcome(found: Replay, own: Tape, varied: bool) -> tuple[str, str | None]:
-    """The outcome of a replay, and where it differs."""
-    if found.identical:
-        return "identical", None
-    if found.divergence is not None:
-        at = f"{found.divergence['strand']}:{found.divergence['n']}"
-        return ("changed" if varied else "diverged"), at
-    return ("outlived" if varied and is_finished(own, _root(own)) else "unfinished"), None
-
-
-def _root(own: Tape) -> str:
-    return next((path for path in own if "/" not in path), "")
+    found = try_replay(run, load, policy, strand)
+    at = f"{found.place['strand']}:{found.place['n']}" if found.place else None
+    steps, decisions = (found.replay.steps, found.replay.decisions) if found.replay else (0, ())
+    changed = sum(decision["recorded"] != decision["now"] for decision in decisions)
+    return Replayed(run, workflow, found.outcome, at, steps, changed, found.why)

@@ -93,7 +93,7 @@ def serve_host(
     """Serve this host. BadParameter for an address that others reach while it asks for no token."""
     service = open_service(host, hosts, model, options)
     app = create_app(service, hosts=list_names(host, hosts), origins=origins)
-    serve_page(app)
+    serve_page(app, service)
     if find_spec("mcp"):
         from engine_shim.mcp_server.http import mount_endpoint
 
@@ -165,6 +165,6 @@ def describe_served(host: str, port: int, service: Service) -> str:
     mcp = f", by MCP at http://{host}:{port}/mcp" if find_spec("mcp") else ""
     tenants = f", {output.count(len(service.tenants) - 1, 'tenant')}" if len(service.tenants) > 1 else ""
     return (
-        f"agent-core: at http://{host}:{port}/ui/  {told}{tenants}; {access}\n"
-        f"agent-core: what can be asked: http://{host}:{port}/openapi.json{mcp}\n{hint}"
+        f"agent-core: at http://{host}:{port}  {told}{tenants}; {access}\n"
+        f"agent-core: its page: http://{host}:{port}/ui/, what can be asked: http://{host}:{port}/openapi.json{mcp}\n{hint}"
     )

@@ -1,9 +1,10 @@
 """Principal: who calls a server, and what he may do."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 Scope = Literal["read", "run", "decide", "admin"]
+SCOPES: Final[tuple[Scope, ...]] = ("read", "run", "decide", "admin")
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,9 @@ def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunV
     result = known if known is not None and known.status == entry.status else read_recorded(store, run)
     if result is None:
         return RunView(status=entry.status, waiting=waiting_calls(store.journal.load(run)), **about)
+    is_paused = entry.status == "paused" and result.status == "waiting"
     return RunView(
-        status=result.status,
+        status="paused" if is_paused else result.status,
         outputs=result.outputs,
         path=result.path,
         waiting=result.waiting,

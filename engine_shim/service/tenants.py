@@ -52,9 +52,10 @@ class Tenant:
         """The runs of a list that are this host's, the newest first."""
         return list_runs(self.store, replace(wanted, host=self.engine.host))
 
-    def export(self, run: str) -> Iterator[bytes]:
-        """The lines of a run's journal file."""
-        return (write_line(run, row) for _, row in self.store.tail(run))
+    def export(self, run: str, after: int = 0) -> tuple[bytes, int]:
+        """The lines of a run's journal file that were appended after a position, and the position of the last one."""
+        rows = self.store.tail(run, after)
+        return b"".join(write_line(run, row) for _, row in rows), rows[-1][0] if rows else after
 
     async def close(self, grace: float) -> None:
         """Let go of what is driven, and close the stores."""

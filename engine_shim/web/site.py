@@ -1,15 +1,21 @@
 """serve_page(): the page of a server, at /ui/, beside the HTTP API that it asks."""
 
+import asyncio
 import html
-from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-STATIC: Final = Path(__file__).parent / "static"
+from engine_shim.api.access import Access, Caller
+from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.service.service import Service
+from engine_shim.web.bundle import STATIC
+from engine_shim.web.run_page import write_run_page
+
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
@@ -32,8 +38,9 @@ class _Files(StaticFiles):
         return response
 
 
-def serve_page(app: FastAPI) -> None:
-    """Serve the page. It holds no data: what it shows it asks of the API, with the token of its user."""
+def serve_page(app: FastAPI, service: Service) -> None:
+    """Serve the page of a service. It holds no data: what it shows it asks of the API, with the token of its user."""
+    app.include_router(_page_routes(Access(service)))
     app.mount("/ui/static", _Files(directory=STATIC), name="static")
 
     @app.get("/ui/{path:path}", include_in_schema=False)
@@ -46,3 +53,23 @@ def serve_page(app: FastAPI) -> None:
     @app.get("/ui", include_in_schema=False)
     async def find_page(request: Request) -> Response:
         return RedirectResponse(f"{request.scope.get('root_path', '')}/ui/", 307)
+
+
+def _page_routes(access: Access) -> APIRouter:
+    router = APIRouter(route_class=ProblemRoute, tags=["runs"], generate_unique_id_function=lambda route: route.name)
+    read = access.needs("read")
+
+    @router.get("/runs/{run_id}/page", response_class=HTMLResponse, responses=responses(404))
+    async def export_page(run_id: str, caller: Caller = read) -> Response:
+        """The run as one HTML file, which shows and proves it without a server."""
+        caller.tenant.runs.check_exists(run_id)
+        page = await asyncio.to_thread(_write_page, caller, run_id)
+        name = f"attachment; filename*=UTF-8''{quote(run_id, safe='')}.html"
+        return HTMLResponse(page, headers={**HEADERS, "Content-Disposition": name})
+
+    return router
+
+
+def _write_page(caller: Caller, run: str) -> str:
+    lines, _ = caller.tenant.export(run)
+    return write_run_page(run, lines)

@@ -29,6 +29,7 @@ ROUTES = [
     ("GET", "/runs/x/events", "read"),
     ("GET", "/runs/x/journal", "read"),
     ("GET", "/runs/x/verify", "read"),
+    ("POST", "/runs/x/replay", "read"),
     ("POST", "/runs/x/decide", "decide"),
     ("POST", "/runs/x/resume", "run"),
     ("POST", "/runs/x/pause", "run"),
@@ -67,7 +68,7 @@ def test_every_route_is_in_the_table_of_this_test(host: Served) -> None:
     found = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     table = {(method, _template(path)) for method, path, _ in ROUTES}
     signed = {("POST", "/triggers/{name}"), ("POST", "/tenants/{tenant}/triggers/{name}")}
-    assert found - table == {("GET", "/health"), *signed}
+    assert found - table == {("GET", "/health"), ("GET", "/me"), *signed}
 
 
 def _template(path: str) -> str:
@@ -274,3 +275,10 @@ def test_router_whose_service_was_never_started_begins_nothing(tmp_path: Path, m
     assert answer.status_code == 503
     assert "service.running()" in answer.text
     assert service.tenants[None].store.entries() == []
+
+
+def test_a_caller_is_told_who_he_is_and_what_he_may_do(host: Served) -> None:
+    assert host.client.get("/me").status_code == 401
+    reader = host.client.get("/me", headers=host.issue("watcher", "read")).json()
+    assert (reader["name"], reader["scopes"], reader["is_open"]) == ("watcher", ["read"], False)
+    assert host.client.get("/me", headers=host.issue("boss", "admin")).json()["scopes"] == list(SCOPES)

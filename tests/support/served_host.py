@@ -221,7 +221,7 @@ def served(
     service.grace = 5
     app = create_app(service, origins=origins)
     if with_page:
-        serve_page(app)
+        serve_page(app, service)
     if with_mcp:
         from engine_shim.mcp_server.http import mount_endpoint
 

@@ -40,7 +40,7 @@ export function Failure({ error, again }) {
   if (!error) return null;
   const status = error instanceof Problem && error.status ? ` (${error.status})` : "";
   return html`<${Notice} tone="bad" title=${show(error.message) + status}>
-    ${(error.errors ?? []).length > 0 && html`<ul>${error.errors.map((each) => html`<li><code>${show(each.pointer ?? each.field ?? "")}</code> ${show(each.message ?? each.detail ?? "")}</li>`)}</ul>`}
+    ${(error.errors ?? []).length > 0 && html`<ul>${error.errors.map((each) => html`<li><code>${show(each.where ?? "")}</code> ${show(each.message ?? "")}</li>`)}</ul>`}
     ${again && html`<${Button} onClick=${again}>${t("Try again")}<//>`}
   <//>`;
 }

@@ -9,7 +9,7 @@ import { duration, t } from "../kit/words.js";
 const TONES = { done: "good", failed: "bad", refused: "bad", denied: "bad", waiting: "wait", in_doubt: "wait", running: "live", cancelled: "plain", skipped: "plain", approved: "plain", judged: "plain" };
 const WORDS = { judged: "allowed", in_doubt: "in doubt" };
 
-/** A call within its step. `context.decide`, where there is one, draws what a person may decide. */
+/** A call within its step. `context.decide(call)`, where there is one, draws what a person may decide. */
 export function Call({ call, context }) {
   const word = WORDS[call.state] ?? call.state;
   return html`<section class="call ${TONES[call.state] ?? "plain"}" aria-label=${show(call.tool)}>
@@ -27,7 +27,7 @@ export function Call({ call, context }) {
     ${call.decisions.map((each) => html`<${Decision} decision=${each} />`)}
     ${call.output !== undefined && call.output !== null && html`<${Part} label=${t("observation")} value=${call.output} />`}
     ${call.error && html`<div class="why bad"><p class="why-text">${show(call.error)}</p></div>`}
-    ${call.waits && (call.state === "waiting" || call.state === "in_doubt") && context.decide && html`<${context.decide} call=${call} />`}
+    ${call.waits && (call.state === "waiting" || call.state === "in_doubt") && context.decide?.(call)}
   </section>`;
 }
 

@@ -27,7 +27,7 @@ export function layOut(definition, direction = "TB") {
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of definition.nodes) {
     const longest = Math.max(nameOf(node).length, (node.tool ?? "").length);
-    graph.setNode(nameOf(node), { width: Math.min(WIDEST, Math.max(NARROWEST, longest * CHARACTER + 24)), height: NODE_HEIGHT });
+    graph.setNode(nameOf(node), { width: Math.min(WIDEST, Math.max(NARROWEST, longest * CHARACTER + 40)), height: NODE_HEIGHT });
   }
   const edges = readEdges(definition);
   edges.forEach((edge, at) => {

@@ -63,12 +63,13 @@ export function Fork({ run, at, onClose }) {
 }
 
 /** The button of a step that forks the run there. */
-export function StepActions({ run, me, item, isTurn }) {
+export function ForkButton({ run, me, item, isTurn }) {
   const [isOpen, setOpen] = useState(false);
   const isForkable = !isTurn && (item.kind === "step" || item.kind === "call") && me.scopes.includes("run");
   if (!isForkable) return null;
-  return html`<div class="card-actions"><${Button} kind="quiet small" onClick=${() => setOpen(true)}>${t("Fork from here…")}<//>
-    ${isOpen && html`<${Fork} run=${run} at=${{ strand: item.strand, n: item.n }} onClose=${() => setOpen(false)} />`}</div>`;
+  const place = `${item.strand}:${item.n}`;
+  return html`<button type="button" class="card-button" aria-label=${show(t("Fork from {place}", { place }))} onClick=${() => setOpen(true)}>${t("fork…")}</button>
+    ${isOpen && html`<${Fork} run=${run} at=${{ strand: item.strand, n: item.n }} onClose=${() => setOpen(false)} />`}`;
 }
 
 function TakeAlong({ run }) {

@@ -1,11 +1,12 @@
 // One run on the server: what it does at this moment, what it did, and what can be done with it.
 
 import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
-import { Badge, Failure, Field, Loading, Notice, Tabs } from "../kit/parts.js";
+import { Badge, Failure, Loading, Notice, Tabs } from "../kit/parts.js";
 import { go, link } from "../kit/router.js";
 import { Answer, Block } from "../kit/value.js";
 import { show } from "../kit/text.js";
 import { count, t } from "../kit/words.js";
+import { Aside } from "./aside.js";
 import { Budgets } from "./budgets.js";
 import { Call } from "./call.js";
 import { Decide } from "./decide.js";
@@ -15,7 +16,7 @@ import { FlowGraph } from "./flow_graph.js";
 import { useLiveRun } from "./live_run.js";
 import { ProofPanel } from "./proof_panel.js";
 import { filterItems, useReading } from "./reading.js";
-import { RunActions, StepActions } from "./run_actions.js";
+import { ForkButton, RunActions } from "./run_actions.js";
 import { readSpans } from "./spans.js";
 import { TimeBar } from "./time_bar.js";
 import { Timeline } from "./timeline.js";
@@ -67,7 +68,7 @@ function Head({ run, me, live, reading, status }) {
 /** The calls that wait for a person, before all else. */
 function OpenCalls({ run, me, live, reading }) {
   if (reading.open.length === 0) return null;
-  const context = { decide: ({ call }) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />` };
+  const context = { decide: (call) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />` };
   return html`<section class="open-calls" aria-label=${t("Waiting for a decision")}>
     <h2>${count(reading.open.length, "{n} call waits for a decision", "{n} calls wait for a decision")}</h2>
     ${reading.open.map((call) => html`<${Call} key=${`${call.waits.strand}:${call.waits.n}`} call=${call} context=${context} />`)}
@@ -124,7 +125,7 @@ function Steps({ run, me, live, reading, query, place, hrefOf, bad }) {
     hrefOf,
     rowOf: reading.rowOf,
     deltaOf: (item) => live.deltas.get(item.strand) ?? null,
-    controls: ({ item }) => html`<${StepActions} run=${run} me=${me} item=${item} isTurn=${live.view?.workflow === null} />`,
+    controls: (item) => html`<${ForkButton} run=${run} me=${me} item=${item} isTurn=${live.view?.workflow === null} />`,
   };
   return html`<${Filter} filter=${filter} place=${place} shown=${items.length} all=${reading.items.length} />
     ${at !== null && !chosen && live.rows.length > 0 && html`<${Notice} tone="wait">${t("There is no record {place} in this run.", { place: show(at) })}<//>`}
@@ -141,8 +142,8 @@ function Filter({ filter, place, shown, all }) {
   const isFiltered = filter.node || filter.only || filter.text;
   return html`<div class="filter row" role="search" aria-label=${t("Filter of the steps")}>
     <input type="search" class="grow" aria-label=${t("Text in the steps")} placeholder=${t("Text in the steps")} value=${text} onInput=${(event) => setText(event.target.value)} />
-    <${Field} inline=${true} label=${t("problems alone")} render=${(props) => html`<input ...${props} type="checkbox" checked=${filter.only === "problems"}
-      onChange=${(event) => go(place({ only: event.target.checked ? "problems" : null, at: null }), { replace: true })} />`} />
+    <label class="check"><input type="checkbox" checked=${filter.only === "problems"}
+      onChange=${(event) => go(place({ only: event.target.checked ? "problems" : null, at: null }), { replace: true })} /> ${t("problems alone")}</label>
     ${filter.node && html`<a class="button small" href=${place({ node: null })}>${t("node {name}", { name: show(filter.node) })} ✕</a>`}
     <span class="soft" role="status">${isFiltered ? t("{shown} of {all} steps", { shown, all }) : count(all, "{n} step", "{n} steps")}</span>
   </div>`;
@@ -153,10 +154,10 @@ function Side({ run, live, reading, query, place }) {
   const { summary } = reading;
   const ended = summary.endedAt !== null;
   const choose = (node) => go(place({ node, at: null, view: null }), { replace: true });
-  return html`<aside class="run-side" aria-label=${t("About the run")}>
+  return html`<${Aside}>
     <${Facts} run=${run} summary=${summary} by=${live.view?.submitted_by} linkOf=${(other) => link(["runs", other])} />
     ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${ended}
       chosen=${query.get("node")} onChoose=${choose} />`}
     <${Budgets} budgets=${reading.budgets} />
-  </aside>`;
+  <//>`;
 }

@@ -36,14 +36,14 @@ function Card({ item, before, isChosen, context }) {
         ${item.usage && item.kind === "step" && html`<span title=${t("tokens read and written")}>${number(item.usage.input_tokens)} + ${number(item.usage.output_tokens)} ${t("tokens")}</span>`}
         ${typeof item.seconds === "number" && html`<span>${duration(item.seconds)}</span>`}
         <${Time} at=${item.at} day="never" />
-        <button type="button" class="card-records" aria-expanded=${isOpen ? "true" : "false"} onClick=${() => setOpen(!isOpen)}>${count(item.refs.length, "{n} record", "{n} records")}</button>
+        <button type="button" class="card-button" aria-expanded=${isOpen ? "true" : "false"} onClick=${() => setOpen(!isOpen)}>${count(item.refs.length, "{n} record", "{n} records")}</button>
+        ${context.controls?.(item)}
         <a class="card-link" href=${context.hrefOf(item)} aria-label=${show(t("Address of {place}", { place: `${item.strand}:${item.n}` }))} title=${show(`${item.strand}:${item.n}`)}>#</a>
       </span>
     </header>
     ${isBad && html`<p class="fault">${t("A record of this step is not what was written.")}</p>`}
     <${Body} item=${item} context=${context} />
     ${isOpen && html`<${Records} refs=${item.refs} rowOf=${context.rowOf} />`}
-    ${context.controls && html`<${context.controls} item=${item} />`}
   </li>`;
 }
 

@@ -1,0 +1,97 @@
+// A turn of a conversation by the events of its run: what was done, what waits, what was answered. Pure.
+
+const BATCH_ITEM = /\/\d+\.(\d+)$/;
+
+/** The states in which a person may decide about a call. */
+export const WAITING = new Set(["awaiting_approval", "in_doubt"]);
+
+/** A turn before its first event. `status` becomes waiting, done, failed or lost; a stored one is done. */
+export function newTurn({ trace, message, answer = null, status = "running", calls = 0 }) {
+  return { trace, message, answer, status, calls, draft: "", items: [], reason: null, error: null, usage: null, isTold: false };
+}
+
+/** The turn after one more event of its run. */
+export function addEvent(turn, event) {
+  const read = READERS[event.event];
+  return read ? read({ ...turn, isTold: true }, event) : turn;
+}
+
+/** The items of a turn whose calls wait for a person. */
+export const waitingIn = (turn) => turn.items.filter((item) => item.kind === "call" && WAITING.has(item.state));
+
+/** A turn whose run told nothing of its end; `status` is what the server says of the run. */
+export function endTurn(turn, status) {
+  if (turn.status !== "running" && turn.status !== "waiting") return turn;
+  return { ...turn, status: status === "completed" ? "done" : status === "waiting" ? "waiting" : "lost" };
+}
+
+const READERS = {
+  step_started: (turn, { step, model, strand }) => add(settle(turn, strand), { kind: "step", step, model, strand }),
+  thought: (turn, { text, strand }) => add(turn, { kind: "thought", text, strand }),
+  plan: (turn, { steps, strand }) => add(turn, { kind: "plan", steps, strand }),
+  repair: (turn, { kind, message, strand }) => add(turn, { kind: "repair", problem: kind, message: message ?? "", strand }),
+
+  action(turn, { tool, args, strand }) {
+    return add(turn, { kind: "call", tool, args, strand, state: "running", result: null, seconds: null, progress: "", at: null });
+  },
+
+  waiting(turn, { tool, args, reason, strand, n }) {
+    const state = reason === "in_doubt" ? "in_doubt" : "awaiting_approval";
+    const at = { strand, n };
+    const found = openCall(turn, strand, (call) => call.tool === tool && call.at === null && JSON.stringify(call.args) === JSON.stringify(args));
+    const fields = { state, at, args };
+    const told = found ? change(turn, found, fields) : add(turn, { kind: "call", tool, strand, result: null, seconds: null, progress: "", ...fields });
+    return { ...told, status: "waiting" };
+  },
+
+  tool_progress(turn, { strand, text }) {
+    const found = openCall(turn, strand);
+    return found ? change(turn, found, { progress: text }) : turn;
+  },
+
+  observation(turn, { strand, success, text, seconds, characters }) {
+    const found = openCall(turn, strand);
+    if (!found) return turn;
+    return rest(change(turn, found, { state: success ? "done" : "failed", result: text, isCut: characters > text.length, seconds }));
+  },
+
+  answer_delta: (turn, { text, strand }) => (isRoot(strand) ? { ...turn, draft: turn.draft + text } : turn),
+  answer_discarded: (turn, { strand }) => (isRoot(strand) ? { ...turn, draft: "" } : turn),
+
+  finished(turn, { strand, finish_reason: reason, final_answer: answer, error, usage }) {
+    if (!isRoot(strand)) return turn;
+    const settled = settle(turn, strand);
+    return { ...settled, status: reason === "final" ? "done" : "failed", reason, answer: answer ?? null, error: error ?? null, usage: usage ?? null, draft: "" };
+  },
+};
+
+const isRoot = (strand) => !strand.includes("/");
+const batchOf = (strand) => strand.replace(BATCH_ITEM, "");
+const add = (turn, item) => ({ ...turn, items: [...turn.items, { key: turn.items.length, depth: depthOf(item.strand), ...item }] });
+const depthOf = (strand) => strand.split("/").slice(1).filter((part) => !/^\d+\.\d+$/.test(part)).length;
+
+function change(turn, found, fields) {
+  return { ...turn, items: turn.items.map((item) => (item === found ? { ...item, ...fields } : item)) };
+}
+
+/** The call that an event of this strand tells of: in a batch the one of its number, else the first that is open. */
+function openCall(turn, strand, fits = () => true) {
+  const from = turn.items.findLastIndex((item) => item.kind === "step" && item.strand === batchOf(strand));
+  const calls = turn.items.slice(from + 1).filter((item) => item.kind === "call" && item.strand === batchOf(strand));
+  const number = BATCH_ITEM.exec(strand)?.[1];
+  const among = number !== undefined && calls[number] ? [calls[number]] : calls;
+  return among.find((call) => isOpen(call) && fits(call));
+}
+
+const isOpen = (call) => call.state === "running" || WAITING.has(call.state);
+
+/** Calls that a later step of their run leaves behind without an observation: they were decided against, or ended. */
+function settle(turn, strand) {
+  const items = turn.items.map((item) => (item.kind === "call" && item.strand === strand && isOpen(item) ? { ...item, state: item.at ? "decided" : "over" } : item));
+  return rest({ ...turn, items });
+}
+
+/** A turn in which nothing waits any more runs again. */
+function rest(turn) {
+  return turn.status === "waiting" && waitingIn(turn).length === 0 ? { ...turn, status: "running" } : turn;
+}

@@ -1,0 +1,84 @@
+// What the sources of tools offer otherwise than was approved, and the approval of exactly that.
+
+import { html, useState } from "../../vendor/preact.js";
+import { ask } from "../../kit/api.js";
+import { Badge, Button, Dialog, Failure, Notice, useAct } from "../../kit/parts.js";
+import { onOneLine, show } from "../../kit/text.js";
+import { count, t } from "../../kit/words.js";
+import { diffLines } from "./line_diff.js";
+
+const TONES = { new: "live", changed: "wait", gone: "bad" };
+const FOLD = 3;
+
+/** The button that looks for changes, and what it found: {look, busy, error, found, forget}. */
+export function useChanges() {
+  const [found, setFound] = useState(null);
+  const { act, busy, error } = useAct(async () => setFound(await ask("tools/changes")));
+  return { look: act, busy, error, found, forget: () => setFound(null) };
+}
+
+export function LookButton({ changes, me }) {
+  const mayNot = me.scopes.includes("admin") ? undefined : t("This needs a token with the scope {scope}.", { scope: "admin" });
+  return html`<${Button} busy=${changes.busy} disabled=${Boolean(mayNot)} onClick=${changes.look}
+    title=${mayNot ?? t("Asks every server of tools what it offers now; this starts them.")}>${t("Look for changes")}<//>`;
+}
+
+export function Changes({ changes, onApproved }) {
+  const [isAsked, setAsked] = useState(false);
+  const [approved, setApproved] = useState(null);
+  const { found, error } = changes;
+  const approve = useAct(async () => {
+    const done = await ask("tools/approve", { body: { digest: found.digest } });
+    setApproved(done.approved);
+    setAsked(false);
+    changes.forget();
+    onApproved();
+  });
+  if (error) return html`<${Failure} error=${error} />`;
+  if (approved !== null && !found)
+    return html`<${Notice} tone="good" live title=${count(approved, "{n} tool is approved as it is now.", "{n} tools are approved as they are now.")}>
+      <p>${t("Start the server again: until then it uses the tools as they were.")}</p><//>`;
+  if (!found) return null;
+  return html`<section class="stack" aria-label=${t("Changes")}>
+    ${(found.faults ?? []).map((fault) => html`<${Notice} tone="wait" key=${fault.source} title=${t("{source} cannot be asked.", { source: onOneLine(fault.source) })}><p>${show(fault.message)}</p><//>`)}
+    ${found.changes.length === 0
+      ? html`<${Notice} tone="good" live title=${t("Nothing changed since it was approved.")} />`
+      : html`<div class="page-head"><h2 role="status">${count(found.changes.length, "{n} change since the approval", "{n} changes since the approval")}</h2>
+          <${Button} kind="main" onClick=${() => setAsked(true)}>${t("Approve exactly this…")}<//></div>
+        ${found.changes.map((change) => html`<${Change} key=${`${change.source} ${change.tool}`} change=${change} />`)}`}
+    ${isAsked && html`<${Dialog} title=${t("Approve these tools?")} onClose=${() => setAsked(false)}>
+      <ul>${found.changes.map((change) => html`<li key=${change.tool}><${Badge} word=${change.kind} tone=${TONES[change.kind]} /> <code>${onOneLine(change.tool)}</code></li>`)}</ul>
+      <p>${t("Agents may then use them as they are shown here. The server has to be started again.")}</p>
+      <${Failure} error=${approve.error} />
+      <div class="row"><${Button} kind="main" busy=${approve.busy} onClick=${approve.act}>${t("Approve")}<//><${Button} onClick=${() => setAsked(false)}>${t("Back")}<//></div>
+    <//>`}
+  </section>`;
+}
+
+function Change({ change }) {
+  const lines = fold(diffLines(asText(change.before), asText(change.after)));
+  return html`<article class="change">
+    <h3 class="row"><${Badge} word=${change.kind} tone=${TONES[change.kind]} /><code>${onOneLine(change.tool)}</code><span class="soft">${onOneLine(change.source)}</span></h3>
+    <pre class="diff" tabindex="0" aria-label=${t("Before and after")}>${lines.map(([sign, line], at) => html`<span key=${at} class=${CLASSES[sign]}>${sign} ${show(line)}${"\n"}</span>`)}</pre>
+  </article>`;
+}
+
+const CLASSES = { "+": "added", "-": "removed", " ": "", "…": "soft" };
+
+/** A tool as lines: its description as it is read, then the rest. */
+function asText(tool) {
+  if (!tool) return "";
+  const { description = "", ...rest } = tool;
+  return `${description}\n${JSON.stringify(rest, null, 2)}`;
+}
+
+/** The lines near a difference; what lies between is left out. */
+function fold(lines) {
+  const near = (at) => lines.slice(Math.max(0, at - FOLD), at + FOLD + 1).some(([sign]) => sign !== " ");
+  const found = [];
+  lines.forEach((line, at) => {
+    if (near(at)) found.push(line);
+    else if (found[found.length - 1]?.[0] !== "…") found.push(["…", ""]);
+  });
+  return found;
+}
