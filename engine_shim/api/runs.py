@@ -89,6 +89,8 @@ def run_routes(access: Access) -> APIRouter:
         found, _ = await tenant.runs.submit(
             workflow, body.external, by=caller.name, key=idempotency_key, trace=traceparent
         )
+        if not wait:
+            tenant.runs.feeds.expect(found)
         return await _answer(caller, found, wait=wait)
 
     @router.get("/runs", response_model=RunList, responses=responses())
