@@ -59,7 +59,7 @@ function Change({ change }) {
   const lines = fold(diffLines(asText(change.before), asText(change.after)));
   return html`<article class="tool-change">
     <h3 class="row"><${Badge} word=${change.kind} tone=${TONES[change.kind]} /><code>${onOneLine(change.tool)}</code><span class="soft">${onOneLine(change.source)}</span></h3>
-    <pre class="tool-diff" tabindex="0" aria-label=${t("Before and after")}>${lines.map(([sign, line], at) => html`<span key=${at} class=${CLASSES[sign]}>${sign} ${show(line)}${"\n"}</span>`)}</pre>
+    <pre class="tool-diff" tabindex="0" aria-label=${t("Before and after")}>${lines.map(([sign, line], at) => html`<span key=${at} class=${CLASSES[sign]}>${sign} ${show(line)}</span>`)}</pre>
   </article>`;
 }
 
