@@ -30,12 +30,13 @@ def rows_to_append(
     for row in rows:
         count, head = end_of(row.path)
         if row.n == count and link(head, row.data) == row.hash:
-            _check_closings(row, end_of)
             new.append(row)
             count, head = count + 1, row.hash
         elif row not in new and not holds(row):
             raise Lost(row.path, row.n)
         ends[row.path] = count, head
+    for row in new:  # a strand may be written together with what closes it, in any order
+        _check_closings(row, end_of)
     return new
 
 
