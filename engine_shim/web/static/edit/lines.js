@@ -85,27 +85,45 @@ export function countChanges(rows) {
 export function keepLines(own, before, after) {
   if (own === before) return after;
   const base = splitLines(before);
-  const written = matchLines(base, splitLines(own));
-  const changed = matchLines(base, splitLines(after));
-  const [ownLines, newLines] = [splitLines(own), splitLines(after)];
+  const changes = findHunks(base, splitLines(after));
+  const written = findHunks(base, splitLines(own), joinSpaces).flatMap(splitHunk);
+  const kept = written.filter((each) => !changes.some((change) => isOverlapping(each, change)));
   const out = [];
-  let [at, fromOwn, fromNew] = [0, 0, 0];
-  for (let n = 0; n <= base.length; n++) {
-    const isEnd = n === base.length;
-    if (!isEnd && (written[n] === null || changed[n] === null)) continue;
-    const [toOwn, toNew] = isEnd ? [ownLines.length, newLines.length] : [written[n], changed[n]];
-    const isUnchanged = newLines.slice(fromNew, toNew).join("\n") === base.slice(at, n).join("\n");
-    out.push(...(isUnchanged ? ownLines.slice(fromOwn, toOwn) : newLines.slice(fromNew, toNew)));
-    if (isEnd) break;
-    out.push(ownLines[toOwn]);
-    [at, fromOwn, fromNew] = [n + 1, toOwn + 1, toNew + 1];
+  let at = 0;
+  for (const { from, to, lines } of [...kept, ...changes].sort((a, b) => a.from - b.from || a.to - b.to)) {
+    out.push(...base.slice(at, from), ...lines);
+    at = to;
   }
-  return `${out.join("\n")}\n`;
+  return `${[...out, ...base.slice(at)].join("\n")}\n`;
 }
 
-/** For each line of `a` the line of `b` that it is, or null. */
-function matchLines(a, b) {
-  const found = a.map(() => null);
-  for (const row of compareLines(a, b)) if (row.kind === "same") found[row.a] = row.b;
-  return found;
+/** The text of a line without the spaces that align what stands in it. */
+const joinSpaces = (line) => line.replace(/(\S)[ \t]+/g, "$1 ");
+
+/** What is different: [{from, to, lines}], lines in place of those of `a` from `from` up to `to`. */
+function findHunks(a, b, plain = (line) => line) {
+  const hunks = [];
+  let open = null;
+  for (const row of compareLines(a.map(plain), b.map(plain))) {
+    if (row.kind === "same") {
+      open = null;
+      if (a[row.a] !== b[row.b]) hunks.push({ from: row.a, to: row.a + 1, lines: [b[row.b]] });
+      continue;
+    }
+    if (!open) hunks.push((open = { from: row.a, to: row.a, lines: [] }));
+    if (row.kind === "gone") open.to = row.a + 1;
+    else open.lines.push(b[row.b]);
+  }
+  return hunks;
+}
+
+/** Line for line, where there are as many as before. */
+function splitHunk({ from, to, lines }) {
+  return to - from === lines.length ? lines.map((line, at) => ({ from: from + at, to: from + at + 1, lines: [line] })) : [{ from, to, lines }];
+}
+
+function isOverlapping(a, b) {
+  if (a.from === a.to) return b.from < a.from && a.from < b.to;
+  if (b.from === b.to) return a.from < b.from && b.from < a.to;
+  return a.from < b.to && b.from < a.to;
 }
