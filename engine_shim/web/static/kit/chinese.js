@@ -1,5 +1,6 @@
 // The page in Chinese. A test holds these tables against every text of the page.
 
+import { chinesePages } from "./chinese_pages.js";
 import { chineseRun } from "./chinese_run.js";
 
-export const chinese = { ...chineseRun };
+export const chinese = { ...chineseRun, ...chinesePages };
