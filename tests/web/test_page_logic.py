@@ -137,10 +137,3 @@ def test_arguments_of_a_schema_are_named_with_those_in_them(tmp_path: Path) -> N
         ["parts[].n", "integer", True, 1],
         ["mode", '"a" | "b"', True, None],
     ]
-
-
-def test_difference_of_two_texts_has_each_line_once(tmp_path: Path) -> None:
-    found = compute(
-        tmp_path, "diffLines", "tools/line_diff.js", "diffLines(given[0], given[1])", ["a\nb\nc", "a\nx\nc\nd"]
-    )
-    assert found == [[" ", "a"], ["-", "b"], ["+", "x"], [" ", "c"], ["+", "d"]]

@@ -210,7 +210,7 @@ def test_conversation_is_found_again_and_deleted(host: Served, tab: Tab) -> None
     box.press("Shift+Enter")
     box.press_sequentially("many?")
     box.press("Enter")
-    page.get_by_text("There are 12.").first.wait_for()
+    page.get_by_role("log").get_by_text("There are 12.").wait_for()
     assert page.locator(".said.user").inner_text().splitlines()[-2:] == ["How", "many?"]
     page.get_by_role("link", name="New conversation").first.click()
     page.get_by_role("heading", name="buyer").wait_for()
@@ -230,6 +230,9 @@ def test_limit_of_a_turn_and_an_error_are_said_and_nothing_typed_is_lost(host: S
     turn = say(page, "How many?")
     turn.get_by_text("There is no answer.").wait_for()
     assert "token_budget" in turn.inner_text()
+    page.wait_for_url("**/chat/*")
+    page.reload()  # what came to no answer is still there
+    turn.get_by_text("There is no answer.").wait_for()
     page.route("**/agent/chat*", lambda route: route.abort())
     page.get_by_role("textbox", name="Message").fill("Keep me.")
     page.get_by_role("textbox", name="Message").press("Enter")
@@ -342,7 +345,8 @@ def test_changes_of_tools_are_read_and_exactly_they_are_approved(tab: Tab) -> No
     tab.open("tools").get_by_role("button", name="Look for changes").click()
     page.get_by_text("mcp.mail cannot be asked.").wait_for()
     change = page.locator("article", has=page.get_by_role("heading", name=re.compile("mcp.files.read")))
-    assert "- Read a file.\n+ Read a file, and send it home." in change.inner_text()
+    assert change.locator("tr.gone").inner_text().endswith("Read a file.")
+    assert change.locator("tr.new").inner_text().endswith("Read a file, and send it home.")
     tab.check_accessible()
     page.get_by_role("button", name="Approve exactly this…").click()
     dialog = page.get_by_role("dialog")
