@@ -100,8 +100,9 @@ def test_every_value_of_every_flow_can_be_changed_by_itself() -> None:
     script = """(texts) => texts.map((text) => {
       const { data } = source.readText(text, "yaml");
       const isLeaf = (value) => value === null || typeof value !== "object";
-      const keyed = (value) => Object.entries(value).map(([key, each]) => [Array.isArray(value) ? Number(key) : key, each]);
-      const places = (value, path) => isLeaf(value) ? [path] : keyed(value).flatMap(([key, each]) => places(each, [...path, key]));
+      const keysOf = (value) => (Array.isArray(value) ? value.map((_, at) => at) : Object.keys(value));
+      const places = (value, path) =>
+        isLeaf(value) ? [path] : keysOf(value).flatMap((key) => places(value[key], [...path, key]));
       const wanted = (path) => {
         const copy = structuredClone(data);
         path.slice(0, -1).reduce((at, key) => at[key], copy)[path.at(-1)] = "an other: #1";

@@ -45,7 +45,8 @@ export function SaveDialog({ draft, me, faults, onSaved, onClose }) {
 function Conflict({ error, rebase }) {
   if (!error) return null;
   if (error.status !== 409) return html`<${Failure} error=${error} />`;
-  return html`<${Notice} tone="bad" title=${error.kind === "edited_meanwhile" ? t("Somebody has saved this workflow meanwhile.") : show(error.message)}>
+  return html`<${Notice} tone="bad" title=${t("Somebody has saved this workflow meanwhile.")}>
+    <p class="soft">${show(error.message)}</p>
     <p>${t("Nothing of yours is lost. Compare with the newest version, take over what you want by hand, and save yours as the version after it.")}</p>
     <div class="row"><${Button} busy=${rebase.busy} onClick=${rebase.act}>${t("Compare with the newest version")}<//></div><${Failure} error=${rebase.error} />
   <//>`;

@@ -19,7 +19,7 @@ export function ToolBounds({ entry, tool, path, edit: outer, schema, root }) {
   const edit = { ...outer, write };
   const own = tool?.config_schema ?? {};
   return html`<div class="bounds">
-    <div class="field-grid">${PLAIN.filter((key) => schema.properties?.[key]).map((key) => html`<${SchemaField} key=${key} schema=${schema.properties[key]} root=${root} label=${key} value=${value[key]} path=${[...path, key]} edit=${edit} />`)}</div>
+    <div class="field-grid">${PLAIN.filter((key) => schema.properties?.[key]).map((key) => html`<${SchemaField} key=${key} schema=${schema.properties[key]} root=${root} label=${key} value=${value[key]} path=${[...path, key]} edit=${{ ...edit, variables: [] }} />`)}</div>
     <${Folded} title=${t("Preset: values that no model sees or sets")} isSet=${value.preset !== undefined}><${Said} edit=${edit} path=${[...path, "preset"]} />
       ${tool ? html`<${SchemaForm} schema=${own} root=${own} value=${value.preset} path=${[...path, "preset"]} edit=${edit} unrequired />` : html`<${SchemaField} schema=${{ type: "object" }} root=${{}} label="preset" value=${value.preset} path=${[...path, "preset"]} edit=${edit} />`}<//>
     <${Folded} title=${t("Narrowing: what may be sent")} isSet=${value.args !== undefined}><${Said} edit=${edit} path=${[...path, "args"]} below />
