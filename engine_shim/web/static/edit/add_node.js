@@ -4,9 +4,9 @@ import { html, useState } from "../vendor/preact.js";
 import { Button, Dialog, Field, useId } from "../kit/parts.js";
 import { show } from "../kit/text.js";
 import { t } from "../kit/words.js";
-import { freeId } from "./flow.js";
+import { AGENT, freeId, listNodes } from "./flow.js";
 import { addNode } from "./flow_edits.js";
-import { emptyOf, fieldsOf, resolve } from "./schema.js";
+import { fieldsOf, readSchema, resolve } from "./schema.js";
 
 /** The dialog; `onAdded(id)` is called with the new node's id. */
 export function AddNode({ edit, after: suggested, onAdded, onClose }) {
@@ -23,13 +23,13 @@ export function AddNode({ edit, after: suggested, onAdded, onClose }) {
     event.preventDefault();
     if (!code || fault) return;
     const tool = edit.tools.find((each) => each.code === code);
-    edit.apply((target) => addNode(target, { id, tool: code, config: startConfig(tool.config_schema), after: after || null }));
+    edit.apply((target) => addNode(target, { id, tool: code, config: startConfig(tool, edit.data), after: after || null }));
     onAdded(id);
   };
   return html`<${Dialog} title=${t("Add a node")} onClose=${onClose}><form class="stack" onSubmit=${submit}>
     <input type="search" aria-label=${t("Search the tools")} placeholder=${t("Search the tools")} value=${search} onInput=${(event) => setSearch(event.target.value)} />
     <div class="choices-list tall" role="radiogroup" aria-label=${t("Tool")}>
-      ${found.map((tool) => html`<label key=${tool.code} class="choice" title=${show(tool.description)}><input type="radio" name=${group} checked=${tool.code === code} onChange=${() => setCode(tool.code)} /><code>${show(tool.code)}</code><span class="choice-text">${show(tool.description)}</span></label>`)}
+      ${found.map((tool) => html`<label key=${tool.code} class="choice" title=${show(t(tool.description))}><input type="radio" name=${group} checked=${tool.code === code} onChange=${() => setCode(tool.code)} /><code>${show(tool.code)}</code><span class="choice-text">${show(t(tool.description))}</span></label>`)}
       ${found.length === 0 && html`<p class="soft">${t("No tool fits.")}</p>`}
     </div>
     <div class="field-grid">
@@ -40,8 +40,9 @@ export function AddNode({ edit, after: suggested, onAdded, onClose }) {
   </form><//>`;
 }
 
-/** The values that a config must have, empty, so that its fields are there to fill. */
-function startConfig(schema) {
-  const read = resolve(schema, schema);
-  return Object.fromEntries(fieldsOf(read).filter(({ required }) => required).map(({ key, schema: each }) => [key, emptyOf(each, schema)]));
+/** What a config begins with: an agent is as bounded as any, with the model of another; the texts that others need, empty. */
+function startConfig({ code, config_schema: schema }, data) {
+  if (code === AGENT) return { model: listNodes(data).find(({ node }) => node.config?.model)?.node.config.model ?? "", max_steps: 8, allowed_tools: [], prompt: "" };
+  const needed = fieldsOf(resolve(schema, schema)).filter(({ required }) => required);
+  return Object.fromEntries(needed.filter(({ schema: each }) => readSchema(each, schema).kind === "text").map(({ key }) => [key, ""]));
 }

@@ -72,7 +72,7 @@ function Editor({ name, draft, tools, query, me }) {
     ${view === "diff" && html`<${DiffView} before=${draft.source.text} after=${draft.text} />`}
     ${view === "run" && html`<${RunView} draft=${draft} me=${me} faults=${faults} given=${given} onGiven=${setGiven} />`}
     ${dialog === "add" && html`<${AddNode} edit=${edit} after=${chosen?.name} onClose=${() => setDialog(null)} onAdded=${(id) => (setDialog(null), choose(id))} />`}
-    ${dialog === "save" && html`<${SaveDialog} draft=${draft} me=${me} faults=${draft.check.isCurrent ? faults : []} onClose=${() => setDialog(null)} onSaved=${(id) => (setDialog(null), afterSaving(draft, name, id))} />`}`;
+    ${dialog === "save" && html`<${SaveDialog} draft=${draft} me=${me} faults=${draft.check.isCurrent ? faults : []} onClose=${() => setDialog(null)} onSaved=${(id, text) => (setDialog(null), afterSaving(draft, name, id, text))} />`}`;
 }
 
 /** What the form needs of the draft: the data, its faults, what may be put in, and how to write. */
@@ -91,10 +91,11 @@ function makeEdit(draft, tools, faults, chosen) {
   };
 }
 
-function afterSaving(draft, name, id) {
+/** The page of what was saved; what was done before can still be undone there. */
+function afterSaving(draft, name, id, text) {
+  if (name === id) return draft.setText(text), draft.reload();
   draft.forget();
-  if (name === id) draft.reload();
-  else go(link(["workflows", id]));
+  go(link(["workflows", id]));
 }
 
 function Told({ draft }) {

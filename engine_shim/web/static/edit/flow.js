@@ -2,6 +2,9 @@
 
 import { nameOf, readEdges } from "../run/graph_layout.js";
 
+/** The code of the tool that is an agent. */
+export const AGENT = "agent_core";
+
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
 /** The parts of a definition that can be drawn: {nodes, edges?, entry?} in the form of one without faults. */

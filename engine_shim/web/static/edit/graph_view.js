@@ -2,7 +2,7 @@
 
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { cut, show } from "../kit/text.js";
-import { t } from "../kit/words.js";
+import { count, t } from "../kit/words.js";
 import { drawLine, layOut } from "../run/graph_layout.js";
 import { countByNode } from "./faults.js";
 import { drawable, listEdges, listNodes } from "./flow.js";
@@ -54,7 +54,7 @@ function Edge({ edge, isImplied, isChosen, onChoose }) {
 
 function Node({ node, counts, isChosen, isTarget, disabled, onChoose, onStart }) {
   const place = { left: `${node.x}px`, top: `${node.y}px`, width: `${node.width}px`, height: `${node.height}px` };
-  const told = [node.name, node.tool, counts?.bad && t("{n} faults", { n: counts.bad }), counts?.warn && t("{n} warnings", { n: counts.warn })].filter(Boolean).join(", ");
+  const told = [node.name, node.tool, counts?.bad && count(counts.bad, "{n} fault", "{n} faults"), counts?.warn && count(counts.warn, "{n} warning", "{n} warnings")].filter(Boolean).join(", ");
   return html`<button type="button" class=${`graph-node ${counts?.bad ? "faulty" : ""} ${isTarget ? "target" : ""}`} style=${place} data-node=${node.name} aria-pressed=${isChosen ? "true" : "false"}
       aria-label=${show(told)} title=${show(told)} onClick=${() => onChoose(node.name)}>
       <span class="graph-name">${show(node.name)}</span><span class="graph-tool">${show(node.tool)}</span>

@@ -6,12 +6,11 @@ import { show } from "../kit/text.js";
 import { t } from "../kit/words.js";
 import { AgentPanel } from "./agent_panel.js";
 import { EdgePanel } from "./edge_panel.js";
+import { AGENT } from "./flow.js";
 import { removeNode, renameNode } from "./flow_edits.js";
 import { NODE_SCHEMA } from "./own_schemas.js";
 import { SchemaField, SchemaForm } from "./schema_form.js";
 import { Said } from "./slot.js";
-
-const AGENT = "agent_core";
 
 /** The panel of a node {name, index, node}. */
 export function NodePanel({ chosen, edit, onChoose, chosenEdge }) {

@@ -9,7 +9,7 @@ import { DiffView } from "./diff_view.js";
 import { changeText } from "./source.js";
 import { nextVersion } from "./versions.js";
 
-/** The dialog; `onSaved(id)` is called once the text is a version. */
+/** The dialog; `onSaved(id, text)` is called once the text is a version. */
 export function SaveDialog({ draft, me, faults, onSaved, onClose }) {
   const { source, data } = draft;
   const id = String(data.id ?? "");
@@ -19,7 +19,7 @@ export function SaveDialog({ draft, me, faults, onSaved, onClose }) {
   const { act, busy, error, forget } = useAct(async () => {
     await ask(`workflows/${encodeURIComponent(id)}`, { method: "PUT", body: { text, format: draft.format, expects: basis.versions[0] ?? null } });
     announce(t("Saved as version {version}", { version }));
-    onSaved(id);
+    onSaved(id, text);
   });
   const rebase = useAct(async () => {
     const { workflows } = await ask("workflows");

@@ -21,8 +21,10 @@ export function useDraft(name) {
   const [format, setFormat] = useState("yaml");
   const [wasKept, setWasKept] = useState(false);
   const [refusal, setRefusal] = useState("");
+  const now = useRef(null);
+  now.current = history;
   useEffect(() => {
-    if (!source) return;
+    if (!source || now.current) return;
     const kept = readKept(name);
     const isKept = kept !== null && kept.text !== source.start;
     setFormat(isKept ? kept.format : source.format);
@@ -36,8 +38,6 @@ export function useDraft(name) {
   const read = useMemo(() => (text === null ? { data: null, error: null } : readText(text, format)), [text, format]);
   const latest = useRef(null);
   latest.current = read.data ?? latest.current;
-  const now = useRef(null);
-  now.current = history;
   const put = (next) => ((now.current = next), setHistory(next));
   const setText = useCallback((wanted, key = null) => (setRefusal(""), put(addText(now.current, wanted, key, performance.now()))), []);
   const apply = useCallback(

@@ -48,14 +48,14 @@ function Choices({ entries, edit, onToggle }) {
   const [text, setText] = useState("");
   const chosen = new Set(entries.map(toolOf));
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = edit.tools.filter(({ code, description }) => words.every((word) => `${code} ${description}`.toLowerCase().includes(word)) || chosen.has(text.trim()));
+  const found = edit.tools.filter(({ code, description }) => words.every((word) => `${code} ${description}`.toLowerCase().includes(word)));
   const pattern = text.trim();
   return html`<div class="choices">
     <div class="row nowrap"><input type="search" id=${id} class="grow" aria-label=${t("Search the tools")} placeholder=${t("Search {n} tools, or write a pattern such as mcp.files.*", { n: edit.tools.length })} value=${text} disabled=${edit.disabled} onInput=${(event) => setText(event.target.value)} />
       ${isPattern(pattern) && html`<${Button} kind="small" disabled=${chosen.has(pattern)} onClick=${() => (onToggle(pattern, true), setText(""))}>${t("Allow the pattern")}<//>`}</div>
     <div class="choices-list" role="group" aria-label=${t("Tools to choose from")} tabindex="0">
-      ${found.map((tool) => html`<label key=${tool.code} class="choice" title=${show(tool.description)}><input type="checkbox" checked=${chosen.has(tool.code)} disabled=${edit.disabled} onChange=${(event) => onToggle(tool.code, event.target.checked)} />
-        <code>${show(tool.code)}</code><span class="badge ${TONES[tool.effect] ?? "plain"}">${show(t(tool.effect))}</span><span class="choice-text">${show(tool.description)}</span></label>`)}
+      ${found.map((tool) => html`<label key=${tool.code} class="choice" title=${show(t(tool.description))}><input type="checkbox" checked=${chosen.has(tool.code)} disabled=${edit.disabled} onChange=${(event) => onToggle(tool.code, event.target.checked)} />
+        <code>${show(tool.code)}</code><span class="badge ${TONES[tool.effect] ?? "plain"}">${show(t(tool.effect))}</span><span class="choice-text">${show(t(tool.description))}</span></label>`)}
       ${found.length === 0 && html`<p class="soft">${t("No tool fits.")}</p>`}
     </div>
     <p class="help" aria-live="polite">${count(chosen.size, "{n} entry is allowed", "{n} entries are allowed")}</p>

@@ -228,6 +228,23 @@ export const chineseEdit = {
   added: "新增",
   removed: "删除",
 
+  // the tools that are built in
+  "Let an agent work on a task of its own with the tools it is allowed, and give its answer.": "让智能体用允许的工具独立完成一项任务，并给出回答。",
+  "Run another workflow to its end, and give its outputs.": "运行另一个工作流直到结束，并给出其输出。",
+  "Return the given text unchanged.": "原样返回所给文本。",
+  "Keep conversations: prepare the messages for a model, persist a turn, load or clear a session.": "管理会话：为模型准备消息、保存一轮、读取或清除会话。",
+  "Send an e-mail to allowed recipients, with files attached if need be.": "给允许的收件人发邮件，必要时带附件。",
+  "Send a message to a Feishu group: a text, a rich post, or an interactive card.": "向飞书群发送消息：文本、富文本或互动卡片。",
+  "Search text files below a directory for a text, or else for its words, ignoring case. Returns path, line and snippet.": "在目录下的文本文件中搜索一段文字，或其中的词，不分大小写。返回路径、行和片段。",
+  "Format a number, a date or a table, or render a Jinja template with data. Returns a text.": "格式化数字、日期或表格，或用数据渲染 Jinja 模板。返回文本。",
+  "Check whether URLs, TCP ports, Redis servers and databases answer.": "检查 URL、TCP 端口、Redis 和数据库是否应答。",
+  "Make an HTTP request. Returns the status, the body (JSON already parsed) and the main headers.": "发出 HTTP 请求。返回状态、正文（JSON 已解析）和主要的头。",
+  "Query or reshape JSON data with a JMESPath expression, e.g. people[?age > `30`].name.": "用 JMESPath 表达式查询或重组 JSON 数据，例如 people[?age > `30`].name。",
+  "Parse log lines (plain, JSON, key=value, web server), filter them, and count them by a field.": "解析日志行（纯文本、JSON、key=value、网页服务器），过滤，并按字段计数。",
+  "Read a text file, or a part of it: `limit` characters from character `offset` on.": "读取文本文件或其一部分：从第 `offset` 个字符起的 `limit` 个字符。",
+  "Keep values in Redis: get, set or delete a key, append to a list, list the keys.": "在 Redis 中存取值：读、写或删除键，追加到列表，列出键。",
+  "Write a text file, its directories made; the file is there whole or not at all.": "写入文本文件，自动建目录；文件要么完整写成，要么不存在。",
+
   // what the schema of an agent says of its keys
   "The task.": "任务。",
   "provider:name, e.g. openai:gpt-4o-mini": "提供方:名称，例如 openai:gpt-4o-mini",
