@@ -87,6 +87,11 @@ def read_document(path: Path, what: str) -> Document:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise DefinitionError(f"{what} cannot be read: {reason}", where=str(path)) from None
+    return parse_document(text, path)
+
+
+def parse_document(text: str, path: Path) -> Document:
+    """The values in a text: in JSON where the path ends so, else in YAML. DefinitionError says where it is neither."""
     try:
         data, lines = _read_json(text, path) if path.suffix == ".json" else _read_yaml(text, path)
         return Document(path, as_json(data), lines)
@@ -94,6 +99,8 @@ def read_document(path: Path, what: str) -> Document:
         raise DefinitionError(f"a value is not JSON: {error}", where=str(path)) from None
     except RecursionError:
         raise DefinitionError("nested too deeply", where=str(path)) from None
+    except UnicodeEncodeError:
+        raise DefinitionError("not UTF-8 text", where=str(path)) from None
 
 
 def _read_json(text: str, path: Path) -> tuple[Any, dict[Position, int]]:

@@ -15,6 +15,7 @@ from starlette.routing import Match
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.chat import chat_routes
+from engine_shim.api.drafts import draft_routes
 from engine_shim.api.guard import LOOPBACK, Guard
 from engine_shim.api.models import Health, Me
 from engine_shim.api.openai import openai_routes, write_refusal
@@ -22,6 +23,7 @@ from engine_shim.api.problems import Problem, ProblemRoute, Refusal, Refused, re
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
 from engine_shim.api.triggers import trigger_routes
+from engine_shim.api.workflows import workflow_routes
 from engine_shim.service.metrics import write_metrics
 from engine_shim.service.principal import SCOPES
 from engine_shim.service.service import Service
@@ -50,7 +52,8 @@ def create_router(service: Service) -> APIRouter:
             raise Refused(NOT_RUNNING)
 
     router = APIRouter(generate_unique_id_function=lambda route: route.name, dependencies=[Depends(check_running)])
-    for routes in (run_routes, chat_routes, tool_routes, trigger_routes, openai_routes, _system_routes):
+    parts = (workflow_routes, draft_routes, run_routes, chat_routes, tool_routes, trigger_routes, openai_routes)
+    for routes in (*parts, _system_routes):
         router.include_router(routes(access))
     return router
 

@@ -19,6 +19,7 @@ from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
 from engine_shim.service.talks import ConversationNotFound
 from engine_shim.service.triggers import NotSigned, TriggerNotFound
+from engine_shim.service.workflow_files import EditedMeanwhile, NotWritable, SharedDirectory, VersionExists
 from engine_shim.service.workflows import WorkflowNotFound
 from utools.errors import ToolError, UnknownTool
 from utools.problems import problems_in
@@ -41,10 +42,13 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ((KeyReused,), 422, "key_reused"),
     ((WritesRepeated,), 409, "writes_repeated"),
     ((RunBusy,), 409, "run_busy"),
+    ((VersionExists,), 409, "version_exists"),
+    ((EditedMeanwhile,), 409, "edited_meanwhile"),
+    ((SharedDirectory,), 403, "shared"),
     ((DecisionError,), 409, "decision"),
     ((Damaged, Divergence), 409, "damaged"),
     ((DefinitionError,), 422, "invalid"),
-    ((JournalError, ToolError), 503, STORE),
+    ((JournalError, ToolError, NotWritable), 503, STORE),
 )
 """The status and the kind of each error, the first that fits."""
 
@@ -74,7 +78,7 @@ TITLES: Final = {
     404: "Not found",
     405: "Method not allowed",
     408: "Request too slow",
-    409: "In conflict with the state of the run",
+    409: "In conflict with how things stand",
     413: "Request too large",
     415: "Media type not supported",
     422: "Cannot be processed",

@@ -1,4 +1,4 @@
-"""Routes for workflows and their runs: hand in, list, follow, decide, stop, fork, verify."""
+"""Routes for runs: list, follow, decide, stop, fork, verify."""
 
 import asyncio
 import re
@@ -16,7 +16,6 @@ from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.store import Journal
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
-from engine_shim.api.links import RUN_LINKS
 from engine_shim.api.models import (
     DecideRequest,
     ForkRequest,
@@ -27,71 +26,27 @@ from engine_shim.api.models import (
     Run,
     RunEvent,
     RunList,
-    RunRequest,
     RunStatusView,
     Verdict,
-    WorkflowDetail,
-    WorkflowList,
 )
 from engine_shim.api.problems import ProblemRoute, responses
-from engine_shim.definition.validate import CheckedWorkflow
+from engine_shim.api.run_answers import CAME, Wait, answer_run
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.store import RunFilter
 from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed import Position
 
-MAX_WAIT_S = 300.0
-"""How long a caller may wait for a run; it goes on afterwards."""
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Server-sent events", "content": describe_events(RunEvent.model_json_schema())}
 }
-CAME: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The run has ended, or waits", "links": RUN_LINKS},
-    202: {"model": Run, "description": "The run goes on", "links": RUN_LINKS},
-}
 POSITION = "Journal-Position"
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
-Wait = Annotated[bool, Query(description="Answer when the run has ended or waits; else at once.")]
 
 
 def run_routes(access: Access) -> APIRouter:
-    """The routes for workflows and runs."""
+    """The routes for runs."""
     router = APIRouter(route_class=ProblemRoute, tags=["runs"])
     read, run, decide = access.needs("read"), access.needs("run"), access.needs("decide")
-
-    @router.get("/workflows", response_model=WorkflowList, responses=responses())
-    async def list_workflows(caller: Caller = read) -> Response:
-        """The workflows that can be run, each with its versions."""
-        found = caller.tenant.workflows.list().values()
-        return write_json({"workflows": [_describe(each) for versions in found for each in versions.values()]})
-
-    @router.get("/workflows/{name}", response_model=WorkflowDetail, responses=responses(404))
-    async def show_workflow(name: str, caller: Caller = read) -> Response:
-        """One version of a workflow, `id@version`, or the newest one of `id`."""
-        found = caller.tenant.workflows.get(name)
-        return write_json({**_describe(found), "definition": dict(found.data)})
-
-    @router.post(
-        "/workflows/{name}/runs", response_model=Run, responses={**CAME, **responses(404, 429)}, status_code=200
-    )
-    async def submit_run(
-        name: str,
-        body: RunRequest,
-        wait: Wait = True,
-        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
-        traceparent: TraceParent = None,
-        caller: Caller = run,
-    ) -> Response:
-        """Run a workflow, `id@version` or the newest version of `id`. With an Idempotency-Key that came before, it is
-        the run of that time."""
-        tenant = caller.tenant
-        workflow = tenant.workflows.get(name)
-        found, _ = await tenant.runs.submit(
-            workflow, body.external, by=caller.name, key=idempotency_key, trace=traceparent
-        )
-        if not wait:
-            tenant.runs.feeds.expect(found)
-        return await _answer(caller, found, wait=wait)
 
     @router.get("/runs", response_model=RunList, responses=responses())
     async def list_all_runs(
@@ -171,14 +126,14 @@ def run_routes(access: Access) -> APIRouter:
         """Decide on a call that waits; the run goes on. The records say who decided."""
         decisions = {_find_call(caller, run_id, body): body.read()}
         await _decide(caller, run_id, decisions)
-        return await _answer(caller, run_id, wait=wait)
+        return await answer_run(caller, run_id, wait=wait)
 
     @router.post("/runs/{run_id}/resume", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def resume_run(run_id: str, wait: Wait = True, caller: Caller = run) -> Response:
         """Let a paused run go on."""
         _workflow_run(caller, run_id)
         await caller.tenant.runs.resume(run_id, by=caller.name)
-        return await _answer(caller, run_id, wait=wait)
+        return await answer_run(caller, run_id, wait=wait)
 
     @router.post("/runs/{run_id}/pause", response_model=RunStatusView, responses=responses(404, 409))
     async def pause_run(run_id: str, caller: Caller = run) -> Response:
@@ -207,7 +162,7 @@ def run_routes(access: Access) -> APIRouter:
             at = (body.at.strand, body.at.n)
             repeat = body.repeat_writes
             new = await runs.fork(run_id, at, by=caller.name, repeat_writes=repeat, trace=traceparent)
-        return await _answer(caller, new, wait=wait)
+        return await answer_run(caller, new, wait=wait)
 
     @router.post("/runs/{run_id}/messages", response_model=RunStatusView, responses=responses(404, 409))
     async def add_message(run_id: str, body: MessageRequest, caller: Caller = run) -> Response:
@@ -218,15 +173,6 @@ def run_routes(access: Access) -> APIRouter:
         return write_json({"run_id": run_id, "status": engine.status(run_id)})
 
     return router
-
-
-async def _answer(caller: Caller, run_id: str, *, wait: bool) -> Response:
-    """The run: 200 once it has ended or waits, 202 while it goes on."""
-    if wait:
-        await caller.tenant.runs.wait(run_id, MAX_WAIT_S)
-    view = caller.tenant.view(run_id)
-    is_open = view.status in ("pending", "running")
-    return write_json(view.as_json(), 202 if is_open else 200, {"Location": f"/runs/{run_id}"})
 
 
 async def _decide(caller: Caller, run_id: str, decisions: dict[tuple[str, int], Decision]) -> None:
@@ -261,17 +207,6 @@ def _workflow_run(caller: Caller, run_id: str) -> None:
     """DecisionError for a turn of a conversation, which cannot be stopped or forked."""
     if caller.tenant.view(run_id).workflow is None:
         raise DecisionError(f"run {run_id!r} is a turn of a conversation, not a workflow's run")
-
-
-def _describe(workflow: CheckedWorkflow) -> dict[str, Any]:
-    definition = workflow.definition
-    return {
-        "id": definition.id,
-        "version": definition.version,
-        "name": definition.name or definition.id,
-        "description": definition.description or "",
-        "inputs": definition.inputs,
-    }
 
 
 def _check_date(text: Any) -> Any:

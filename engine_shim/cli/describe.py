@@ -12,16 +12,14 @@ from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
 from engine_shim.cli.run import with_model
 from engine_shim.cli.tools import tools_of
-from engine_shim.definition.errors import Problem, by_line, gathering, problems_in
+from engine_shim.definition.errors import Problem, gathering, problems_in
 from engine_shim.definition.load import load_parts, load_workflow
 from engine_shim.definition.model import AGENT, Definition
 from engine_shim.definition.model_refs import known_config
-from engine_shim.definition.validate import examine, examine_parts
-from engine_shim.definition.warnings import find_warnings
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME, load_host_config
-from engine_shim.host.registry import undescribed_tools
 from engine_shim.runs.agents import build_catalog
+from engine_shim.runs.definition_faults import find_faults
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.models import HostModels
 
@@ -85,15 +83,8 @@ def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Seq
             registry, catalog = tools_of(host), build_catalog(host)
         if workflow is None or problems:
             return [*problems, *faults], ()
-        check = HostCheck(registry, host.secrets(), models)
-        if faults:
-            return by_line([*examine_parts(workflow, faults, registry, catalog), *check.problems(workflow)]), ()
-        workflow = workflow if model is None else with_model(workflow, model)
-        found = examine(workflow, registry, catalog)
-        workflow = found.workflow
-        problems = by_line([*found.problems, *check.problems(workflow, found.invoked)])
-        unbounded = find_warnings(workflow.definition, models.is_priced(workflow.base), registry.policy.presets)
-        doubts = [*map(workflow.locate, unbounded), *found.warnings, *check.warnings(workflow, found.invoked)]
-        return problems, [*(Problem("tools", each) for each in undescribed_tools(registry)), *by_line(doubts)]
+        workflow = with_model(workflow, model) if model is not None and not faults else workflow
+        found = find_faults(workflow, faults, HostCheck(registry, host.secrets(), models), catalog)
+        return found.problems, found.warnings
     except DefinitionError as error:
         return problems_in(error), ()

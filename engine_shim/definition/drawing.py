@@ -1,4 +1,4 @@
-"""The graph of a definition as text for a terminal, and as a Mermaid flowchart. Pure."""
+"""The graph of a definition as text for a terminal, as a Mermaid flowchart, and as data. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
@@ -114,3 +114,32 @@ def _escape(text: str) -> str:
     """A text as a part of a quoted label: Mermaid's entity codes for what it, Markdown or HTML would read."""
     flat = _cut(" ".join(text.split()), LONGEST_LABEL)
     return "".join(_ESCAPES.get(character, character) for character in flat)
+
+
+# ── data ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def describe_graph(definition: Definition, graph: Graph) -> dict[str, Any]:
+    """The nodes, each with its level, which is one below the lowest of those that it comes after; and the edges."""
+    levels: dict[str, int] = {}
+    for name in graph.levels:
+        levels[name] = max((levels[edge.source] + 1 for edge in graph.incoming[name]), default=0)
+    tools = {node.id: node.tool for node in definition.nodes}
+    nodes = [
+        {
+            "id": name,
+            "tool": tools[name],
+            "level": levels[name],
+            "entry": name in graph.entries,
+            "end": name in graph.ends,
+        }
+        for name in graph.order
+    ]
+    edges = sorted((edge for each in graph.outgoing.values() for edge in each), key=lambda edge: edge.index)
+    return {"nodes": nodes, "edges": [_describe_as_data(edge) for edge in edges]}
+
+
+def _describe_as_data(edge: Edge) -> dict[str, Any]:
+    on = "error" if edge.on_error else None
+    about = {"from": edge.source, "to": edge.target, "when": edge.when, "ask": edge.ask}
+    return {**about, "on": on, "back": edge.back}

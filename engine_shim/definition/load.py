@@ -38,12 +38,13 @@ class Workflow:
 
 
 def load_workflow(
-    source: str | os.PathLike[str] | Mapping[str, Any],
+    source: str | os.PathLike[str] | Document | Mapping[str, Any],
     *,
     base: str | os.PathLike[str] | None = None,
     shown: str | None = None,
 ) -> Workflow:
-    """A workflow from a JSON or YAML file, or from its parsed form. DefinitionError names each place at fault.
+    """A workflow from a JSON or YAML file, read or not, or from its parsed form. DefinitionError names each place at
+    fault.
 
     `shown` is the file's name in errors, where its path is not for the reader.
     """
@@ -54,7 +55,7 @@ def load_workflow(
 
 
 def load_parts(
-    source: str | os.PathLike[str] | Mapping[str, Any],
+    source: str | os.PathLike[str] | Document | Mapping[str, Any],
     *,
     base: str | os.PathLike[str] | None = None,
     shown: str | None = None,
@@ -66,11 +67,11 @@ def load_parts(
     if isinstance(source, Mapping):
         definition, problems = read_parts(source)
         return (None if definition is None else Workflow(definition, Path(base or ""))), problems
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike | Document):
         message = "must be a Workflow, a definition, or the path of its file"
         raise DefinitionError(message, where="workflow", value=source)
-    path = Path(source)
-    document = read_document(path, "the definition")
+    document = source if isinstance(source, Document) else read_document(Path(source), "the definition")
+    path = document.path
     document = replace(document, path=Path(shown or path))
     if not isinstance(document.data, Mapping):
         message = "a definition is an object with id and nodes"

@@ -107,6 +107,8 @@ class Examination:
     warnings: tuple[Problem, ...]
     invoked: tuple[tuple[str, Workflow], ...]
     checked: CheckedWorkflow | None
+    outputs: NodeOutputs
+    """What the outputs of its nodes can hold."""
 
 
 def examine(
@@ -128,12 +130,12 @@ def examine(
     if checker.graph is not None and checker.reachability is not None:
         data = workflow.as_json()
         checked = CheckedWorkflow(workflow, registry, checker.graph, checker.reachability, data, invoked)
-    return Examination(workflow, problems, tuple(dict.fromkeys(warnings)), invoked, checked)
+    return Examination(workflow, problems, tuple(dict.fromkeys(warnings)), invoked, checked, checker.outputs)
 
 
 def examine_parts(
     workflow: Workflow, faults: Sequence[Problem], registry: ToolRegistry, catalog: AgentCatalog
-) -> list[Problem]:
+) -> Examination:
     """The faults of a definition's form, and those of the parts without one. `workflow` has these parts alone.
 
     Of the graph nothing is said where a part of it is missing.
@@ -143,7 +145,8 @@ def examine_parts(
     checker = _Checker(workflow, _Host(registry, catalog), [], begun=False)
     found = checker.find_problems() if has_graph else checker.find_local_problems()
     sound = (each for each in found if "/".join(each.where.split("/")[:2]) not in missing)
-    return by_line(dict.fromkeys([*faults, *map(checker.workflow.locate, sound)]))
+    problems = by_line(dict.fromkeys([*faults, *map(checker.workflow.locate, sound)]))
+    return Examination(checker.workflow, tuple(problems), (), (), None, checker.outputs)
 
 
 class _Host(NamedTuple):

@@ -135,6 +135,11 @@ class Engine:
         """The configuration file of this host; empty where there is none."""
         return self._starter.host
 
+    @property
+    def host_check(self) -> HostCheck:
+        """What this host refuses to definitions, and lacks for them."""
+        return self._host_check
+
     # ── running ───────────────────────────────────────────────────────────────────────────────────
 
     async def run(

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 
+from agent_core.agents.catalog import AgentCatalog
+from agent_core.effects import Json
 from agent_core.journal.jsonl_format import write_line
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.validate import CheckedWorkflow, check
@@ -14,12 +17,15 @@ from engine_shim.runs.engine import Engine
 from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import RunEntry, RunFilter, SqliteRunStore
 from engine_shim.service.completions import Completions
+from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.host_tools import HostTools
-from engine_shim.service.run_service import RunService
+from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.run_view import RunView
 from engine_shim.service.talks import Talks
 from engine_shim.service.triggers import Triggers
+from engine_shim.service.turns import Turns
 from engine_shim.service.webhooks import WebhookSender, open_senders
+from engine_shim.service.workflow_files import WorkflowFiles
 from engine_shim.service.workflows import WorkflowCatalog
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.defaults import of_tenant
@@ -38,6 +44,8 @@ class Tenant:
     tools: HostTools
     completions: Completions
     triggers: Triggers
+    files: WorkflowFiles
+    checks: Turns
     webhooks: list[WebhookSender]
 
     @property
@@ -56,6 +64,20 @@ class Tenant:
         """The lines of a run's journal file that were appended after a position, and the position of the last one."""
         rows = self.store.tail(run, after)
         return b"".join(write_line(run, row) for _, row in rows), rows[-1][0] if rows else after
+
+    async def check_draft(self, text: str, form: Format) -> Json:
+        """What is wrong with a text, and what it defines. A large one takes a while, in a thread."""
+        return await self.checks.run(self.files.drafts.check, text, form)
+
+    async def run_draft(
+        self, text: str, form: Format, external: Json, *, by: str, key: str | None, trace: str | None
+    ) -> str:
+        """Begin a run of a text as it stands; gives its id. With a `key` that came before for the same text, it is the
+        run of that time. Raises what `RunService.submit` does."""
+        checked = await self.checks.run(self.files.drafts.load, text, form)
+        named = None if key is None else key_to_id(f"draft/{sha256(text.encode()).hexdigest()}", key)
+        run, _ = await self.runs.submit(checked, external, by=by, key=key, run_id=named, trace=trace)
+        return run
 
     async def close(self, grace: float) -> None:
         """Let go of what is driven, and close the stores."""
@@ -76,9 +98,12 @@ class Tenants(Mapping[str | None, Tenant]):
     ) -> None:
         telemetry = telemetry or Telemetry()
         self._by_name: dict[str | None, Tenant] = {None: open_tenant(config, store, model, telemetry)}
-        for name in config.tenants:
-            own, path = config.for_tenant(name), of_tenant(store, name)
-            self._by_name[name] = open_tenant(own, path, model, telemetry.of_tenant(name))
+        configs = {name: config.for_tenant(name) for name in config.tenants}
+        directories = [_workflows_of(each).resolve() for each in (config, *configs.values())]
+        for name, own in configs.items():
+            is_own = directories.count(_workflows_of(own).resolve()) == 1
+            path = of_tenant(store, name)
+            self._by_name[name] = open_tenant(own, path, model, telemetry.of_tenant(name), is_own=is_own)
 
     def __getitem__(self, name: str | None) -> Tenant:
         return self._by_name[name]
@@ -90,8 +115,11 @@ class Tenants(Mapping[str | None, Tenant]):
         return len(self._by_name)
 
 
-def open_tenant(config: HostConfig, path: Path, model: str | None, telemetry: Telemetry) -> Tenant:
-    """What serves one tenant. DefinitionErrors for all faults of its workflows and agents."""
+def open_tenant(
+    config: HostConfig, path: Path, model: str | None, telemetry: Telemetry, *, is_own: bool = True
+) -> Tenant:
+    """What serves one tenant; `is_own` says that nobody else reads its workflows. DefinitionErrors for all faults of
+    its workflows and agents."""
     store = SqliteRunStore(path)
     store.database.prepare()
     engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry)
@@ -99,7 +127,7 @@ def open_tenant(config: HostConfig, path: Path, model: str | None, telemetry: Te
     def check_file(file: Path) -> CheckedWorkflow:
         return check(load_workflow(file), engine.registry, engine.agents)
 
-    directory = config.base / config.workflows
+    directory = _workflows_of(config)
     if "workflows" in config.model_fields_set and not directory.is_dir():
         raise DefinitionError("there is no such directory", where=config.at("workflows"), value=config.workflows)
     workflows = WorkflowCatalog(directory, check_file)
@@ -119,4 +147,12 @@ def open_tenant(config: HostConfig, path: Path, model: str | None, telemetry: Te
     triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)
     triggers.load()
     webhooks = open_senders(config, store.database, runs.view)
-    return Tenant(config, store, engine, workflows, runs, talks, tools, completions, triggers, webhooks)
+    drafts = Drafts(directory, engine.host_check, engine.agents or AgentCatalog(()))
+    files = WorkflowFiles(directory, workflows, drafts, is_own)
+    parts = (tools, completions, triggers, files, Turns(), webhooks)
+    return Tenant(config, store, engine, workflows, runs, talks, *parts)
+
+
+def _workflows_of(config: HostConfig) -> Path:
+    """The directory of the workflows of a host or tenant."""
+    return config.base / config.workflows

@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from engine_shim.definition.errors import Problem, problems_in, refuse
@@ -35,9 +36,14 @@ class WorkflowCatalog:
     def __init__(self, directory: Path, check: Check) -> None:
         self._files, self._check = FileStamps(directory), check
         self._by_name: dict[str, dict[str, CheckedWorkflow]] = {}
+        self._lock = Lock()
 
     def load(self) -> None:
         """Read the directory, if it has changed. DefinitionErrors for all faults of its files, which change nothing."""
+        with self._lock:
+            self._load()
+
+    def _load(self) -> None:
         files = self._files.find_changed()
         if files is None:
             return

@@ -23,7 +23,11 @@ from support.served_host import Served, served, write_host
 ROUTES = [
     ("GET", "/workflows", "read"),
     ("GET", "/workflows/desk", "read"),
+    ("GET", "/workflows/desk/source", "read"),
+    ("PUT", "/workflows/desk", "admin"),
     ("POST", "/workflows/desk/runs", "run"),
+    ("POST", "/drafts/check", "read"),
+    ("POST", "/drafts/runs", "admin"),
     ("GET", "/runs", "read"),
     ("GET", "/runs/x", "read"),
     ("GET", "/runs/x/events", "read"),
@@ -59,7 +63,9 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def ask(host: Served, method: str, path: str, headers: dict[str, str] | None = None) -> httpx2.Response:
-    body = BODIES.get(path.rpartition("/")[2], {}) if method == "POST" else None
+    draft = {"text": "[", "format": "yaml"}
+    known = draft if "drafts" in path else BODIES.get(path.rpartition("/")[2], {})
+    body = draft if method == "PUT" else known if method == "POST" else None
     return host.client.request(method, path, json=body, headers=headers)
 
 
@@ -75,6 +81,8 @@ def _template(path: str) -> str:
     """The path as the document has it: what follows these words is a name."""
     names = {"workflows": "{name}", "runs": "{run_id}", "conversations": "{conversation_id}", "tools": "{code}"}
     words = path.split("/")
+    if words[1] == "drafts":
+        return path
     return "/".join(names.get(before, word) for before, word in zip(["", *words], words, strict=False))
 
 

@@ -1,6 +1,7 @@
 """Every operation of the OpenAPI document, asked in ways that fit it and in ways that do not: what is answered is what
 the document says, for known callers only, and nothing breaks. The operations come from the document."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.optional import needs
-from support.served_host import Served, served, write_host
+from support.served_host import WORKFLOWS, Served, served, write_host
 
 pytestmark = needs("fastapi", "schemathesis")
 
@@ -18,10 +19,13 @@ REFUSALS = [400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 422, 428, 429, "5x
 that is too long makes a body that is too large, and 408."""
 ACCEPTED = ["2xx", "3xx", 401, 403, 404, 409, 429, 503]
 """What may come of a request that fits the document: schemathesis' own list, less internal errors."""
-JUDGED_BY_MORE = ["submit_run", "execute_tool", "complete_chat", "fork_run", "chat"]
+JUDGED_BY_MORE = [
+    *("submit_run", "execute_tool", "complete_chat", "fork_run", "chat"),
+    *("run_draft", "save_workflow"),
+]
 """Operations that may refuse as 422 what fits the document, which cannot say it: the inputs of a workflow and of a tool
-have schemas of their own, the last message of a conversation is the user's, a place must be in the journal, and an
-idempotency key comes again with the same body alone."""
+have schemas of their own, a text need not be a definition, the last message of a conversation is the user's, a place
+must be in the journal, and an idempotency key comes again with the same body alone."""
 UNDER_WAY = ("add_message", "pause_run")
 """Operations that succeed on a run that goes on, of which this host has none; other tests show them."""
 SIGNED = ("call_trigger", "call_tenant_trigger")
@@ -99,6 +103,8 @@ def load_schema(host: Served, examples: int) -> Any:
         "path.code": ["calculator"],
         "body.agent": ["clerk", "buyer"],
         "body.conversation_id": [f"talk-{number}" for number in range(4)],
+        "body.text": [json.dumps({**WORKFLOWS["desk-2.json"], "version": "9"})],
+        "body.expects": ["2"],
         "body.model": ["agent/clerk", "workflow/desk"],
     }
     settings = {

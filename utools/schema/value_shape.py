@@ -70,6 +70,19 @@ class Shape:
         """What the items of the value may be; empty when it is no list."""
         return _shape_of_each(inner for each in self.alternatives for inner in _items(each))
 
+    def keys(self) -> list[str]:
+        """The names that are known of what the value has, if it is an object."""
+        return list(dict.fromkeys(name for each in self.alternatives for name in _names(each)))
+
+    def always_has(self, key: str) -> bool:
+        """Whether each value that fits is an object with this key."""
+        return not self.is_empty and all(key in _required(each) for each in self.alternatives)
+
+    def kinds(self) -> list[str]:
+        """The JSON types that the value may have; none where nothing is known of it."""
+        found = [kind for each in self.alternatives for kind in _kinds(each)]
+        return [] if self.is_open else list(dict.fromkeys(found))
+
     def describe(self) -> str:
         """What there is where a key is not: the names of an object, or what else the value is."""
         if names := sorted({name for each in self.alternatives for name in _names(each)}):
@@ -164,6 +177,28 @@ def _names(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterato
             yield from schema.get("properties", ())
         case Mapping():
             yield from alternative
+
+
+def _required(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterable[str]:
+    """The keys that all objects among the values have; none where there are others."""
+    match alternative:
+        case _Fits(schema) if list(_types(schema)) == ["object"]:
+            required: Iterable[str] = schema.get("required", ())
+            return required
+        case Mapping():
+            return alternative
+    return ()
+
+
+def _kinds(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterable[str]:
+    match alternative:
+        case None:
+            return ()
+        case _Fits(schema):
+            return _types(schema)
+        case _ListOf():
+            return ("array",)
+    return ("object",)
 
 
 def _step(alternative: _Fits | _ListOf | Mapping[str, Shape] | None, part: str) -> Iterator[Any]:

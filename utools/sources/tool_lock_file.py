@@ -4,12 +4,8 @@ It lies beside the host's configuration. Models see the definitions in it, never
 its server defines otherwise is not called.
 """
 
-import fcntl
 import json
-import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from utools.errors import DefinitionError
+from utools.files.atomic import locked, replace_file
 
 
 class Definition(BaseModel):
@@ -101,9 +98,9 @@ class ToolLockFile:
             name: [_Entry(**dict(each), sha256=each.fingerprint) for each in found] for name, found in sources.items()
         }
         try:
-            with _locked(self._path.parent):
+            with locked(self._path.parent):
                 merged = {**self._read(), **entries}
-                _replace_file(self._path, _to_bytes({name: merged[name] for name in sorted(merged)}))
+                replace_file(self._path, _to_bytes({name: merged[name] for name in sorted(merged)}))
         except OSError as error:
             why = f"the approved tools cannot be written down: {error.strerror}; do it once where that is possible"
             raise DefinitionError(why, where=str(self._path)) from None
@@ -133,26 +130,3 @@ def _to_bytes(sources: dict[str, list[_Entry]]) -> bytes:
     fields = _File(sources=sources).model_dump(exclude_defaults=True)
     text = json.dumps({"format": 1, **fields}, indent=1, ensure_ascii=False)
     return f"{text}\n".encode("utf-8", "backslashreplace")
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Between reading and writing, no other host writes a lock file in this directory."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _replace_file(path: Path, data: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

@@ -32,7 +32,7 @@ export function AddNode({ edit, after: suggested, onAdded, onClose }) {
       ${found.map((tool) => html`<label key=${tool.code} class="choice" title=${show(tool.description)}><input type="radio" name=${group} checked=${tool.code === code} onChange=${() => setCode(tool.code)} /><code>${show(tool.code)}</code><span class="choice-text">${show(tool.description)}</span></label>`)}
       ${found.length === 0 && html`<p class="soft">${t("No tool fits.")}</p>`}
     </div>
-    <div class="limits">
+    <div class="field-grid">
       <${Field} label=${t("Id")} fault=${fault} render=${(props) => html`<input type="text" ...${props} value=${id} onInput=${(event) => setId(event.target.value)} />`} />
       <${Field} label=${t("Comes after")} render=${(props) => html`<select ...${props} value=${after} onChange=${(event) => setAfter(event.target.value)}><option value="">${t("nothing, for now")}</option>${edit.names.map((name) => html`<option value=${name}>${show(name)}</option>`)}</select>`} />
     </div>

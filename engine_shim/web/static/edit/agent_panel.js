@@ -22,7 +22,7 @@ export function AgentPanel({ schema, node, name, path, edit }) {
 function Group({ group: { title, keys, open }, schema, config, name, path, edit }) {
   const [isOpen] = useState(open || keys.some((key) => config[key] !== undefined));
   return html`<details class="group" open=${isOpen}><summary><h3>${t(title)}</h3></summary>
-    <div class=${`stack ${title === "Limits" ? "limits" : ""}`}>${keys.map((key) => {
+    <div class=${`stack ${title === "Limits" ? "field-grid" : ""}`}>${keys.map((key) => {
       const Own = OWN[key];
       if (!Own) return html`<${SchemaForm} key=${key} schema=${schema} root=${schema} value=${config} path=${path} edit=${edit} only=${[key]} />`;
       const given = resolve(schema.properties[key], schema);

@@ -60,7 +60,7 @@ function Editor({ name, draft, tools, query, me }) {
       <button type="button" class="button small" aria-pressed=${chosen ? "false" : "true"} onClick=${() => choose(null)}>${t("The workflow")}</button></div>
     <${GraphView} data=${draft.data} faults=${faults} chosen=${chosen?.name} chosenEdge=${chosenEdge} disabled=${draft.unreadable !== null} onChoose=${choose}
       onEdge=${(index, from) => choose(from, index)} onConnect=${(from, to) => (draft.apply((target) => connect(target, from, to)), choose(from))} />
-    <${FaultList} faults=${faults} onGo=${toFault} />
+    <${FaultList} faults=${faults} edges=${listEdges(draft.data)} onGo=${toFault} />
   </div>`;
   const panel = chosen ? html`<${NodePanel} key=${chosen.name} chosen=${chosen} edit=${edit} onChoose=${choose} chosenEdge=${chosenEdge} />` : html`<${WorkflowPanel} edit=${edit} />`;
   return html`<${EditHead} draft=${draft} faults=${faults} onRun=${() => place({ view: "run" })} onSave=${() => setDialog("save")} onImport=${draft.replace} />
@@ -68,7 +68,7 @@ function Editor({ name, draft, tools, query, me }) {
     <datalist id="origins">${["author", "user", "person", "trusted", "any", ...tools.map(({ code }) => code)].map((each) => html`<option value=${each} />`)}</datalist>
     <${Tabs} tabs=${views} chosen=${view} onChoose=${(key) => place({ view: key === "form" ? null : key })} label=${t("Views of the workflow")} />
     ${(view === "form" || view === "graph") && html`<div class=${`edit-body ${view}`}>${drawn}<div class="panel-side">${draft.unreadable ? html`<${Unreadable} draft=${draft} onText=${() => place({ view: draft.format })} />` : panel}</div></div>`}
-    ${(view === "yaml" || view === "json") && html`<${TextViews} key=${view} draft=${draft} format=${view} faults=${faults} line=${line} /><${FaultList} faults=${faults} onGo=${toFault} />`}
+    ${(view === "yaml" || view === "json") && html`<${TextViews} key=${view} draft=${draft} format=${view} faults=${faults} line=${line} /><${FaultList} faults=${faults} edges=${listEdges(draft.data)} onGo=${toFault} />`}
     ${view === "diff" && html`<${DiffView} before=${draft.source.text} after=${draft.text} />`}
     ${view === "run" && html`<${RunView} draft=${draft} me=${me} faults=${faults} given=${given} onGiven=${setGiven} />`}
     ${dialog === "add" && html`<${AddNode} edit=${edit} after=${chosen?.name} onClose=${() => setDialog(null)} onAdded=${(id) => (setDialog(null), choose(id))} />`}

@@ -15,17 +15,18 @@ export function FaultSummary({ faults, check, unreadable }) {
 }
 
 /** The list. `onGo(fault)` goes to what a fault is about. */
-export function FaultList({ faults, onGo }) {
+export function FaultList({ faults, edges, onGo }) {
   if (!faults.length) return null;
   return html`<ul class="fault-list" aria-label=${t("Faults")}>
     ${faults.map((each, at) => html`<li key=${at} class=${each.kind}>
       <button type="button" class="fault-link" onClick=${() => onGo(each)}>
-        <span class="fault-place">${show(placeOf(each))}</span><span class="fault-text">${each.kind === "warn" && html`<span class="soft">${t("warning")}: </span>`}${show(each.message)}</span>
+        <span class="fault-place">${show(placeOf(each, edges))}</span><span class="fault-text">${each.kind === "warn" && html`<span class="soft">${t("warning")}: </span>`}${show(each.message)}</span>
       </button></li>`)}
   </ul>`;
 }
 
-function placeOf({ path, node, line }) {
-  const inside = path[0] === "nodes" && node ? [node, ...path.slice(2)] : path;
+function placeOf({ path, node, line }, edges) {
+  const edge = path[0] === "edges" ? edges.find(({ index }) => index === path[1]) : null;
+  const inside = edge ? [`${edge.from} → ${edge.to}`, ...path.slice(2)] : path[0] === "nodes" && node ? [node, ...path.slice(2)] : path;
   return [inside.join(" › "), line && t("line {n}", { n: line })].filter(Boolean).join(" · ");
 }

@@ -33,7 +33,7 @@ export function SaveDialog({ draft, me, faults, onSaved, onClose }) {
   const reason = !me.scopes.includes("admin") ? t("Your token lacks the scope admin.") : problems ? t("There are faults; mend them first.") : "";
   return html`<${Dialog} wide title=${t("Save {id} as a new version", { id: show(id) })} onClose=${onClose}>
     ${reason && html`<${Notice} tone="wait" title=${reason} />`}
-    <div class="row end"><${Field} label=${t("Version")} help=${basis.versions.length ? t("There are {versions}; they stay as they are.", { versions: show(basis.versions.join(", ")) }) : ""}
+    <div class="row end"><${Field} label=${t("Version")} help=${basis.versions.length ? t("Saved so far: {versions}. They stay as they are.", { versions: show(basis.versions.join(", ")) }) : ""}
       fault=${basis.versions.includes(version) ? t("This version exists already.") : ""} render=${(props) => html`<input type="text" ...${props} class="short" value=${version} onInput=${(event) => setVersion(event.target.value)} />`} /></div>
     <${Conflict} error=${error} rebase=${rebase} />
     <${DiffView} before=${basis.text} after=${text} />

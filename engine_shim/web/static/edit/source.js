@@ -62,6 +62,7 @@ function styleOf(text) {
   const indent = /^[^\s#-][^\n]*:\n( +)[^\s#-]/m.exec(text)?.[1].length ?? 2;
   return {
     lineWidth: 0,
+    blockQuote: "literal",
     indent: Math.min(8, Math.max(2, indent)),
     indentSeq: !/^[^\s#-][^\n]*:\n- /m.test(text),
     flowCollectionPadding: /\{ \S/.test(text),

@@ -38,7 +38,7 @@ export function TextField({ value, onText, isLong = false, isCode = false, varia
   };
   const lines = String(value).split("\n").length;
   const helper = opened?.mode === "typed" ? { "aria-autocomplete": "list", "aria-controls": list, "aria-activedescendant": shown[active] && `${list}-${active}` } : {};
-  const given = { ...props, ...helper, ref: field, value, onInput, onKeyDown, class: isCode || bare ? "code" : "", onBlur: () => opened?.mode === "typed" && setOpened(null), spellcheck: "false" };
+  const given = { ...props, ...helper, ref: field, value, onInput, onKeyDown, class: isCode || bare ? "code" : "", onBlur: () => opened?.mode === "typed" && setOpened(null), spellcheck: false };
   return html`<div class="control">
     ${isLong ? html`<textarea ...${given} rows=${Math.min(16, Math.max(3, lines))}></textarea>` : html`<input type="text" autocomplete="off" ...${given} />`}
     ${variables.length > 0 && html`<button type="button" class="var-button" disabled=${props.disabled} title=${t("Insert a variable (Ctrl+Space)")} aria-label=${label ? t("Insert a variable into {name}", { name: label }) : t("Insert a variable")}

@@ -18,7 +18,7 @@ export function TextView({ value, onText, marks, label, disabled, line, fault })
       ${Array.from({ length: total }, (_, at) => html`<div key=${at} class=${`gutter-line ${marks.get(at + 1)?.kind ?? ""}`} title=${show(marks.get(at + 1)?.text ?? "")}>${at + 1}</div>`)}
     </div>
     <textarea class="code" ref=${area} aria-label=${label} value=${value} readonly=${disabled || undefined} aria-invalid=${fault ? "true" : undefined} aria-description=${t("Lines with faults are listed below.")}
-      spellcheck="false" wrap="off" onInput=${(event) => onText(event.target.value)} onScroll=${follow} onKeyDown=${keepIndent}></textarea>
+      spellcheck=${false} wrap="off" onInput=${(event) => onText(event.target.value)} onScroll=${follow} onKeyDown=${keepIndent}></textarea>
   </div>`;
 }
 

@@ -19,7 +19,7 @@ export function ToolBounds({ entry, tool, path, edit: outer, schema, root }) {
   const edit = { ...outer, write };
   const own = tool?.config_schema ?? {};
   return html`<div class="bounds">
-    <div class="limits">${PLAIN.filter((key) => schema.properties?.[key]).map((key) => html`<${SchemaField} key=${key} schema=${schema.properties[key]} root=${root} label=${key} value=${value[key]} path=${[...path, key]} edit=${edit} />`)}</div>
+    <div class="field-grid">${PLAIN.filter((key) => schema.properties?.[key]).map((key) => html`<${SchemaField} key=${key} schema=${schema.properties[key]} root=${root} label=${key} value=${value[key]} path=${[...path, key]} edit=${edit} />`)}</div>
     <${Folded} title=${t("Preset: values that no model sees or sets")} isSet=${value.preset !== undefined}><${Said} edit=${edit} path=${[...path, "preset"]} />
       ${tool ? html`<${SchemaForm} schema=${own} root=${own} value=${value.preset} path=${[...path, "preset"]} edit=${edit} unrequired />` : html`<${SchemaField} schema=${{ type: "object" }} root=${{}} label="preset" value=${value.preset} path=${[...path, "preset"]} edit=${edit} />`}<//>
     <${Folded} title=${t("Narrowing: what may be sent")} isSet=${value.args !== undefined}><${Said} edit=${edit} path=${[...path, "args"]} below />
@@ -44,7 +44,7 @@ function Narrow({ field: { key, schema }, own, args, path, edit }) {
   const isNumber = type === "number" || type === "integer";
   const start = { any: undefined, values: { enum: [] }, pattern: { pattern: "" }, range: { minimum: 0 } };
   const setRange = (bound, text) => edit.write(place, { ...args?.properties?.[key], [bound]: text === "" ? undefined : Number(text) });
-  return html`<${Field} label=${show(key)} render=${(props) => html`<div class="row top">
+  return html`<div class="pair"><${Field} label=${show(key)} render=${(props) => html`<div class="row top">
     <select ...${props} class="short" value=${now.kind} disabled=${edit.disabled} onChange=${(event) => edit.write(place, start[event.target.value])}>
       <option value="any">${t("anything")}</option><option value="values">${t("one of these values")}</option>
       ${type === "text" && html`<option value="pattern">${t("what fits a pattern")}</option>`}${isNumber && html`<option value="range">${t("from … to …")}</option>`}
@@ -53,7 +53,7 @@ function Narrow({ field: { key, schema }, own, args, path, edit }) {
     ${now.kind === "pattern" && html`<input type="text" class="grow code" aria-label=${t("Pattern of {name}", { name: show(key) })} value=${now.pattern} disabled=${edit.disabled} onInput=${(event) => edit.write(place, { pattern: event.target.value })} />`}
     ${now.kind === "range" && html`<input type="number" class="short" step="any" aria-label=${t("{name} at least", { name: show(key) })} placeholder=${t("at least")} value=${now.minimum ?? ""} disabled=${edit.disabled} onInput=${(event) => setRange("minimum", event.target.value)} />
       <input type="number" class="short" step="any" aria-label=${t("{name} at most", { name: show(key) })} placeholder=${t("at most")} value=${now.maximum ?? ""} disabled=${edit.disabled} onInput=${(event) => setRange("maximum", event.target.value)} />`}
-  </div>`} />`;
+  </div>`} /></div>`;
 }
 
 function Values({ label, values, disabled, onText }) {
@@ -74,5 +74,5 @@ function Origins({ name, value, path, edit }) {
     const next = names.length ? { ...others, [name]: names.length === 1 ? names[0] : names } : others;
     edit.write(path, Object.keys(next).length ? next : undefined);
   };
-  return html`<${Field} label=${name === "*" ? t("all arguments") : show(name)} render=${(props) => html`<input type="text" ...${props} class="code" list="origins" value=${text} readonly=${isOther || undefined} disabled=${edit.disabled} placeholder=${t("any origin")} onInput=${(event) => set(event.target.value)} />`} />`;
+  return html`<div class="pair"><${Field} label=${name === "*" ? t("all arguments") : show(name)} render=${(props) => html`<input type="text" ...${props} class="code" list="origins" value=${text} readonly=${isOther || undefined} disabled=${edit.disabled} placeholder=${t("any origin")} onInput=${(event) => set(event.target.value)} />`} /></div>`;
 }

@@ -1,0 +1,36 @@
+"""Routes for drafts: definitions that are checked and run as they stand, before anybody saves them."""
+
+from fastapi import APIRouter, Response
+
+from engine_shim.api.access import Access, Caller, TraceParent
+from engine_shim.api.answers import write_json
+from engine_shim.api.draft_models import DraftCheck, DraftRequest, DraftRunRequest
+from engine_shim.api.models import Run
+from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.run_answers import CAME, Key, Wait, answer_run
+
+
+def draft_routes(access: Access) -> APIRouter:
+    """The routes for drafts."""
+    router = APIRouter(route_class=ProblemRoute, tags=["workflows"])
+    read, admin = access.needs("read"), access.needs("admin")
+
+    @router.post("/drafts/check", response_model=DraftCheck, responses=responses())
+    async def check_draft(body: DraftRequest, caller: Caller = read) -> Response:
+        """What `agent-core validate` says of a text, its graph, and what its placeholders can name."""
+        return write_json(await caller.tenant.check_draft(body.text, body.format))
+
+    @router.post("/drafts/runs", response_model=Run, responses={**CAME, **responses(429)}, status_code=200)
+    async def run_draft(
+        body: DraftRunRequest,
+        wait: Wait = True,
+        idempotency_key: Key = None,
+        traceparent: TraceParent = None,
+        caller: Caller = admin,
+    ) -> Response:
+        """Run a text as it stands. The same text with an Idempotency-Key that came before is the run of that time."""
+        tenant, key = caller.tenant, idempotency_key
+        run = await tenant.run_draft(body.text, body.format, body.external, by=caller.name, key=key, trace=traceparent)
+        return await answer_run(caller, run, wait=wait)
+
+    return router

@@ -1,0 +1,100 @@
+"""Drafts: definitions as somebody writes them, which no file has yet: checked, and made ready to run."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from agent_core.agents.catalog import AgentCatalog
+from agent_core.effects import Json
+from agent_core.models.providers import OFFLINE
+from engine_shim.definition.errors import Problem, problems_in, refuse
+from engine_shim.definition.load import Workflow, load_parts
+from engine_shim.definition.model import INVOKE
+from engine_shim.definition.model_refs import model_refs
+from engine_shim.definition.uses import uses_of
+from engine_shim.definition.validate import CheckedWorkflow, Examination
+from engine_shim.errors import DefinitionError
+from engine_shim.runs.definition_faults import find_faults
+from engine_shim.runs.host_check import HostCheck
+from engine_shim.service.draft_view import clean_problem, describe_parts, describe_problem
+from utools.document import Document, parse_document
+
+Format = Literal["yaml", "json"]
+NAME: Final = "draft"
+READ: Final = tuple(f"{provider}:" for provider in OFFLINE if provider != "local")
+"""How the names of models begin that are files of this host."""
+
+
+class _Read(NamedTuple):
+    """A text as far as it can be read, and what is wrong with it; `form` are the faults of its form alone."""
+
+    problems: Sequence[Problem]
+    warnings: Sequence[Problem] = ()
+    form: Sequence[Problem] = ()
+    document: Document | None = None
+    workflow: Workflow | None = None
+    examination: Examination | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """The drafts of one tenant, whose relative paths start from the `directory` of its workflows.
+
+    Of the files that a draft names, those below the directory alone are read: whoever writes it does not rule the host.
+    """
+
+    directory: Path
+    host_check: HostCheck
+    catalog: AgentCatalog
+
+    def check(self, text: str, form: Format) -> Json:
+        """What is wrong with a text, and what it defines, as far as it can be read."""
+        read = self._read(text, form, NAME)
+        about = describe_parts(read.document, read.workflow, read.form, read.examination)
+        lists = {"problems": read.problems, "warnings": read.warnings}
+        found = {
+            key: [describe_problem(each, read.document, self.directory) for each in faults]
+            for key, faults in lists.items()
+        }
+        return {**about, **found}
+
+    def load(self, text: str, form: Format, name: str = NAME) -> CheckedWorkflow:
+        """The workflow of a text, which is called `name` in errors. DefinitionErrors for all that is wrong with it."""
+        read = self._read(text, form, name)
+        refuse(clean_problem(each, self.directory) for each in read.problems)
+        checked = None if read.examination is None else read.examination.checked
+        assert checked is not None  # nothing is wrong with it
+        return checked
+
+    def _read(self, text: str, form: Format, name: str) -> _Read:
+        document, workflow = None, None
+        faults: list[Problem] = []
+        try:
+            document = parse_document(text, Path(f"{name}.{form}"))
+            workflow, faults = load_parts(document, base=self.directory)
+            if workflow is None:
+                return _Read(faults, (), faults, document)
+            if outside := [workflow.locate(each) for each in self._find_outside(workflow)]:
+                return _Read([*faults, *outside], (), faults, document, workflow)
+            found = find_faults(workflow, faults, self.host_check, self.catalog)
+        except DefinitionError as error:
+            return _Read([*faults, *problems_in(error)], (), faults, document, workflow)
+        return _Read(found.problems, found.warnings, faults, document, workflow, found.examination)
+
+    def _find_outside(self, workflow: Workflow) -> Iterator[Problem]:
+        """Files that a draft names and that are not below the directory."""
+        definition = workflow.definition
+        named = [(f"{use.where}/workflow", use.config.get("workflow")) for use in uses_of(definition, (INVOKE,))]
+        for where, model, _ in model_refs(definition):
+            if isinstance(model, str) and model.startswith(READ):
+                named.append((where, model.partition(":")[2]))
+        for where, file in named:
+            if isinstance(file, str) and not self._is_below(file):
+                yield Problem(where, f"{file!r} is not below the directory of the workflows")
+
+    def _is_below(self, file: str) -> bool:
+        try:
+            return (self.directory / file).resolve().is_relative_to(self.directory.resolve())
+        except (OSError, ValueError):  # no name of a file
+            return False

@@ -1,0 +1,25 @@
+"""Turns: heavy work in threads, of which few go on at once."""
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+class Turns:
+    """Lets `most` pieces of work go on at once; the others wait. Share it among the tasks of one event loop."""
+
+    def __init__(self, most: int = 2) -> None:
+        self._free = asyncio.Semaphore(most)
+
+    async def run(self, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        """What comes of the work, done in a thread. Who is cancelled meanwhile keeps its turn until the end."""
+        async with self._free:
+            doing = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+            try:
+                return await asyncio.shield(doing)
+            except asyncio.CancelledError:
+                await asyncio.gather(doing, return_exceptions=True)
+                raise
