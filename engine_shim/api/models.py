@@ -86,19 +86,31 @@ class Run(BaseModel):
 
 
 class RunSummary(BaseModel):
-    """A run as a list shows it. The status of a run that only its journal knows is `unfinished` or `unreadable`."""
+    """A run as a list shows it. The status of a run that only its journal knows is `unfinished` or `unreadable`.
+
+    `seconds` is null until its end, `agent` unless it is a turn with one, and `cost` (USD) where no price is known.
+    `reasons` are why its agents ended, `tools` those that it asked, `asked` the beginning of its first input.
+    """
 
     run_id: str
     workflow: str
     version: str
     status: ListedStatus
     started_at: str
+    seconds: float | None
+    reasons: list[str]
+    tools: list[str]
+    asked: str
+    agent: str | None
+    tokens: int
+    cost: float | None
 
 
 class RunList(BaseModel):
-    """The newest runs first."""
+    """The newest runs first. `next` is where the following page begins, by `before`; null where there is none."""
 
     runs: list[RunSummary]
+    next: str | None
 
 
 class RunEvent(BaseModel):
