@@ -341,3 +341,4 @@ def test_answer_streams_in(browser: Any, tmp_path: Path, monkeypatch: pytest.Mon
     finally:
         SlowModel.go_on.set()
         server.shutdown()
+        server.server_close()
