@@ -345,3 +345,20 @@ def test_the_editor_fits_and_can_be_read_in_the_dark(browser: Any, host: Served,
             page.locator(".edit-head, .workflow-list").first.wait_for()
             tab.check_fits()
             tab.check_accessible()
+
+
+def test_what_a_token_may_not_do_says_why(browser: Any, tmp_path: Path) -> None:
+    with served(tmp_path, with_page=True, is_open=False) as closed, open_tab(browser, closed.url) as tab:
+        token = closed.issue("reader", "read")["Authorization"].removeprefix("Bearer ")
+        tab.page.add_init_script(f'sessionStorage.setItem("agent-core.token", {json.dumps(token)})')
+        page = tab.open("workflows/desk@1?node=agent_core")
+        at(page, "nodes/0/config/prompt").fill("changed")
+        await_badge(page, "No faults")
+        page.get_by_role("button", name="Save…").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_text("Your token lacks the scope admin.").wait_for()
+        assert dialog.get_by_role("button", name="Save version 3").is_disabled()
+        dialog.get_by_role("button", name="Cancel").click()
+        page.get_by_role("tab", name="Run").click()
+        page.get_by_text("Your token lacks the scope admin.").wait_for()
+        assert page.locator(".run-form").get_by_role("button", name="Run").is_disabled()
