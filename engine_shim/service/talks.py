@@ -1,6 +1,7 @@
 """Talks: conversations with the agents of a host, whose turns go on when their callers go away."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
 from typing import Any, Final, TypeVar
@@ -31,6 +32,11 @@ MAX_TOKENS: Final = 100_000
 """What one turn may cost at most, whatever its caller asks for; an agent's own limits are narrower as a rule."""
 
 
+BEGINS_S, GLANCE_S = 1.0, 0.01
+"""How long a turn is awaited until it is recorded, and how often it is looked at: an earlier one may go on."""
+log = logging.getLogger("engine_shim")
+
+
 class ConversationNotFound(EngineError):
     """The store has no such conversation."""
 
@@ -48,6 +54,7 @@ class Talks:
         self.host, self._store, self._on_rest = host, store, on_rest
         self._by_agent: dict[str, Conversations] = {}
         self._turns: set[asyncio.Task[Any]] = set()
+        self._unwatched: set[asyncio.Task[ChatReply]] = set()
         self._leases = LeaseKeeper(store.leases)
 
     async def chat(
@@ -85,6 +92,53 @@ class Talks:
             on_event=on_event,
         )
         return await self._run(run, turn, key)
+
+    async def begin(
+        self,
+        message: str,
+        conversation: str | None,
+        *,
+        agent: str | None,
+        max_tool_calls: int,
+        max_tokens: int,
+        by: str,
+        key: str | None = None,
+        trace: str | None = None,
+    ) -> Json:
+        """Let an agent answer, as `chat` does, and do not wait for it: {conversation_id, trace_id}.
+
+        Raises what `chat` does, as far as that shows before the agent begins.
+        """
+        name = self.choose_agent(agent)
+        run = new_run_id() if key is None else key_to_id(f"agent/{name}", key)
+        conversation = conversation or (new_run_id() if key is None else run)
+        answering = self.chat(
+            message,
+            conversation,
+            agent=name,
+            max_tool_calls=max_tool_calls,
+            max_tokens=max_tokens,
+            by=by,
+            key=key,
+            run_id=run,
+            trace=trace,
+        )
+        is_known = bool(self._store.tail(run))
+        turn = asyncio.create_task(answering)
+        self._unwatched.add(turn)
+        turn.add_done_callback(self._end_unwatched)
+        for _ in range(round(BEGINS_S / GLANCE_S)):
+            await asyncio.wait([turn], timeout=GLANCE_S)
+            if turn.done():
+                turn.result()
+            if turn.done() or (not is_known and self._store.tail(run)):
+                break
+        return {"conversation_id": conversation, "trace_id": run}
+
+    def _end_unwatched(self, turn: "asyncio.Task[ChatReply]") -> None:
+        self._unwatched.discard(turn)
+        if not turn.cancelled() and (error := turn.exception()) is not None:
+            log.error("a turn that nobody waited for could not be made: %s", error)
 
     async def answer(
         self,

@@ -149,7 +149,7 @@ def open_tenant(
     if has_agents:
         host = open_conversations(config, store.journal, model, engine.registry, engine.telemetry)
         talks = Talks(host, store, note_rest if config.webhooks else None)
-    tools, completions = HostTools(engine, runs, config.execute_tools), Completions(talks, runs, workflows)
+    tools, completions = HostTools(engine, runs, config.execute_tools, workflows), Completions(talks, runs, workflows)
     triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)
     triggers.load()
     webhooks = open_senders(config, store.database, runs.view)
