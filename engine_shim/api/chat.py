@@ -10,11 +10,12 @@ from agent_core.effects import Json
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.links import CHAT_LINKS, CONVERSATION_LINKS
-from engine_shim.api.models import AgentList, ChatAnswer, ChatBegun, ChatRequest, Conversation
+from engine_shim.api.models import AgentList, ChatAnswer, ChatBegun, ChatRequest, Conversation, ConversationList
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import Key, Wait
 from engine_shim.service.talks import Talks
 
+MOST_LISTED = 100
 ANSWERED: dict[int | str, dict[str, Any]] = {
     200: {"links": CHAT_LINKS},
     202: {"model": ChatBegun, "description": "The turn goes on", "links": CHAT_LINKS},
@@ -58,6 +59,11 @@ def chat_routes(access: Access) -> APIRouter:
         if not isinstance(reply, ChatReply):
             return write_json({**reply, "status": "running"}, 202)
         return write_json(_with_limit(reply.as_json(), body))
+
+    @router.get("/agent/conversations", response_model=ConversationList, responses=responses())
+    async def list_conversations(caller: Caller = read) -> Response:
+        """The stored conversations, those with the newest turns first, at most 100."""
+        return write_json({"conversations": await caller.tenant.list_conversations(MOST_LISTED)})
 
     @router.get(
         "/agent/conversations/{conversation_id}", response_model=Conversation, responses={**STORED, **responses(404)}

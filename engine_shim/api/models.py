@@ -314,6 +314,22 @@ class Conversation(BaseModel):
     messages: list[Json]
 
 
+class ConversationSummary(BaseModel):
+    """A conversation in a list: who answered last, when that turn began, and the beginning of the last message."""
+
+    conversation_id: str
+    agent: str
+    updated_at: str
+    messages: int
+    last: str
+
+
+class ConversationList(BaseModel):
+    """The newest first."""
+
+    conversations: list[ConversationSummary]
+
+
 class Agent(BaseModel):
     """An agent of the catalogue, and the tools that it has here."""
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from agent_core.agents.chat import Conversations
@@ -20,6 +21,7 @@ from engine_shim.errors import DefinitionError, EngineError, RunBusy
 from engine_shim.runs.chat import HostConversations, agent_note
 from engine_shim.runs.drive import OnEvent
 from engine_shim.runs.lease_keeper import LeaseKeeper
+from engine_shim.runs.run_search import Turn
 from engine_shim.runs.store import RunStore
 from engine_shim.service.run_service import POLL_S, KeyReused, TooManyRuns, key_to_id
 from utools.context.turns import Message
@@ -34,6 +36,8 @@ MAX_TOKENS: Final = 100_000
 
 BEGINS_S, GLANCE_S = 1.0, 0.01
 """How long a turn is awaited until it is recorded, and how often it is looked at: an earlier one may go on."""
+LONGEST_LAST: Final = 200
+"""Characters that a list shows of a conversation's last message."""
 log = logging.getLogger("engine_shim")
 
 
@@ -195,6 +199,18 @@ class Talks:
         if not messages:
             raise ConversationNotFound(conversation)
         return messages
+
+    async def describe(self, turns: Sequence[Turn], most: int) -> list[Json]:
+        """The stored conversations among those that have these newest turns: who answered last, how many messages there
+        are, and the beginning of the last one."""
+        found: list[Json] = []
+        for turn in turns:
+            stored = list(chain.from_iterable(await self.host.store.turns(turn.conversation)))
+            if len(found) < most and stored:
+                about = {"conversation_id": turn.conversation, "agent": turn.agent, "updated_at": turn.started_at}
+                last = next((each["content"] for each in reversed(stored) if isinstance(each.get("content"), str)), "")
+                found.append({**about, "messages": len(stored), "last": last[:LONGEST_LAST]})
+        return found
 
     async def delete(self, conversation: str) -> None:
         """Delete a conversation; ConversationNotFound."""

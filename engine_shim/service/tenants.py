@@ -85,6 +85,11 @@ class Tenant:
         run, _ = await self.runs.submit(checked, external, by=by, key=key, run_id=named, trace=trace)
         return run
 
+    async def list_conversations(self, most: int) -> list[Json]:
+        """The conversations with this tenant's agents, newest first."""
+        turns = await asyncio.to_thread(self.search.find_turns)
+        return [] if self.talks is None else await self.talks.describe(turns[:most], most)
+
     async def close(self, grace: float) -> None:
         """Let go of what is driven, and close the stores."""
         await self.runs.close(grace)

@@ -42,6 +42,7 @@ ROUTES = [
     ("POST", "/runs/x/messages", "run"),
     ("GET", "/agents", "read"),
     ("POST", "/agent/chat", "run"),
+    ("GET", "/agent/conversations", "read"),
     ("GET", "/agent/conversations/x", "read"),
     ("DELETE", "/agent/conversations/x", "run"),
     ("GET", "/tools", "read"),

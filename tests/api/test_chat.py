@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -159,3 +160,16 @@ def test_key_names_the_turn_that_is_not_waited_for(host: Served) -> None:
     body = {"message": "How many?", "agent": "clerk"}
     answer = host.client.post("/agent/chat", json=body, headers=headers).json()
     assert (answer["trace_id"], answer["conversation_id"]) == (first["trace_id"], first["conversation_id"])
+
+
+def test_conversations_are_listed_with_the_newest_first(tmp_path: Path) -> None:
+    with served(tmp_path) as host:
+        for name in ("first", "second", "first", "gone"):
+            chat(host, f"How many, {name}?", conversation_id=name)
+        assert host.client.delete("/agent/conversations/gone").status_code == 204
+        listed = host.client.get("/agent/conversations").json()["conversations"]
+        assert [each["conversation_id"] for each in listed] == ["first", "second"]
+        assert (listed[0]["agent"], listed[0]["last"]) == ("clerk", "There are 12.")
+        stored = host.client.get("/agent/conversations/first").json()["messages"]
+        assert listed[0]["messages"] == len(stored)
+        assert listed[0]["updated_at"] > listed[1]["updated_at"]
