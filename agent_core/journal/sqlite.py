@@ -6,14 +6,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import starmap
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
-from utools.sqlite_file import LayoutError, SqliteFile, address
+from utools.sqlite_file import Layout, LayoutError, SqliteFile, address
+
+
+class Keeper(Protocol):
+    """What a store keeps beside the journal, in the same transactions: all of it is there, or nothing."""
+
+    def note_appended(self, db: sqlite3.Connection, run: str, rows: Sequence[Row]) -> None:
+        """These rows were appended to a run."""
+        ...
+
+    def note_deleted(self, db: sqlite3.Connection, run: str) -> None:
+        """The run is about to be dropped."""
+        ...
 
 
 class SqliteJournal:
@@ -21,7 +33,7 @@ class SqliteJournal:
 
     With durability "process" what is appended survives the death of the process, with "power" that of the
     machine as well, at the price of a sync to disk for each append. It waits up to `patience` seconds for other
-    writers. An object must not be carried across a fork.
+    writers. A `keeper` keeps what is in the further tables of `layout`. An object must not be carried across a fork.
     """
 
     def __init__(
@@ -30,10 +42,12 @@ class SqliteJournal:
         *,
         durability: Literal["process", "power"] = "process",
         patience: float = PATIENCE_S,
+        layout: Layout = LAYOUT,
+        keeper: Keeper | None = None,
     ) -> None:
-        self.path, self._patience = Path(path), patience
+        self.path, self._patience, self._keeper = Path(path), patience, keeper
         synchronous: Literal["NORMAL", "FULL"] = "FULL" if durability == "power" else "NORMAL"
-        self._file = SqliteFile(self.path, LAYOUT, busy_seconds=patience, synchronous=synchronous)
+        self._file = SqliteFile(self.path, layout, busy_seconds=patience, synchronous=synchronous)
 
     def load(self, run: str) -> Tape:
         rows = self._select("SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n", run)
@@ -51,6 +65,8 @@ class SqliteJournal:
                 "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
                 [(run, row.path, row.n, row.hash, row.data) for row in new],
             )
+            if self._keeper is not None:
+                self._keeper.note_appended(db, run, new)
         return is_last_new(rows, new)
 
     def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
@@ -68,6 +84,8 @@ class SqliteJournal:
             return False
         with self._explained("write to"), self._file.writing() as db:
             db.execute("PRAGMA secure_delete = ON")
+            if self._keeper is not None:
+                self._keeper.note_deleted(db, run)
             return db.execute("DELETE FROM rows WHERE run = ?", (run,)).rowcount > 0
 
     def close(self) -> None:

@@ -21,8 +21,8 @@ class Journal(Protocol):
 
         A row that is there already with the same bytes counts as appended. Returns whether the last row is new: of
         two drivers that write the same `asked`, one gets True, and it alone may act. Raises `Lost` when another row
-        is in a row's position, or a row would leave a gap or break the chain, and `JournalError` when it cannot be
-        written.
+        is in a row's position, a row would leave a gap or break the chain, or it closes a strand that has grown, and
+        `JournalError` when it cannot be written.
         """
         ...
 

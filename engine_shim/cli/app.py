@@ -10,12 +10,12 @@ from engine_shim.cli.host_commands import agents, context, doctor, graph, init, 
 from engine_shim.cli.mcp_commands import mcp
 from engine_shim.cli.run_commands import cancel, chat, decide, demo, fork, pause, resume, run
 from engine_shim.cli.serve_commands import serve, token
-from engine_shim.cli.store_commands import diff, export, replay, retention, runs, show, stats, verify
+from engine_shim.cli.store_commands import diff, export, ledger, replay, retention, runs, show, stats, verify
 from engine_shim.cli.terminal import with_own_streams
 
 COMMANDS: tuple[Callable[..., int], ...] = (
     *(init, run, chat, resume, decide, pause, cancel, fork, demo),
-    *(runs, show, verify, replay, diff, export, stats),
+    *(runs, show, verify, ledger, replay, diff, export, stats),
     *(evaluate, retention, context, agents, tools, schema, validate, graph),
     *(serve, token, mcp, doctor),
 )

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -23,7 +23,7 @@ FIRST_COMMANDS = re.compile(r"^```sh run\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 def write_project(directory: Path, example: str | None, *, as_json: bool) -> int:
     """Write the files into the directory, and say what to do next. BadParameter where one of them exists."""
     beginning, examples = files("engine_shim.cli") / "init_files", files("engine_shim") / "examples"
-    contents = dict(_read_files(beginning if example is None else examples / example))
+    contents = dict(read_files(beginning if example is None else examples / example))
     contents.pop(IGNORE_STORED, None)
     if taken := sorted(name for name in contents if (directory / name).exists()):
         raise typer.BadParameter(
@@ -31,6 +31,13 @@ def write_project(directory: Path, example: str | None, *, as_json: bool) -> int
         )
     if not (directory / IGNORE).exists():  # a repository may have its own
         contents[IGNORE] = (beginning / IGNORE_STORED).read_bytes()
+    write_files(directory, contents)
+    _write_next(directory, contents, example, as_json)
+    return output.OK
+
+
+def write_files(directory: Path, contents: Mapping[str, bytes]) -> None:
+    """Write new files below a directory. BadParameter where that cannot be."""
     try:
         for name, content in contents.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
@@ -38,15 +45,13 @@ def write_project(directory: Path, example: str | None, *, as_json: bool) -> int
                 file.write(content)
     except OSError as error:
         raise typer.BadParameter(f"{error.filename or directory} cannot be written: {error.strerror}") from None
-    _write_next(directory, contents, example, as_json)
-    return output.OK
 
 
-def _read_files(directory: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+def read_files(directory: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
     """Each file below a directory of this package: its path in a project, and its content."""
     for each in directory.iterdir():
         if each.is_dir():
-            yield from _read_files(each, f"{prefix}{each.name}/")
+            yield from read_files(each, f"{prefix}{each.name}/")
             continue
         name = each.name.removesuffix(STORED) + PYTHON if each.name.endswith(STORED) else each.name
         yield f"{prefix}{name}", each.read_bytes()

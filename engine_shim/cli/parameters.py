@@ -53,6 +53,14 @@ Recorded = Annotated[
         autocompletion=complete_recorded,
     ),
 ]
+RecordedIfAny = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RUN|FILE]",
+        help="A run's id, the beginning of it, `last`, or a journal file.",
+        autocompletion=complete_recorded,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]
 Store = Annotated[Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE")]
 ExistingStore = Annotated[

@@ -18,6 +18,7 @@ from engine_shim.cli.parameters import (
     Store,
     Verbose,
 )
+from engine_shim.cli.serve_commands import check_extra
 
 DECISIONS = ("approve", "deny", "edit", "retry", "skip", "fail")
 
@@ -229,6 +230,8 @@ def fork(
 def demo(
     model: Annotated[str | None, typer.Option(help="A real model, e.g. openai:gpt-4o-mini.")] = None,
     question: Annotated[str | None, typer.Option(help="Ask something else; needs --model.")] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the page on the demo, for a browser.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve: the port to listen at.")] = 8080,
     store: Store = None,
     verbose: Verbose = False,
     debug: Debug = False,
@@ -241,8 +244,14 @@ def demo(
     \b
     Examples:
       agent-core demo
+      agent-core demo --serve
       agent-core demo --model ollama:qwen2.5:7b
     """
+    if serve:
+        check_extra("demo --serve")
+        from engine_shim.cli.demo_serve import serve_demo
+
+        return serve_demo(port, model)
     from engine_shim.cli.demo import show_demo
 
     return show_demo(model, question, store, as_json=as_json)

@@ -166,5 +166,5 @@ def describe_served(host: str, port: int, service: Service) -> str:
     tenants = f", {output.count(len(service.tenants) - 1, 'tenant')}" if len(service.tenants) > 1 else ""
     return (
         f"agent-core: at http://{host}:{port}  {told}{tenants}; {access}\n"
-        f"agent-core: what can be asked: http://{host}:{port}/openapi.json{mcp}\n{hint}"
+        f"agent-core: its page: http://{host}:{port}/ui/, what can be asked: http://{host}:{port}/openapi.json{mcp}\n{hint}"
     )

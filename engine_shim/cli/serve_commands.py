@@ -32,12 +32,17 @@ def serve(
       agent-core serve
       agent-core serve --host 0.0.0.0 --allow-host agents.example.com
     """
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        raise typer.BadParameter("serve needs the extra web: pip install 'agent-core[web]'")
+    check_extra("serve")
     from engine_shim.cli.output import Options
     from engine_shim.cli.serve import serve_host
 
     return serve_host(host, port, allow_host or (), allow_origin or (), model, Options(store, config))
+
+
+def check_extra(command: str) -> None:
+    """BadParameter where what a server needs is not installed."""
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise typer.BadParameter(f"{command} needs the extra web: pip install 'agent-core[web]'")
 
 
 def token(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from engine_shim.cli.completion import complete_recorded, complete_statuses
-from engine_shim.cli.parameters import AsJson, ExistingStore, Recorded
+from engine_shim.cli.parameters import AsJson, ExistingStore, Recorded, RecordedIfAny
 
 FINISHED = "completed,failed,cancelled"
 
@@ -61,11 +61,27 @@ def show(
     return show_run(run, store, full=full, as_json=as_json)
 
 
+def ledger(store: ExistingStore = None, as_json: AsJson = False) -> int:
+    """Print head and count of the chain of all runs.
+
+    Each run that ends is entered in it, with its head, and so is each that is deleted. Keep the head elsewhere.
+
+    \b
+    Examples:
+      agent-core ledger
+    """
+    from engine_shim.cli.ledger import show_ledger
+
+    return show_ledger(store, as_json=as_json)
+
+
 def verify(
-    run: Recorded,
+    run: RecordedIfAny = None,
     strand: Annotated[str | None, typer.Option(help="This strand and those below it.")] = None,
     head: Annotated[str | None, typer.Option(help="The head that the run or node emitted.")] = None,
     count: Annotated[int | None, typer.Option(help="How many records stood under that head.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All runs of the store, and that none is missing.")] = False,
+    ledger: Annotated[str | None, typer.Option(metavar="HEAD", help="With --all: what `ledger` printed.")] = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
@@ -74,7 +90,16 @@ def verify(
     \b
     Examples:
       agent-core verify last
+      agent-core verify --all
     """
+    if every or ledger is not None:
+        from engine_shim.cli.ledger import verify_store
+
+        if run is not None or not every or (strand or head or count) is not None:
+            raise typer.BadParameter("--all is by itself, or with --ledger; --ledger needs --all")
+        return verify_store(store, ledger, as_json=as_json)
+    if run is None:
+        raise typer.BadParameter("name a RUN, or --all")
     from engine_shim.cli.audit import verify_run
 
     return verify_run(run, store, strand=strand, head=head, count=count, as_json=as_json)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_core.errors import DefinitionError
 from agent_core.journal.storage_errors import PATIENCE_S
-from engine_shim.runs.database import Database
+from engine_shim.runs.database import LAYOUT, Database
 from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
 from utools.sqlite_file import data_file
 
@@ -219,8 +219,9 @@ class SqliteRunStore:
     def journal(self) -> "SqliteJournal":
         """The journal in the same file; a list of runs starts without it."""
         from agent_core.journal.sqlite import SqliteJournal
+        from engine_shim.runs.ledger import LedgerKeeper
 
-        return SqliteJournal(self.path, patience=self._patience)
+        return SqliteJournal(self.path, patience=self._patience, layout=LAYOUT, keeper=LedgerKeeper())
 
     def save(self, entry: RunEntry) -> None:
         with self.database.writing() as db:

@@ -22,6 +22,8 @@ HEARTBEAT_S: Final = 15.0
 HEARTBEAT: Final = b": still here\n\n"
 AT_ONCE: Final = 200
 """How many rows are read before others have their turn."""
+EXPECTED_S: Final = 5.0
+"""How long what happens in a run is kept for somebody who asked for it to begin, and is about to follow it."""
 TOGETHER_BYTES: Final = 64 * 1024
 """How much is sent together: what a follower that does not read has of the events for itself."""
 _FINISHED: Final = b'{"kind":"run_finished"'
@@ -63,6 +65,7 @@ class Feed:
         self._news, self._added = asyncio.Event(), asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
         self._followers = 0
+        self._unsettled: dict[str, int] = {}
         self.is_over = False
 
     def wake(self) -> None:
@@ -91,7 +94,7 @@ class Feed:
                 if frames := [
                     frame
                     for number, frame in enumerate(new, first)
-                    if (number >= known if frame.position is None else frame.position > after)
+                    if (self._is_new(frame, number, known) if frame.position is None else frame.position > after)
                 ]:
                     yield frames
                 if at < len(self._frames):
@@ -106,6 +109,11 @@ class Feed:
             self._followers -= 1
             if not self._followers:
                 self._pump.cancel()
+
+    def _is_new(self, frame: Frame, number: int, known: int) -> bool:
+        """Whether a follower needs what no record holds: what came since he follows, and of an answer that is still
+        being written all of it."""
+        return number >= known or number >= self._unsettled.get(frame.event["strand"], known)
 
     @property
     def is_followed(self) -> bool:
@@ -144,6 +152,10 @@ class Feed:
     def _add(self, event: Event) -> None:
         self._number += 1
         position = None if event["event"] in PASSING else Position(self._row, self._number)
+        if event["event"] == "answer_delta":
+            self._unsettled.setdefault(event["strand"], len(self._frames))
+        elif event["event"] != "tool_progress":
+            self._unsettled.pop(event["strand"], None)
         self._append(Frame(position, event, _encode(event, position)))
 
     def _append(self, frame: Frame) -> None:
@@ -167,8 +179,17 @@ class Feeds:
         return FeedWatcher(self, run, asyncio.get_running_loop())
 
     def find(self, run: str) -> Feed | None:
-        """The feed of a run that somebody follows."""
+        """The feed of a run that somebody follows, or is about to."""
         return self._feeds.get(run)
+
+    def expect(self, run: str) -> None:
+        """Keep what happens from now on for somebody who is about to follow the run."""
+        feed = self._feeds.setdefault(run, Feed(self._store, run))
+        asyncio.get_running_loop().call_later(EXPECTED_S, self._drop, run, feed)
+
+    def _drop(self, run: str, feed: Feed) -> None:
+        if not feed.is_followed and self._feeds.get(run) is feed:
+            del self._feeds[run]
 
     async def follow(self, run: str, after: Position) -> AsyncGenerator[bytes]:
         """The events of a run as server-sent events, after a position; a comment where there are none."""
@@ -187,8 +208,7 @@ class Feeds:
                 async for frames in followed:
                     yield frames
         finally:
-            if not feed.is_followed and self._feeds.get(run) is feed:
-                del self._feeds[run]
+            self._drop(run, feed)
 
     def close(self) -> None:
         """Let all followers go; a later one is served anew."""

@@ -13,7 +13,7 @@ from starlette.types import Scope
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.service.service import Service
-from engine_shim.web.bundle import STATIC
+from engine_shim.web.bundle import STATIC, join_modules
 from engine_shim.web.run_page import write_run_page
 
 POLICY: Final = (
@@ -41,6 +41,11 @@ class _Files(StaticFiles):
 def serve_page(app: FastAPI, service: Service) -> None:
     """Serve the page of a service. It holds no data: what it shows it asks of the API, with the token of its user."""
     app.include_router(_page_routes(Access(service)))
+
+    @app.get("/ui/app.js", include_in_schema=False)
+    async def show_script() -> Response:
+        return Response(join_modules("app.js"), media_type="text/javascript", headers=HEADERS)
+
     app.mount("/ui/static", _Files(directory=STATIC), name="static")
 
     @app.get("/ui/{path:path}", include_in_schema=False)

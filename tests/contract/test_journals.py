@@ -660,3 +660,36 @@ def archive() -> Iterator[Path]:
         finally:
             os.setresuid(user, user, user)
             path.parent.chmod(0o755)
+
+
+# ── records that close strands ───────────────────────────────────────────────────────────────────
+
+
+def closing_row(*strands: list[Row], path: str = "agent") -> Row:
+    closes = [[rows[-1].path, rows[-1].hash.hex(), len(rows)] for rows in strands]
+    return chain(path, {"kind": "run_finished", "closes": closes})[0]
+
+
+def test_record_that_closes_a_strand_is_refused_once_that_has_grown(journal: Journal) -> None:
+    below = numbered("agent/1.0", 3)
+    journal.append("r1", below[:2])
+    stale = closing_row(below[:2])
+    journal.append("r1", below[2:])
+    with pytest.raises(Lost, match=r"record 2 of strand 'agent/1\.0'"):
+        journal.append("r1", [stale])
+    assert "agent" not in journal.load("r1")
+    assert journal.append("r1", [closing_row(below)])
+
+
+def test_record_may_close_what_is_appended_with_it(journal: Journal) -> None:
+    below = numbered("agent/1.0", 2)
+    end = closing_row(below)
+    with pytest.raises(Lost):
+        journal.append("r1", [end])
+    assert journal.append("r1", [*below, end])
+    assert not journal.append("r1", [end])  # it is there: what came later is no longer its matter
+
+
+def test_key_of_that_name_in_an_output_closes_nothing(journal: Journal) -> None:
+    record = {"kind": "answered", "output": {"closes": [["agent/1.0", "00", 1]]}, "error": '"closes":[["x","00",1]]'}
+    assert journal.append("r1", chain("agent", record))

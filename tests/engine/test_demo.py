@@ -1,9 +1,12 @@
 """The command demo: it needs no key and asks no model unless one is named, and the command that it ends with works."""
 
 import shlex
+from pathlib import Path
 
 import pytest
+import typer
 
+from engine_shim.cli.output import Options
 from support.by_hand import final
 from support.command import Cli, Write
 
@@ -54,3 +57,27 @@ def test_the_command_that_the_demo_ends_with_works_as_typed(cli: Cli, options: l
     assert hint.startswith("look closer: agent-core show ")
     shown = cli(*shlex.split(hint)[3:])
     assert (shown.code, "run_finished" in shown.out) == (0, True)
+
+
+def test_demo_is_served_from_a_directory_that_is_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fastapi")
+    from engine_shim.cli import demo_serve
+
+    served: list[tuple[int, Options]] = []
+
+    def note(host: str, port: int, hosts: object, origins: object, model: object, options: Options) -> int:
+        served.append((port, options))
+        return 0
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo_serve, "serve_host", note)
+    for _ in range(2):
+        assert demo_serve.serve_demo(8080, None) == 0
+    directory = tmp_path / demo_serve.DIRECTORY
+    assert served == [(8080, Options(directory / "runs.db", directory / "agent-core.yaml"))] * 2
+    assert {each.name for each in directory.iterdir()} >= {"workflow.yaml", "trips", ".env", "agent-core.yaml"}
+    (directory / "agent-core.yaml").unlink()
+    with pytest.raises(typer.BadParameter, match="is no demo"):
+        demo_serve.serve_demo(8080, None)

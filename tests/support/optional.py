@@ -1,6 +1,7 @@
 """Marks for tests that need more than Python and the extra `test`."""
 
 from importlib.util import find_spec
+from shutil import which
 
 import pytest
 
@@ -16,3 +17,7 @@ def _is_installed(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # the package that it is in is not there either
         return False
+
+
+NODE = which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="needs the program node")

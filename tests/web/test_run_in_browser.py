@@ -3,7 +3,9 @@
 import json
 import re
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -284,3 +286,58 @@ def test_thousands_of_steps_scroll(browser: Any, tmp_path: Path) -> None:
         tab.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
         tab.page.get_by_role("heading", name="Step 5000: stock").wait_for()
         assert tab.page.locator(".card").count() < 400
+
+
+class SlowModel(BaseHTTPRequestHandler):
+    """A model that writes an answer in two halves, the second one when it is told to."""
+
+    go_on = Event()
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        text = final("The first half, and then the second half.")
+        half = text.index(", and")
+        for part in (text[:half], text[half:]):
+            choice = {"index": 0, "delta": {"role": "assistant", "content": part}, "finish_reason": None}
+            self._send({"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
+            self.go_on.wait(20)
+        usage = {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10}
+        last = {"index": 0, "delta": {}, "finish_reason": "stop"}
+        self._send({"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": [last], "usage": usage})
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _send(self, chunk: dict[str, Any]) -> None:
+        self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        self.wfile.flush()
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+def test_answer_streams_in(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    SlowModel.go_on.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), SlowModel)
+    Thread(target=server.serve_forever, daemon=True).start()
+    config = {"model": "openai:m", "max_steps": 2, "allowed_tools": [], "prompt": "Say it."}
+    try:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+        with served(tmp_path, with_page=True) as host:
+            (tmp_path / "workflows" / "slow.json").write_text(
+                json.dumps({"id": "slow", "nodes": [{"tool": "agent_core", "config": config}]})
+            )
+            run = host.submit("slow", wait=False)["run_id"]
+            with open_tab(browser, host.url) as tab:
+                page = tab.open(f"runs/{run}")
+                page.locator(".delta").get_by_text("The first").wait_for()
+                assert "second half" not in page.locator("main").inner_text()
+                SlowModel.go_on.set()
+                page.get_by_role("heading", name="Ends: completed").wait_for()
+                assert page.locator(".answer").inner_text().endswith("and then the second half.")
+                assert page.locator(".delta").count() == 0
+    finally:
+        SlowModel.go_on.set()
+        server.shutdown()

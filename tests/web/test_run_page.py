@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,10 +13,10 @@ from agent_core.audit.verify import verify
 from engine_shim.cli.main import main
 from engine_shim.web.bundle import STATIC, join_modules
 from engine_shim.web.run_page import ENTRY, POLICY, write_run_page
+from support.optional import NODE, needs_node
 
 ROOT = Path(__file__).parents[2]
 JOURNALS = sorted((ROOT / "fixtures").rglob("*.jsonl"))
-NODE = shutil.which("node")
 JUDGE = """
 import { readFileSync } from "fs";
 import { readJournal, verifyJournal } from "STATIC/proof/journal.js";
@@ -38,7 +37,6 @@ const found = JSON.parse(readFileSync(0, "utf8")).map((text) => {
 });
 console.log(JSON.stringify(found));
 """
-needs_node = pytest.mark.skipif(NODE is None, reason="needs the program node")
 
 
 def judge(texts: list[str], folder: Path) -> list[Any]:

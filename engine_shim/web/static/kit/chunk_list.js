@@ -27,14 +27,20 @@ function Chunk({ chunk, at, render, keyOf, tag: Tag, estimate, isWanted, start, 
   const [isNear, setNear] = useState(isWanted);
   const isDrawn = isNear || isWanted;
   useEffect(() => {
-    const watcher = new IntersectionObserver(([entry]) => setNear(entry.isIntersecting), { rootMargin: AHEAD });
+    const watcher = new IntersectionObserver(
+      (entries) => {
+        const { isIntersecting, boundingClientRect } = entries[entries.length - 1];
+        if (!isIntersecting) height.current = boundingClientRect.height; // what it had while it was drawn, without a layout
+        setNear(isIntersecting);
+      },
+      { rootMargin: AHEAD },
+    );
     watcher.observe(box.current);
     return () => watcher.disconnect();
   }, []);
   useLayoutEffect(() => {
-    if (isDrawn) height.current = box.current.offsetHeight;
     box.current.style.minHeight = isDrawn ? "" : `${height.current ?? chunk.length * estimate}px`;
-  });
+  }, [isDrawn, chunk.length]);
   const more = Tag === "ol" ? { start } : {};
   return html`<div ref=${box}>
     ${isDrawn && html`<${Tag} ...${more} ...${rest}>${chunk.map((item, index) => render(item, at * SIZE + index, keyOf(item)))}<//>`}

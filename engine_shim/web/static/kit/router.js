@@ -17,7 +17,7 @@ export function link(parts, query = {}) {
 
 /** Go to an address of `link`. With `replace` the place before is not kept. */
 export function go(href, { replace = false } = {}) {
-  if (!mayLeave()) return;
+  if (!mayLeave(href)) return;
   history[replace ? "replaceState" : "pushState"](null, "", href);
   for (const listener of listeners) listener();
 }
@@ -40,17 +40,20 @@ export function guardLeaving(text) {
   reason = text;
 }
 
-function mayLeave() {
-  if (reason !== null && !confirm(reason)) return false;
+/** Whether to go to an address: another view of the same page does not leave it. */
+function mayLeave(href) {
+  if (reason === null || pathOf(href) === pathOf(current)) return true;
+  if (!confirm(reason)) return false;
   reason = null;
   return true;
 }
 
+const pathOf = (href) => new URL(href, location.href).pathname;
+
 /** Follow links within the page without loading it again. */
 export function startRouter() {
   addEventListener("popstate", () => {
-    if (reason !== null && !confirm(reason)) return history.pushState(null, "", current);
-    reason = null;
+    if (!mayLeave(location.href)) return history.pushState(null, "", current);
     for (const listener of listeners) listener();
   });
   listeners.add(() => (current = location.href));

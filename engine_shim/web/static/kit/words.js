@@ -38,7 +38,9 @@ export function t(text, values = {}) {
 
 /** A number as the language writes it. */
 export function number(value, digits = 0) {
-  return value.toLocaleString(language(), { maximumFractionDigits: digits });
+  const { numbers } = formats();
+  if (!numbers.has(digits)) numbers.set(digits, new Intl.NumberFormat(language(), { maximumFractionDigits: digits }));
+  return numbers.get(digits).format(value);
 }
 
 /** How many there are of a thing: "1 run", "2 runs". Both texts have a {n}. */
@@ -65,10 +67,21 @@ export function money(cost) {
 export function moment(iso, { day = "auto" } = {}) {
   const time = new Date(iso);
   if (Number.isNaN(time.getTime())) return iso ?? "";
-  const clock = time.toLocaleTimeString(language(), { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const { clocks, days } = formats();
+  const clock = clocks.format(time);
   const isToday = time.toDateString() === new Date().toDateString();
   if (day === "never" || (day === "auto" && isToday)) return clock;
-  return `${time.toLocaleDateString(language(), { year: "numeric", month: "short", day: "numeric" })} ${clock}`;
+  return `${days.format(time)} ${clock}`;
+}
+
+let made = {};
+/** How the chosen language writes numbers and times; a format is dear to make, and a list has thousands of them. */
+function formats() {
+  if (made.language === language()) return made;
+  const clocks = new Intl.DateTimeFormat(language(), { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const days = new Intl.DateTimeFormat(language(), { year: "numeric", month: "short", day: "numeric" });
+  made = { language: language(), clocks, days, numbers: new Map() };
+  return made;
 }
 
 function read() {

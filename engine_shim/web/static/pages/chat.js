@@ -83,8 +83,11 @@ function Messages({ talk, me, agent }) {
   const [isAway, setAway] = useState(false);
   const toEnd = () => (box.current.scrollTop = box.current.scrollHeight);
   useLayoutEffect(() => {
-    if (isAtEnd.current) toEnd();
-  });
+    const watcher = new ResizeObserver(() => isAtEnd.current && toEnd());
+    watcher.observe(box.current);
+    watcher.observe(box.current.firstElementChild);
+    return () => watcher.disconnect();
+  }, []);
   useLayoutEffect(() => {
     isAtEnd.current = true;
     toEnd();
@@ -94,12 +97,12 @@ function Messages({ talk, me, agent }) {
     isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_END;
     setAway(!isAtEnd.current);
   };
-  return html`<div class="turns-frame"><div class="turns" ref=${box} onScroll=${look} role="log" aria-label=${t("Conversation")} tabindex="0">
+  return html`<div class="turns-frame"><div class="turns" ref=${box} onScroll=${look} role="log" aria-label=${t("Conversation")} tabindex="0"><div class="turns-all">
       ${!talk.isLoaded && html`<${Loading} />`}
       ${talk.isLoaded && talk.turns.length === 0 && !talk.error && agent && html`<${Begin} agent=${agent} />`}
       ${talk.turns.map((turn) => html`<${TurnView} key=${turn.trace} turn=${turn} me=${me} onShowSteps=${talk.showSteps} />`)}
       ${!talk.isConnected && html`<${Notice} tone="wait" live title=${t("The server does not answer; it is asked again.")} />`}
-    </div>
+    </div></div>
     ${isAway && html`<${Button} class="to-end" aria-label=${t("To the end")} onClick=${toEnd}>↓<//>`}
   </div>`;
 }

@@ -29,28 +29,34 @@ export function RunsPage({ query }) {
   const hold = (value) => () => (isHeld.current = value);
   return html`<div class="page-head"><h1>${t("Runs")}</h1><${WaitingLine} /></div>
     <${FilterBar} filters=${filters} onChange=${change} />
-    <${Failure} error=${feed.error} />
-    <div class="runs" ref=${list} onPointerEnter=${hold(true)} onPointerLeave=${hold(false)}>
+    <${Failure} error=${isAway(feed) ? null : feed.error} />
+    <div class="runs ${feed.isCurrent ? "" : "is-old"}" aria-busy=${feed.isCurrent ? undefined : "true"} ref=${list} onPointerEnter=${hold(true)} onPointerLeave=${hold(false)}>
       <${Listed} feed=${feed} filters=${filters} now=${now} onClear=${() => go(link("runs"))} />
     </div>`;
 }
 
+/** Whether the server is only away for now: what was shown stays, and a word beside it says so. */
+const isAway = ({ runs, error }) => runs !== null && error !== null && !(error.status >= 400 && error.status < 500);
+
 function Listed({ feed, filters, now, onClear }) {
   const { runs, fresh, next } = feed;
   if (runs === null) return feed.error ? null : html`<${Loading} />`;
-  if (runs.length === 0 && fresh.length === 0) return html`<${Empty} isFiltered=${countFilters(filters) > 0} onClear=${onClear} />`;
+  if (runs.length === 0 && fresh.length === 0 && !next) return html`<${Empty} isFiltered=${countFilters(filters) > 0} onClear=${onClear} />`;
   const n = runs.length;
   return html`<div class="runs-line">
-      <p class="soft" role="status">${next ? t("the newest {n} runs", { n: number(n) }) : count(n, "{n} run", "{n} runs")}</p>
+      <p class="soft" role="status">${next && n > 0 ? t("the newest {n} runs", { n: number(n) }) : count(n, "{n} run", "{n} runs")}</p>
+      ${isAway(feed) && html`<span class="runs-away" role="status">${t("The server does not answer; it is asked again.")}</span>`}
+      ${countFilters(filters) > 0 && html`<${Button} kind="quiet small" onClick=${onClear}>${t("Clear filters")}<//>`}
       ${fresh.length > 0 && html`<${Button} kind="quiet small" onClick=${() => (scrollTo(0, 0), feed.showFresh())}>↑ ${count(fresh.length, "{n} new run", "{n} new runs")}<//>`}
     </div>
-    <div class="run-row run-head" aria-hidden="true">
+    <div class="run-row runs-head" aria-hidden="true">
       <span>${t("Status")}</span><span>${t("Run of")}</span><span>${t("Asked")}</span><span>${t("Tools, reasons")}</span>
       <span class="number">${t("Tokens")}</span><span class="number">${t("Took")}</span><span class="ago">${t("Started")}</span>
     </div>
-    <${ChunkList} items=${runs} keyOf=${(run) => run.run_id} estimate=${ROW_HEIGHT} onEnd=${next ? feed.loadMore : undefined} tag="ul"
+    <${ChunkList} items=${runs} keyOf=${(run) => run.run_id} estimate=${ROW_HEIGHT} onEnd=${next && !feed.moreError ? feed.loadMore : undefined} tag="ul"
       class="run-list" aria-label=${t("Runs")} render=${(run, _, key) => html`<li key=${key}><${RunRow} run=${run} now=${now} /></li>`} />
-    <p class="soft runs-end" role="status">${feed.isBusy ? t("Loading…") : ""}</p>`;
+    <${Failure} error=${feed.moreError} again=${feed.loadMore} />
+    <p class="soft runs-end" role="status">${next && !feed.moreError && (feed.isBusy || n === 0) ? t("Looking further back…") : ""}</p>`;
 }
 
 /** That runs wait for a person. It stands in the head of the page, so that nothing moves when there are some. */

@@ -6,6 +6,7 @@ import { Answer, Block } from "../kit/value.js";
 import { show } from "../kit/text.js";
 import { LANGUAGES, language, setLanguage, t } from "../kit/words.js";
 import { readJournal, verifyJournal } from "../proof/journal.js";
+import { Aside } from "./aside.js";
 import { Budgets } from "./budgets.js";
 import { Decisions } from "./decisions.js";
 import { Facts } from "./facts.js";
@@ -49,11 +50,11 @@ function ExportedRun({ journal, verdict, text }) {
         <${Tabs} label=${t("Views of the run")} tabs=${TABS.map(([key, label]) => [key, t(label)])} chosen=${view} onChoose=${setView} />
         <${View} view=${view} at=${at} reading=${reading} verdict=${verdict} hrefOf=${hrefOf} />
       </div>
-      <aside class="run-side" aria-label=${t("About the run")}>
+      <${Aside}>
         <${Facts} run=${journal.run} summary=${summary} />
         ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${verdict.complete} chosen=${null} onChoose=${() => setView("steps")} />`}
         <${Budgets} budgets=${reading.budgets} />
-      </aside>
+      <//>
     </div>
   </main>`;
 }

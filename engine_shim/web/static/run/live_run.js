@@ -78,15 +78,15 @@ class LiveReader {
   async #read() {
     const { signal } = this.#control;
     try {
-      const [view, tail] = await Promise.all([
-        ask(this.#path, { signal }).catch((error) => (error.status === 409 ? null : Promise.reject(error))),
-        ask(`${this.#path}/journal?after=${this.#state.position}`, { signal, as: "text" }),
-      ]);
+      const viewed = ask(this.#path, { signal }).catch((error) => (error.status === 409 ? null : Promise.reject(error)));
+      viewed.catch(() => {});  // it is told below, after what can be read without it
+      const tail = await ask(`${this.#path}/journal?after=${this.#state.position}`, { signal, as: "text" });
       const found = readJournal(tail.text);
       const position = Number(tail.response.headers.get("Journal-Position") ?? this.#state.position);
       const more = tail.text === "" ? {} : { rows: [...this.#state.rows, ...found.rows], text: this.#state.text + tail.text, faults: [...this.#state.faults, ...found.faults] };
       const deltas = new Map([...this.#state.deltas].filter(([strand]) => !found.rows.some((row) => row.strand === strand && row.record.kind === "answered")));
-      this.#set({ view, position, error: null, deltas, ...more });
+      this.#set({ position, deltas, ...more });
+      this.#set({ view: await viewed, error: null });
     } catch (error) {
       if (!signal.aborted) this.#set({ error });
     }

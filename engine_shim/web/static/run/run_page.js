@@ -6,6 +6,7 @@ import { go, link } from "../kit/router.js";
 import { Answer, Block } from "../kit/value.js";
 import { show } from "../kit/text.js";
 import { count, t } from "../kit/words.js";
+import { Aside } from "./aside.js";
 import { Budgets } from "./budgets.js";
 import { Call } from "./call.js";
 import { Decide } from "./decide.js";
@@ -153,10 +154,10 @@ function Side({ run, live, reading, query, place }) {
   const { summary } = reading;
   const ended = summary.endedAt !== null;
   const choose = (node) => go(place({ node, at: null, view: null }), { replace: true });
-  return html`<aside class="run-side" aria-label=${t("About the run")}>
+  return html`<${Aside}>
     <${Facts} run=${run} summary=${summary} by=${live.view?.submitted_by} linkOf=${(other) => link(["runs", other])} />
     ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${ended}
       chosen=${query.get("node")} onChoose=${choose} />`}
     <${Budgets} budgets=${reading.budgets} />
-  </aside>`;
+  <//>`;
 }

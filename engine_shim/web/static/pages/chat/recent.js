@@ -3,7 +3,8 @@
 const KEY = "agent-core.conversations";
 const MOST = 50;
 
-/** The kept conversations, newest first: {id, agent, last, at, open}; `open` is the turn that is not stored yet, {trace, message}. */
+/** The kept conversations, newest first: {id, agent, last, at, open, isStored}; `open` is a turn that no stored conversation
+ *  has, {trace, message}: it goes on, or came to no answer. */
 export function readRecent() {
   try {
     const kept = JSON.parse(localStorage.getItem(KEY) ?? "[]");
@@ -16,7 +17,7 @@ export function readRecent() {
 /** Keep a conversation, or what changed of it. */
 export function keepRecent(id, fields) {
   const [known, others] = [readRecent().find((each) => each.id === id), readRecent().filter((each) => each.id !== id)];
-  write([{ agent: null, last: "", open: null, ...known, ...fields, id }, ...others]);
+  write([{ agent: null, last: "", open: null, isStored: false, ...known, ...fields, id }, ...others]);
 }
 
 /** Keep of a conversation what changed, without making it the newest; nothing of one that is not kept. */
@@ -32,7 +33,7 @@ export function joinRecent(kept, listed) {
   const found = new Map(kept.map((each) => [each.id, each]));
   for (const each of listed) {
     const own = found.get(each.conversation_id);
-    const told = { id: each.conversation_id, agent: each.agent ?? own?.agent ?? null, last: each.last || own?.last || "", at: each.updated_at ?? own?.at ?? "", open: own?.open ?? null };
+    const told = { id: each.conversation_id, agent: each.agent ?? own?.agent ?? null, last: each.last || own?.last || "", at: each.updated_at ?? own?.at ?? "" };
     found.set(told.id, told);
   }
   return [...found.values()].sort((one, other) => (one.at < other.at ? 1 : -1)).slice(0, 2 * MOST);

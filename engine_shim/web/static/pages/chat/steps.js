@@ -5,7 +5,7 @@ import { Badge } from "../../kit/parts.js";
 import { cut, onOneLine, show } from "../../kit/text.js";
 import { duration, t } from "../../kit/words.js";
 import { Part } from "../../kit/value.js";
-import { Decision } from "./decision.js";
+import { Decide } from "../../run/decide.js";
 import { WAITING } from "./turn.js";
 
 const STATES = {
@@ -23,11 +23,11 @@ function Item({ item, turn, me }) {
     case "step":
       return html`<span class="soft">${t("Step {n}", { n: item.step })} · ${onOneLine(item.model)}</span>`;
     case "thought":
-      return html`<p class="thought">${show(cut(item.text, 4000))}</p>`;
+      return html`<p class="turn-thought">${show(cut(item.text, 4000))}</p>`;
     case "plan":
       return html`<${Part} label=${t("Plan")} value=${item.steps} />`;
     case "repair":
-      return html`<div><${Badge} word=${item.problem} tone="warn" /> <span class="repair">${show(cut(item.message, 2000))}</span></div>`;
+      return html`<div><${Badge} word=${item.problem} tone="warn" /> <span class="turn-repair">${show(cut(item.message, 2000))}</span></div>`;
     default:
       return html`<${Call} call=${item} trace=${turn.trace} me=${me} />`;
   }
@@ -35,11 +35,20 @@ function Item({ item, turn, me }) {
 
 function Call({ call, trace, me }) {
   const [word, tone] = STATES[call.state];
-  return html`<div class="call">
-    <p class="row call-head"><code>${onOneLine(call.tool)}</code><${Badge} word=${word} tone=${tone} /><span class="soft">${duration(call.seconds)}</span></p>
+  return html`<div class="turn-call">
+    <p class="row turn-call-head"><code>${onOneLine(call.tool)}</code><${Badge} word=${word} tone=${tone} /><span class="soft">${duration(call.seconds)}</span></p>
     <${Part} label=${t("with")} value=${call.args} />
     ${call.progress && call.state === "running" && html`<p class="soft">${onOneLine(cut(call.progress, 200))}</p>`}
     ${call.result !== null && html`<${Part} label=${call.state === "failed" ? t("error") : t("gave")} value=${call.isCut ? `${call.result}…` : call.result} />`}
-    ${WAITING.has(call.state) && html`<${Decision} key=${`${call.at.strand}:${call.at.n}`} trace=${trace} call=${call} me=${me} />`}
+    ${WAITING.has(call.state) && html`<${Waiting} key=${`${call.at.strand}:${call.at.n}`} call=${call} trace=${trace} me=${me} />`}
+  </div>`;
+}
+
+/** The decision about a call; what comes of it is told by the events of the run. */
+function Waiting({ call, trace, me }) {
+  const waiting = { tool: call.tool, args: call.args, reason: call.state, waits: call.at };
+  return html`<div class="turn-decision">
+    <p>${call.state === "in_doubt" ? t("Nobody knows whether this call was made. Look, then decide:") : t("This call waits for your decision.")}</p>
+    <${Decide} run=${trace} call=${waiting} me=${me} onDecided=${() => {}} />
   </div>`;
 }

@@ -50,7 +50,7 @@ export function useConversation(id, onChange) {
       if (signal.aborted) return;
       const { status } = await ask(`runs/${encodeURIComponent(trace)}`, { signal });
       patchTurn(trace, (turn) => endTurn(turn, status));
-      if (status !== "waiting") noteRecent(id, { open: null });
+      if (status === "completed") noteRecent(id, { open: null, isStored: true }); // any other turn is in no stored conversation
       onChange();
     } catch (error) {
       if (!signal.aborted) patch((before) => ({ error, turns: before.turns.map((turn) => (turn.trace === trace ? endTurn(turn, null) : turn)) }));
@@ -62,7 +62,7 @@ export function useConversation(id, onChange) {
     const body = { message, agent, ...limits, ...(id === undefined ? {} : { conversation_id: id }) };
     const begin = await ask("agent/chat?wait=false", { body });
     const { conversation_id: conversation, trace_id: trace } = begin;
-    keepRecent(conversation, { agent, last: message, at: new Date().toISOString(), open: { trace, message }, isNew: state.turns.every((turn) => turn.status !== "done") });
+    keepRecent(conversation, { agent, last: message, at: new Date().toISOString(), open: { trace, message } });
     onChange();
     if (signal.aborted) return;
     patch((before) => ({ id: conversation, agent, error: null, turns: [...before.turns, newTurn({ trace, message })] }));
@@ -85,15 +85,10 @@ export function useConversation(id, onChange) {
 
 const eventsOf = (trace) => `runs/${encodeURIComponent(trace)}/events`;
 
-/** The stored messages of a conversation; none of one whose first turn has not ended. */
+/** The stored messages of a conversation; none of one that this browser began and that no turn has completed in. */
 async function readMessages(id, kept, signal) {
-  if (kept?.open && kept.isNew) return [];
-  try {
-    return (await ask(`agent/conversations/${encodeURIComponent(id)}`, { signal })).messages;
-  } catch (error) {
-    if (error instanceof Problem && error.status === 404 && kept?.open) return [];
-    throw error;
-  }
+  if (kept?.open && !kept.isStored) return [];
+  return (await ask(`agent/conversations/${encodeURIComponent(id)}`, { signal })).messages;
 }
 
 /** Follow the events of a turn that has only just begun: its run may not be there at once. */

@@ -10,12 +10,22 @@ export function ago(iso, now) {
   const seconds = (now - Date.parse(iso)) / 1000;
   if (Number.isNaN(seconds)) return "";
   if (seconds < 60) return t("just now");
-  const words = new Intl.RelativeTimeFormat(language(), { numeric: "always", style: "short" });
+  const { words, days } = formats();
   for (const [size, unit, most] of STEPS) {
     const n = Math.floor(seconds / size);
     if (n < most) return words.format(-n, unit);
   }
-  return new Date(iso).toLocaleDateString(language(), { year: "numeric", month: "short", day: "numeric" });
+  return days.format(new Date(iso));
+}
+
+let made = {};
+/** How the chosen language writes ages; a format is dear to make, and a list has thousands of them. */
+function formats() {
+  if (made.language === language()) return made;
+  const words = new Intl.RelativeTimeFormat(language(), { numeric: "always", style: "short" });
+  const days = new Intl.DateTimeFormat(language(), { year: "numeric", month: "short", day: "numeric" });
+  made = { language: language(), words, days };
+  return made;
 }
 
 /** A moment in a list; its full text is its title. */

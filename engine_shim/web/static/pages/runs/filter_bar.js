@@ -10,7 +10,7 @@ import { countFilters, REASONS, STATUSES } from "./filters.js";
 const TYPING_MS = 300;
 
 /** The filters: `names` says which of them; `onChange` gets those that change, as {name: value}. */
-export function FilterBar({ filters, onChange, names = ["text", "workflow", "reason", "tool", "since", "status"], children }) {
+export function FilterBar({ filters, onChange, names = ["text", "workflow", "reason", "tool", "since", "status"] }) {
   const [isOpen, setOpen] = useState(false);
   const known = useKnown();
   const set = countFilters({ ...filters, text: "" });
@@ -30,8 +30,6 @@ export function FilterBar({ filters, onChange, names = ["text", "workflow", "rea
     </div>
     <div class="filters-row filters-more">
       ${has("status") && html`<${Statuses} chosen=${filters.status} onChoose=${(status) => onChange({ status })} />`}
-      ${countFilters(filters) > 0 && html`<${Button} kind="quiet small" onClick=${() => onChange({ status: [], workflow: "", reason: "", tool: "", since: "", text: "" })}>${t("Clear filters")}<//>`}
-      ${children}
     </div>
   </form>`;
 }

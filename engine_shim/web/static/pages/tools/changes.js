@@ -5,10 +5,9 @@ import { ask } from "../../kit/api.js";
 import { Badge, Button, Dialog, Failure, Notice, useAct } from "../../kit/parts.js";
 import { onOneLine, show } from "../../kit/text.js";
 import { count, t } from "../../kit/words.js";
-import { diffLines } from "./line_diff.js";
+import { DiffView } from "../../edit/diff_view.js";
 
 const TONES = { new: "live", changed: "wait", gone: "bad" };
-const FOLD = 3;
 
 /** The button that looks for changes, and what it found: {look, busy, error, found, forget}. */
 export function useChanges() {
@@ -56,29 +55,15 @@ export function Changes({ changes, onApproved }) {
 }
 
 function Change({ change }) {
-  const lines = fold(diffLines(asText(change.before), asText(change.after)));
-  return html`<article class="change">
+  return html`<article class="tool-change">
     <h3 class="row"><${Badge} word=${change.kind} tone=${TONES[change.kind]} /><code>${onOneLine(change.tool)}</code><span class="soft">${onOneLine(change.source)}</span></h3>
-    <pre class="diff" tabindex="0" aria-label=${t("Before and after")}>${lines.map(([sign, line], at) => html`<span key=${at} class=${CLASSES[sign]}>${sign} ${show(line)}${"\n"}</span>`)}</pre>
+    <${DiffView} before=${asText(change.before)} after=${asText(change.after)} />
   </article>`;
 }
-
-const CLASSES = { "+": "added", "-": "removed", " ": "", "…": "soft" };
 
 /** A tool as lines: its description as it is read, then the rest. */
 function asText(tool) {
   if (!tool) return "";
   const { description = "", ...rest } = tool;
   return `${description}\n${JSON.stringify(rest, null, 2)}`;
-}
-
-/** The lines near a difference; what lies between is left out. */
-function fold(lines) {
-  const near = (at) => lines.slice(Math.max(0, at - FOLD), at + FOLD + 1).some(([sign]) => sign !== " ");
-  const found = [];
-  lines.forEach((line, at) => {
-    if (near(at)) found.push(line);
-    else if (found[found.length - 1]?.[0] !== "…") found.push(["…", ""]);
-  });
-  return found;
 }

@@ -1,0 +1,155 @@
+"""The ledger of a store: a chain with an entry for each run that ended, so that a run which is gone, or was put in the
+place of another, is found.
+
+Entries are `began` (the first one: with `rows`, how far the journal had come), `ended` (run, head, count, at) and
+`deleted` (run, head, count, at): a deletion leaves a tombstone. An entry is written in the transaction that ends or
+drops its run. Each hash is SHA-256(hash before it, bytes of the entry); the chain starts from SHA-256("ledger").
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from agent_core.journal.record import Row, encode, link, run_head
+from engine_shim.runs.database import Database
+
+GENESIS: Final = hashlib.sha256(b"ledger").digest()
+_FINISHED: Final = b'{"kind":"run_finished"'
+_BESIDE: Final = ("seal", "control")
+_ENDS: Final = "SELECT strand, hash, max(n) + 1 FROM rows WHERE run = ? GROUP BY strand"
+"""Of each strand the hash of its last row, which SQLite takes from the row that has the maximum."""
+_LAST: Final = "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1"
+_ENDED: Final = """SELECT run, max(seq) FROM rows WHERE strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')
+    AND substr(data, 1, 22) = CAST('{"kind":"run_finished"' AS BLOB) GROUP BY run"""
+Entry = Mapping[str, Any]
+
+
+class LedgerKeeper:
+    """Writes the ledger of a store, in the transactions of its journal."""
+
+    def note_appended(self, db: sqlite3.Connection, run: str, rows: Sequence[Row]) -> None:
+        """Enter the run, if these rows end it."""
+        for row in rows:
+            if row.data.startswith(_FINISHED) and "/" not in row.path and row.path not in _BESIDE:
+                _begin(db, before=len(rows))
+                _add(db, run, "ended", at=str(row.record().get("at")))
+
+    def note_deleted(self, db: sqlite3.Connection, run: str) -> None:
+        """Enter that the run was deleted, if it was entered when it ended."""
+        if db.execute("SELECT 1 FROM ledger WHERE run = ?", (run,)).fetchone():
+            _add(db, run, "deleted", at=datetime.now(UTC).isoformat())
+
+
+def _begin(db: sqlite3.Connection, before: int) -> None:
+    """Write the first entry, which says where the journal stood before the rows that were just appended."""
+    if db.execute(_LAST).fetchone() is None:
+        (last,) = db.execute("SELECT coalesce(max(seq), 0) FROM rows").fetchone()
+        _write(db, "", {"kind": "began", "rows": last - before, "at": datetime.now(UTC).isoformat()})
+
+
+def _add(db: sqlite3.Connection, run: str, kind: str, at: str) -> None:
+    head, count = _head(db, run)
+    _write(db, run, {"kind": kind, "run": run, "head": head, "count": count, "at": at})
+
+
+def _write(db: sqlite3.Connection, run: str, entry: Entry) -> None:
+    seq, previous = db.execute(_LAST).fetchone() or (0, GENESIS)
+    data = encode(entry)
+    db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (seq + 1, run, link(previous, data), data))
+
+
+def _head(db: sqlite3.Connection, run: str) -> tuple[str, int]:
+    """Head and count of a run's own strands, as `verify` gives them."""
+    strands = [each for each in db.execute(_ENDS, (run,)) if each[0] not in _BESIDE]
+    return run_head(strands), sum(count for _, _, count in strands)
+
+
+# ── the proof of a store ─────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class LedgerProof:
+    """What the ledger says of a store. `head` and `count` are its own; `faults` are {run?, why} of what does not fit.
+
+    Nothing is known of `older` runs, which had ended before there was a ledger, and of `others`, which another program
+    wrote into the journal.
+    """
+
+    head: str
+    count: int
+    ended: int = 0
+    deleted: int = 0
+    older: int = 0
+    others: int = 0
+    faults: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+
+def read_ledger(database: Database) -> tuple[str, int]:
+    """Head (hex) and count of a store's ledger."""
+    found = database.rows("ledger", _LAST)
+    return (found[0][1].hex(), found[0][0]) if found else (GENESIS.hex(), 0)
+
+
+def prove_store(database: Database, head: str | None = None) -> LedgerProof:
+    """Hold a store against its ledger; with a `head` that was kept elsewhere, the ledger itself against that."""
+    proof = LedgerProof(*read_ledger(database))
+    entries = list(_read_chain(database, proof, head))
+    told: dict[str, Entry] = {}
+    older_rows = 0
+    for entry in entries:
+        if entry["kind"] == "began":
+            older_rows = entry["rows"]
+        else:
+            told[entry["run"]] = entry
+    ended = dict(database.rows("rows", _ENDED))
+    for run, entry in told.items():
+        _check_run(database, proof, run, entry, is_there=run in ended)
+    listed = {run for (run,) in database.rows("workflow_runs", "SELECT run FROM workflow_runs")}
+    for run in sorted(ended.keys() - told.keys()):
+        if ended[run] <= older_rows:
+            proof.older += 1
+        elif run not in listed:
+            proof.others += 1
+        else:
+            proof.faults.append({"run": run, "why": "it ended, and is not in the ledger"})
+    return proof
+
+
+def _read_chain(database: Database, proof: LedgerProof, head: str | None) -> Iterator[Entry]:
+    """The entries, as far as each follows from the one before it."""
+    previous, kept = GENESIS, head is None or head == GENESIS.hex()
+    for number, (seq, digest, data) in enumerate(
+        database.rows("ledger", "SELECT seq, hash, data FROM ledger ORDER BY seq"), 1
+    ):
+        if seq != number or link(previous, data) != digest:
+            proof.faults.append({"why": f"entry {number} of the ledger does not follow from the one before it"})
+            return
+        previous, kept = digest, kept or digest.hex() == head
+        yield json.loads(data)
+    if not kept:
+        proof.faults.append({"why": f"no entry of the ledger has the head {head}: it was cut off or written anew"})
+
+
+def _check_run(database: Database, proof: LedgerProof, run: str, entry: Entry, *, is_there: bool) -> None:
+    """Hold a run against the last entry about it."""
+    if entry["kind"] == "deleted":
+        proof.deleted += 1
+        if is_there:
+            proof.faults.append({"run": run, "why": f"it was deleted at {entry['at']}, and is there again"})
+        return
+    proof.ended += 1
+    strands = [each for each in database.rows("rows", _ENDS, run) if each[0] not in _BESIDE]
+    if not strands:
+        proof.faults.append({"run": run, "why": f"it ended at {entry['at']}, and is gone"})
+    elif (run_head(strands), sum(count for _, _, count in strands)) != (entry["head"], entry["count"]):
+        proof.faults.append(
+            {"run": run, "why": f"it ended at {entry['at']} with another head and count than it has now"}
+        )

@@ -1,0 +1,149 @@
+"""The ledger: runs that are gone, changed or put in place of others are found; deleted ones leave a tombstone."""
+
+import asyncio
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core import SqliteJournal
+from agent_core.audit.verify import verify
+from engine_shim import Engine
+from engine_shim.runs.ledger import GENESIS, prove_store, read_ledger
+from engine_shim.runs.store import SqliteRunStore
+from support.command import Cli
+
+FLOW: dict[str, Any] = {"id": "f", "nodes": [{"id": "a", "tool": "echo", "config": {"text": "x"}}]}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+def run_some(path: Path, count: int) -> list[str]:
+    """The ids of runs that ended, in their order."""
+
+    async def drive() -> list[str]:
+        engine = Engine(store=path)
+        found = [(await engine.run(FLOW)).run_id for _ in range(count)]
+        await engine.close()
+        return found
+
+    return asyncio.run(drive())
+
+
+def proof_of(path: Path, head: str | None = None) -> Any:
+    return prove_store(SqliteRunStore(path).database, head)
+
+
+def change(path: Path, *statements: str) -> None:
+    with sqlite3.connect(path) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def test_each_run_that_ends_is_entered_with_the_head_that_verify_gives(path: Path) -> None:
+    assert read_ledger(SqliteRunStore(path).database) == (GENESIS.hex(), 0)
+    runs = run_some(path, 3)
+    store, proof = SqliteRunStore(path), proof_of(path)
+    assert (proof.ok, proof.ended, proof.count) == (True, 3, 4)
+    entries = store.database.rows("ledger", "SELECT run, data FROM ledger WHERE run != '' ORDER BY seq")
+    assert [run for run, _ in entries] == runs
+    for run, data in entries:
+        verdict = verify(store.journal, run_id=run)
+        assert f'"head":"{verdict.head}","count":{verdict.count}'.encode() in data
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        ("DELETE FROM rows WHERE run = '{0}'", "it ended at .*, and is gone"),
+        ("DELETE FROM rows WHERE run = '{0}' AND strand = 'flow' AND n = 1", "another head and count"),
+        ("UPDATE rows SET run = CASE run WHEN '{0}' THEN '{1}' ELSE '{0}' END WHERE strand != 'x'", "another head"),
+        ("DELETE FROM ledger WHERE run = '{0}'", "entry 2 of the ledger does not follow"),
+        (
+            "UPDATE ledger SET data = CAST(replace(data, '{0}', '{1}') AS BLOB) WHERE run = '{0}'",
+            "entry 2 of the ledger does not",
+        ),
+    ],
+)
+def test_store_that_is_not_what_its_ledger_says_is_found(path: Path, damage: str, why: str) -> None:
+    runs = run_some(path, 2)
+    if "CASE" in damage:  # no two rows may have one name, even for a moment
+        change(path, f"UPDATE rows SET run = 'y' WHERE run = '{runs[0]}'")
+        change(path, f"UPDATE rows SET run = '{runs[0]}' WHERE run = '{runs[1]}'")
+        change(path, f"UPDATE rows SET run = '{runs[1]}' WHERE run = 'y'")
+    else:
+        change(path, damage.format(*runs))
+    faults = proof_of(path).faults
+    assert faults
+    assert re.search(why, faults[0]["why"])
+
+
+def test_ledger_that_was_cut_off_or_written_anew_lacks_the_head_that_was_kept(path: Path) -> None:
+    run_some(path, 2)
+    head, _ = read_ledger(SqliteRunStore(path).database)
+    run_some(path, 1)
+    assert proof_of(path, head).ok
+    change(path, "DELETE FROM ledger WHERE seq >= 3")
+    (fault, *_) = proof_of(path, head).faults
+    assert "no entry of the ledger has the head" in fault["why"]
+
+
+def test_deleted_run_leaves_a_tombstone(path: Path) -> None:
+    runs, store = run_some(path, 2), SqliteRunStore(path)
+    assert store.forget(runs[0])
+    proof = proof_of(path)
+    assert (proof.ok, proof.ended, proof.deleted) == (True, 1, 1)
+
+
+def test_runs_from_before_the_ledger_and_of_other_programs_are_counted_apart(path: Path) -> None:
+    run_some(path, 2)
+    change(path, "DROP TABLE ledger")
+    (last,) = run_some(path, 1)
+    row = SqliteJournal(path).load(last)["flow"][0]
+    proof = proof_of(path)
+    assert (proof.ok, proof.older, proof.ended, proof.others) == (True, 2, 1, 0)
+    assert row.n == 0
+
+
+def test_run_that_is_waiting_is_entered_when_it_ends(cli: Cli, path: Path) -> None:
+    flow = {**FLOW, "nodes": [{**FLOW["nodes"][0], "approval": "always"}]}
+
+    async def drive() -> None:
+        engine = Engine(store=path)
+        waiting = await engine.run(flow)
+        assert read_ledger(SqliteRunStore(path).database)[1] == 0
+        (call,) = waiting.waiting
+        from agent_core import Approve
+
+        await engine.resume(waiting.run_id, decisions={(call["strand"], call["n"]): Approve()})
+        await engine.close()
+
+    asyncio.run(drive())
+    assert proof_of(path).ended == 1
+
+
+def test_commands_print_the_ledger_and_prove_the_store(cli: Cli, path: Path) -> None:
+    runs = run_some(path, 2)
+    told = cli("ledger", "--store", str(path), "--json").json
+    assert told["count"] == 3
+    assert cli("ledger", "--store", str(path)).out.startswith(f"head {told['head']}, 3 entries")
+    proven = cli("verify", "--all", "--ledger", told["head"], "--store", str(path))
+    assert (proven.code, proven.out.startswith("ok: 2 runs of the ledger")) == (0, True)
+    change(
+        path,
+        f"UPDATE rows SET data = CAST(replace(data, 'x', 'y') AS BLOB) WHERE run = '{runs[0]}' AND strand = 'flow/a.1'",
+    )
+    broken = cli("verify", "--all", "--store", str(path))
+    assert (broken.code, runs[0] in broken.out) == (5, True)
+    for words in (
+        ["verify"],
+        ["verify", "last", "--all"],
+        ["verify", "--all", "--ledger", "zz"],
+        ["verify", "--ledger", "0" * 64],
+    ):
+        assert cli(*words, "--store", str(path)).code == 2
