@@ -14,7 +14,7 @@ import orjson
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.database import Database
 from engine_shim.runs.run_digest import RunDigest, digest_runs
-from engine_shim.runs.run_list import ROOT_STRANDS, begun_entry, find_status, read_record
+from engine_shim.runs.run_list import ROOT_STRANDS, Json, begun_entry, find_status, read_record
 from engine_shim.runs.store import RunEntry, RunFilter, SqliteRunStore, select_entries
 
 SEARCH_S: Final = 3.0
@@ -77,12 +77,27 @@ class RunPage(NamedTuple):
     next: tuple[str, str] | None
 
 
+class Turn(NamedTuple):
+    """A turn of a conversation with an agent."""
+
+    conversation: str
+    agent: str
+    started_at: str
+
+
+class _Begun(NamedTuple):
+    """How a run began that only the journal holds."""
+
+    entry: RunEntry
+    turn: Turn | None
+
+
 class RunSearch:
     """The search in one store. Threads may share it; each search has a connection of its own."""
 
     def __init__(self, store: SqliteRunStore, *, seconds: float = SEARCH_S) -> None:
         self._store, self._seconds = store, seconds
-        self._begun: dict[str, RunEntry] = {}
+        self._begun: dict[str, _Begun] = {}
         self._lock = Lock()
 
     def find(self, query: RunQuery) -> RunPage:
@@ -94,6 +109,19 @@ class RunSearch:
             return RunPage(found, digest_runs(database, [each.run for each in found]), place)
         finally:
             database.close()
+
+    def find_turns(self) -> list[Turn]:
+        """The newest turn of each conversation, newest first."""
+        database = Database(self._store.path)
+        try:
+            begun = sorted(self._all_begun(database), key=lambda each: _place_of(each.entry), reverse=True)
+        finally:
+            database.close()
+        newest: dict[str, Turn] = {}
+        for _, turn in begun:
+            if turn is not None:
+                newest.setdefault(turn.conversation, turn)
+        return list(newest.values())
 
     def _find(self, query: RunQuery, database: Database) -> tuple[list[RunEntry], tuple[str, str] | None]:
         wanted, until = query.wanted, time.monotonic() + self._seconds
@@ -131,20 +159,21 @@ class RunSearch:
     def _unlisted(self, wanted: RunFilter, database: Database) -> Iterator[RunEntry]:
         """The runs that only the journal holds."""
         plain = replace(wanted, statuses=())
-        for entry in sorted(filter(plain.admits, self._all_begun(database)), key=_place_of, reverse=True):
+        own = (each.entry for each in self._all_begun(database) if plain.admits(each.entry))
+        for entry in sorted(own, key=_place_of, reverse=True):
             if not wanted.statuses:
                 yield entry
             elif (status := entry.status or find_status(self._store, entry.run)) in wanted.statuses:
                 yield replace(entry, status=status)
 
-    def _all_begun(self, database: Database) -> list[RunEntry]:
-        """The entries of all runs that only the journal holds. How one began never changes, and is read once."""
+    def _all_begun(self, database: Database) -> list[_Begun]:
+        """How all runs began that only the journal holds. That never changes, and is read once."""
         runs = {run for (run,) in database.rows("rows", _RUNS_OF_JOURNAL)}
         with self._lock:
-            known = {run: entry for run, entry in self._begun.items() if run in runs}
+            known = {run: begun for run, begun in self._begun.items() if run in runs}
             missing = orjson.dumps(sorted(runs - known.keys())).decode()
             for run, data in database.rows("rows", _FIRST, missing):
-                known[run] = begun_entry(run, read_record(data))
+                known[run] = _read_beginning(run, read_record(data))
             self._begun = known
             return list(known.values())
 
@@ -163,6 +192,14 @@ def read_cursor(text: str) -> tuple[str, str]:
     except ValueError:
         pass
     raise DefinitionError("is no cursor: take `next` of the page before", where="query/before")
+
+
+def _read_beginning(run: str, first: Json) -> _Begun:
+    entry = begun_entry(run, first)
+    match first.get("agent"):
+        case {"name": str(agent), "conversation": str(conversation)}:
+            return _Begun(entry, Turn(conversation, agent, entry.started_at))
+    return _Begun(entry, None)
 
 
 def _place_of(entry: RunEntry) -> tuple[str, str]:

@@ -98,6 +98,7 @@ def load_schema(host: Served, examples: int) -> Any:
     headers = host.issue("battery", "admin")
     known = {
         "path.name": ["desk", "desk@1", "buy", "count"],
+        "body.digest": [host.client.get("/tools/changes", headers=headers).json()["digest"]],
         "path.run_id": list(make_runs(host, headers)),
         "path.conversation_id": [f"talk-{number}" for number in range(4)],
         "path.code": ["calculator"],

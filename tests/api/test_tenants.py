@@ -91,6 +91,13 @@ def test_lists_have_nothing_of_another_tenant(office: Office, run: str, turn: An
 
 
 @pytest.mark.parametrize("who", ["globex", "host"])
+def test_conversations_of_another_tenant_are_not_listed(office: Office, turn: Any, who: str) -> None:
+    assert "acme" not in office.ask(who, "GET", "/agent/conversations").text
+    (talk,) = office.ask("acme", "GET", "/agent/conversations").json()["conversations"]
+    assert talk["conversation_id"] == "talk"
+
+
+@pytest.mark.parametrize("who", ["globex", "host"])
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_conversation_of_another_tenant_is_not_found(office: Office, turn: Any, who: str, method: str) -> None:
     assert office.ask(who, method, "/agent/conversations/talk").status_code == 404
