@@ -70,5 +70,5 @@ function OwnSettings({ node, path, edit }) {
   const isSet = ["approval", "foreach", "retry", "timeout", "on_error", "description"].some((key) => node[key] !== undefined);
   const [open] = useState(isSet);
   return html`<details class="group" open=${open}><summary><h3>${t("Approval, repetition, failure")}</h3></summary>
-    <${SchemaForm} schema=${NODE_SCHEMA} root=${NODE_SCHEMA} value=${node} path=${path} edit=${edit} only=${Object.keys(NODE_SCHEMA.properties)} /></details>`;
+    <div class="limits-wide"><${SchemaForm} schema=${NODE_SCHEMA} root=${NODE_SCHEMA} value=${node} path=${path} edit=${edit} only=${Object.keys(NODE_SCHEMA.properties)} /></div></details>`;
 }
