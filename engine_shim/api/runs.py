@@ -9,7 +9,6 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BeforeValidator
 
-from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.decisions import Decision
 from agent_core.errors import DecisionError, DefinitionError
@@ -31,8 +30,9 @@ from engine_shim.api.models import (
 )
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import CAME, Wait, answer_run
-from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.store import RunFilter
+from engine_shim.runs.run_digest import RunDigest
+from engine_shim.runs.run_search import RunQuery, read_cursor, write_cursor
+from engine_shim.runs.store import RunEntry, RunFilter
 from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed import Position
 
@@ -54,15 +54,19 @@ def run_routes(access: Access) -> APIRouter:
         workflow: Annotated[str | None, Query(max_length=256)] = None,
         since: Annotated[datetime | None, BeforeValidator(_check_date)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        reason: Annotated[str | None, Query(max_length=64, description="Why one of its agents ended.")] = None,
+        tool: Annotated[str | None, Query(max_length=128, description="A tool that it asked.")] = None,
+        text: Annotated[str | None, Query(min_length=1, max_length=200, description="What was recorded.")] = None,
+        before: Annotated[str | None, Query(max_length=2048, description="`next` of the page before.")] = None,
         caller: Caller = read,
     ) -> Response:
-        """The newest runs, those of a status, of a workflow, begun since a time."""
-        wanted = RunFilter(statuses=status or (), workflow=workflow, since=_aware(since), limit=limit)
-        entries = caller.tenant.list_runs(wanted)
-        names = ("workflow", "version", "status", "started_at")
-        return write_json(
-            {"runs": [{"run_id": each.run, **{name: getattr(each, name) for name in names}} for each in entries]}
-        )
+        """The newest runs, those of a status, of a workflow, begun since a time; and those with something in their
+        records. A page may have fewer than there are, and says by `next` where the following one begins."""
+        place = None if before is None else read_cursor(before)
+        wanted = RunFilter(statuses=status or (), workflow=workflow, since=_aware(since), limit=limit, before=place)
+        page = await caller.tenant.list_runs(RunQuery(wanted, reason, tool, text))
+        runs = [_describe(entry, page.digests[entry.run]) for entry in page.entries]
+        return write_json({"runs": runs, "next": None if page.next is None else write_cursor(page.next)})
 
     @router.get("/runs/{run_id}", response_model=Run, responses=responses(404, 409))
     async def show_run(run_id: str, caller: Caller = read) -> Response:
@@ -186,7 +190,7 @@ async def _decide(caller: Caller, run_id: str, decisions: dict[tuple[str, int], 
 def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
     """The verdict on a run's records; that of a long run takes a while."""
     found = verify(journal, run_id=run_id)
-    same = found.ok and replay(journal, run_id=run_id, loops=LOOPS).identical
+    same = found.ok and try_replay(run_id, journal.load).outcome == "identical"
     keys = ("ok", "complete", "head", "count", "first_bad")
     return {**{key: getattr(found, key) for key in keys}, "identical": same}
 
@@ -207,6 +211,11 @@ def _workflow_run(caller: Caller, run_id: str) -> None:
     """DecisionError for a turn of a conversation, which cannot be stopped or forked."""
     if caller.tenant.view(run_id).workflow is None:
         raise DecisionError(f"run {run_id!r} is a turn of a conversation, not a workflow's run")
+
+
+def _describe(entry: RunEntry, digest: RunDigest) -> dict[str, Any]:
+    about = {name: getattr(entry, name) for name in ("workflow", "version", "status", "started_at")}
+    return {"run_id": entry.run, **about, **digest.as_json()}
 
 
 def _check_date(text: Any) -> Any:

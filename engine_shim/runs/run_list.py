@@ -5,17 +5,17 @@ A list starts fast: it loads no engine, and of each run its first and its last r
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine_shim.runs.store import ALL, RunEntry, RunFilter, SqliteRunStore, parse_time
 
 UNFINISHED, UNREADABLE = "unfinished", "unreadable"
 """The statuses that only such runs have: nobody knows who drives them; their beginning cannot be read."""
-_ROOT = "strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')"
-_BEGUN = f"SELECT run, data FROM rows WHERE n = 0 AND {_ROOT}"
-_FIRST = f"SELECT data FROM rows WHERE run = ? AND n = 0 AND {_ROOT}"
-_LAST = f"SELECT data FROM rows WHERE run = ? AND {_ROOT} ORDER BY n DESC LIMIT 1"
+ROOT_STRANDS = "strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')"
+_BEGUN = f"SELECT run, data FROM rows WHERE n = 0 AND {ROOT_STRANDS}"
+_FIRST = f"SELECT data FROM rows WHERE run = ? AND n = 0 AND {ROOT_STRANDS}"
+_LAST = f"SELECT data FROM rows WHERE run = ? AND {ROOT_STRANDS} ORDER BY n DESC LIMIT 1"
 
 
 Json = dict[str, Any]
@@ -63,20 +63,27 @@ def _unlisted(store: SqliteRunStore) -> Iterator[RunEntry]:
     known = {run for (run,) in store.database.rows("workflow_runs", "SELECT run FROM workflow_runs")}
     for run, data in store.database.rows("rows", _BEGUN):
         if run not in known:
-            yield _entry(store, run, _decode(data))
+            yield _entry(store, run, read_record(data))
 
 
 def _entry(store: SqliteRunStore, run: str, first: Json) -> RunEntry:
+    entry = begun_entry(run, first)
+    return replace(entry, status=entry.status or find_status(store, run))
+
+
+def begun_entry(run: str, first: Json) -> RunEntry:
+    """The entry of a run that only the journal holds, by its first record, without a status unless it is unreadable."""
     match first:
         case {"definition": {"id": workflow, **more}, "at": at}:
-            return RunEntry(run, str(workflow), str(more.get("version", "1")), _status(store, run), str(at), "")
+            return RunEntry(run, str(workflow), str(more.get("version", "1")), "", str(at), "")
         case {"loop": loop, "at": at}:
-            return RunEntry(run, str(loop), "", _status(store, run), str(at), "")
+            return RunEntry(run, str(loop), "", "", str(at), "")
         case _:
             return RunEntry(run, "?", "", UNREADABLE, "", "")
 
 
-def _status(store: SqliteRunStore, run: str) -> str:
+def find_status(store: SqliteRunStore, run: str) -> str:
+    """The status of a run that only the journal holds."""
     match _record(store, _LAST, run):
         case {"kind": "run_finished", "status": status}:
             return str(status)
@@ -107,10 +114,11 @@ def _external(first: Json) -> Json:
 
 def _record(store: SqliteRunStore, query: str, run: str) -> Json:
     rows = store.database.rows("rows", query, run)
-    return _decode(rows[0][0]) if rows else {}
+    return read_record(rows[0][0]) if rows else {}
 
 
-def _decode(data: Any) -> Json:
+def read_record(data: Any) -> Json:
+    """The record in some bytes; empty for what is none."""
     try:
         record = json.loads(data)
     except (ValueError, TypeError):

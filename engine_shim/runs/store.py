@@ -1,5 +1,6 @@
 """RunStore: the journal of workflow runs, an index to list them by, and the leases on them."""
 
+import json
 import os
 import time
 from collections.abc import Callable, Collection
@@ -52,7 +53,8 @@ class RunEntry:
 class RunFilter:
     """Which runs of a list are wanted: of these statuses, of this workflow, begun at `since` or later, the newest ones.
 
-    A run whose beginning nobody can read passes `since`. With `host` those of other hosts are left out; of a run that
+    A run whose beginning nobody can read passes `since`. `before` is the place of a run in the list, {started_at, run}:
+    those after it are wanted. With `host` those of other hosts are left out; of a run that
     was begun without a host's file nobody knows whose it is.
     """
 
@@ -61,12 +63,15 @@ class RunFilter:
     since: datetime | None = None
     limit: int | None = None
     host: str | None = None
+    before: tuple[str, str] | None = None
 
     def admits(self, entry: RunEntry) -> bool:
         """Whether the entry is wanted, whatever the limit."""
         if self.host is not None and entry.host not in ("", self.host):
             return False
         if self.workflow not in (None, entry.workflow) or (self.statuses and entry.status not in self.statuses):
+            return False
+        if self.before is not None and (entry.started_at, entry.run) >= self.before:
             return False
         began = parse_time(entry.started_at)
         return self.since is None or began is None or began >= self.since
@@ -84,6 +89,8 @@ class RunFilter:
         if self.host is not None:
             others = "SELECT run FROM run_hosts WHERE host NOT IN ('', ?)"
             terms, values = [*terms, f"run NOT IN ({others})"], [*values, self.host]
+        if self.before is not None:
+            terms, values = [*terms, "(started_at, run) < (?, ?)"], [*values, *self.before]
         limit = -1 if self.limit is None else self.limit
         return f"WHERE {' AND '.join(terms)} ORDER BY started_at DESC, run DESC LIMIT ?", [*values, limit]
 
@@ -278,10 +285,16 @@ class SqliteRunStore:
         self.database.close()
 
     def _select(self, clause: str, *values: Any) -> list[RunEntry]:
-        found = self.database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
-        query = f"SELECT run, records, host FROM run_hosts WHERE run IN (SELECT run FROM workflow_runs {clause})"
-        by_run = {run: (records, host) for run, records, host in self.database.rows("run_hosts", query, *values)}
-        return [RunEntry(*(*row, *by_run.get(row[0], (0, "")))) for row in found]
+        return select_entries(self.database, clause, *values)
+
+
+def select_entries(database: Database, clause: str, *values: Any) -> list[RunEntry]:
+    """The entries of a store's file that the end of a query, such as `RunFilter.as_sql` gives, says."""
+    found = database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
+    query = "SELECT run, records, host FROM run_hosts WHERE run IN (SELECT value FROM json_each(?))"
+    runs = json.dumps([row[0] for row in found])
+    by_run = {run: (records, host) for run, records, host in database.rows("run_hosts", query, runs)}
+    return [RunEntry(*(*row, *by_run.get(row[0], (0, "")))) for row in found]
 
 
 def _add_event(db: "sqlite3.Connection", run: str, status: str, records: int) -> None:

@@ -1,5 +1,6 @@
 """Tenants: the hosts that one server serves, each with stores, tools, workflows and agents of its own."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -14,8 +15,8 @@ from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.runs.chat import open_conversations
 from engine_shim.runs.engine import Engine
-from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import RunEntry, RunFilter, SqliteRunStore
+from engine_shim.runs.run_search import RunPage, RunQuery, RunSearch
+from engine_shim.runs.store import SqliteRunStore
 from engine_shim.service.completions import Completions
 from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.host_tools import HostTools
@@ -46,6 +47,8 @@ class Tenant:
     triggers: Triggers
     files: WorkflowFiles
     checks: Turns
+    search: RunSearch
+    searches: Turns
     webhooks: list[WebhookSender]
 
     @property
@@ -56,9 +59,12 @@ class Tenant:
         """A run of this tenant. RunNotFound."""
         return self.runs.view(run)
 
-    def list_runs(self, wanted: RunFilter) -> list[RunEntry]:
-        """The runs of a list that are this host's, the newest first."""
-        return list_runs(self.store, replace(wanted, host=self.engine.host))
+    async def list_runs(self, query: RunQuery) -> RunPage:
+        """A page of the runs that are this host's, the newest first. To look into records takes a while."""
+        own = replace(query, wanted=replace(query.wanted, host=self.engine.host))
+        if query.looks_inside:
+            return await self.searches.run(self.search.find, own)
+        return await asyncio.to_thread(self.search.find, own)
 
     def export(self, run: str, after: int = 0) -> tuple[bytes, int]:
         """The lines of a run's journal file that were appended after a position, and the position of the last one."""
@@ -78,6 +84,11 @@ class Tenant:
         named = None if key is None else key_to_id(f"draft/{sha256(text.encode()).hexdigest()}", key)
         run, _ = await self.runs.submit(checked, external, by=by, key=key, run_id=named, trace=trace)
         return run
+
+    async def list_conversations(self, most: int) -> list[Json]:
+        """The conversations with this tenant's agents, newest first."""
+        turns = await asyncio.to_thread(self.search.find_turns)
+        return [] if self.talks is None else await self.talks.describe(turns[:most], most)
 
     async def close(self, grace: float) -> None:
         """Let go of what is driven, and close the stores."""
@@ -143,13 +154,13 @@ def open_tenant(
     if has_agents:
         host = open_conversations(config, store.journal, model, engine.registry, engine.telemetry)
         talks = Talks(host, store, note_rest if config.webhooks else None)
-    tools, completions = HostTools(engine, runs, config.execute_tools), Completions(talks, runs, workflows)
+    tools, completions = HostTools(engine, runs, config.execute_tools, workflows), Completions(talks, runs, workflows)
     triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)
     triggers.load()
     webhooks = open_senders(config, store.database, runs.view)
     drafts = Drafts(directory, engine.host_check, engine.agents or AgentCatalog(()))
     files = WorkflowFiles(directory, workflows, drafts, is_own)
-    parts = (tools, completions, triggers, files, Turns(), webhooks)
+    parts = (tools, completions, triggers, files, Turns(), RunSearch(store), Turns(), webhooks)
     return Tenant(config, store, engine, workflows, runs, talks, *parts)
 
 

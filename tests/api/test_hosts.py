@@ -32,7 +32,7 @@ def test_run_of_another_host_is_not_found(pair: tuple[Served, Served], route: st
 def test_list_and_metrics_have_the_runs_of_one_host(pair: tuple[Served, Served]) -> None:
     first, second = pair
     run = first.submit("buy", article="H-2")["run_id"]
-    assert second.client.get("/runs").json() == {"runs": []}
+    assert second.client.get("/runs").json() == {"runs": [], "next": None}
     assert [each["run_id"] for each in first.client.get("/runs").json()["runs"]] == [run]
     assert 'agent_core_waiting_runs{tenant=""} 1.0' in first.client.get("/metrics").text
     assert 'agent_core_waiting_runs{tenant=""} 0.0' in second.client.get("/metrics").text

@@ -82,11 +82,19 @@ def test_run_of_another_tenant_is_not_found(
 
 
 @pytest.mark.parametrize("who", ["globex", "host"])
-def test_lists_have_nothing_of_another_tenant(office: Office, run: str, turn: Any, who: str) -> None:
-    ids = [each["run_id"] for each in office.ask(who, "GET", "/runs?limit=1000").json()["runs"]]
+@pytest.mark.parametrize("query", ["", "&text=acme", "&tool=order", "&tool=stock", "&reason=final"])
+def test_lists_have_nothing_of_another_tenant(office: Office, run: str, turn: Any, who: str, query: str) -> None:
+    ids = [each["run_id"] for each in office.ask(who, "GET", f"/runs?limit=1000{query}").json()["runs"]]
     assert run not in ids
     assert turn["trace_id"] not in ids
     assert run in [each["run_id"] for each in office.ask("acme", "GET", "/runs?limit=1000").json()["runs"]]
+
+
+@pytest.mark.parametrize("who", ["globex", "host"])
+def test_conversations_of_another_tenant_are_not_listed(office: Office, turn: Any, who: str) -> None:
+    assert "acme" not in office.ask(who, "GET", "/agent/conversations").text
+    (talk,) = office.ask("acme", "GET", "/agent/conversations").json()["conversations"]
+    assert talk["conversation_id"] == "talk"
 
 
 @pytest.mark.parametrize("who", ["globex", "host"])
@@ -110,9 +118,22 @@ def test_same_idempotency_key_is_another_run_for_another_tenant(office: Office) 
         return office.host.client.post("/workflows/count/runs", json=body, headers=headers).json()
 
     submit("acme")
-    assert office.ask("host", "GET", "/runs?workflow=count").json() == {"runs": []}
+    assert office.ask("host", "GET", "/runs?workflow=count").json() == {"runs": [], "next": None}
     submit("host")
     assert len(office.ask("host", "GET", "/runs?workflow=count").json()["runs"]) == 1
+
+
+def test_drafts_of_a_tenant_are_checked_with_its_tools(office: Office) -> None:
+    draft = {"text": "id: x\nnodes: [{tool: order, config: {article: A, pieces: 1}}]", "format": "yaml"}
+    assert office.ask("acme", "POST", "/drafts/check", draft).json()["problems"] == []
+    (problem,) = office.ask("globex", "POST", "/drafts/check", draft).json()["problems"]
+    assert "deny_tools" in problem["message"]
+    assert office.ask("globex", "POST", "/drafts/runs", draft).status_code == 422
+    run = office.ask("acme", "POST", "/drafts/runs", draft).json()["run_id"]
+    assert office.ask("host", "GET", f"/runs/{run}").status_code == 404
+    assert office.ask("globex", "GET", "/workflows/desk/source").status_code == 404
+    peek = {**draft, "text": "id: x\nnodes: [{tool: invoke_workflow, config: {workflow: ../workflows/desk.json}}]"}
+    assert "not below" in office.ask("globex", "POST", "/drafts/check", peek).json()["problems"][0]["message"]
 
 
 def test_workflows_and_agents_are_the_tenants_own(office: Office) -> None:

@@ -38,6 +38,7 @@ export const chinesePages = {
   "{n} runs": "{n} 次运行",
   "{n} new run": "{n} 次新运行",
   "{n} new runs": "{n} 次新运行",
+  "Looking further back…": "正在继续向前查找…",
   "just now": "刚刚",
   Filters: "筛选",
   "Filters ({n})": "筛选（{n}）",

@@ -41,10 +41,10 @@ const isAway = ({ runs, error }) => runs !== null && error !== null && !(error.s
 function Listed({ feed, filters, now, onClear }) {
   const { runs, fresh, next } = feed;
   if (runs === null) return feed.error ? null : html`<${Loading} />`;
-  if (runs.length === 0 && fresh.length === 0) return html`<${Empty} isFiltered=${countFilters(filters) > 0} onClear=${onClear} />`;
+  if (runs.length === 0 && fresh.length === 0 && !next) return html`<${Empty} isFiltered=${countFilters(filters) > 0} onClear=${onClear} />`;
   const n = runs.length;
   return html`<div class="runs-line">
-      <p class="soft" role="status">${next ? t("the newest {n} runs", { n: number(n) }) : count(n, "{n} run", "{n} runs")}</p>
+      <p class="soft" role="status">${next && n > 0 ? t("the newest {n} runs", { n: number(n) }) : count(n, "{n} run", "{n} runs")}</p>
       ${isAway(feed) && html`<span class="runs-away" role="status">${t("The server does not answer; it is asked again.")}</span>`}
       ${countFilters(filters) > 0 && html`<${Button} kind="quiet small" onClick=${onClear}>${t("Clear filters")}<//>`}
       ${fresh.length > 0 && html`<${Button} kind="quiet small" onClick=${() => (scrollTo(0, 0), feed.showFresh())}>↑ ${count(fresh.length, "{n} new run", "{n} new runs")}<//>`}
@@ -56,7 +56,7 @@ function Listed({ feed, filters, now, onClear }) {
     <${ChunkList} items=${runs} keyOf=${(run) => run.run_id} estimate=${ROW_HEIGHT} onEnd=${next && !feed.moreError ? feed.loadMore : undefined} tag="ul"
       class="run-list" aria-label=${t("Runs")} render=${(run, _, key) => html`<li key=${key}><${RunRow} run=${run} now=${now} /></li>`} />
     <${Failure} error=${feed.moreError} again=${feed.loadMore} />
-    <p class="soft runs-end" role="status">${feed.isBusy ? t("Loading…") : ""}</p>`;
+    <p class="soft runs-end" role="status">${next && !feed.moreError && (feed.isBusy || n === 0) ? t("Looking further back…") : ""}</p>`;
 }
 
 /** That runs wait for a person. It stands in the head of the page, so that nothing moves when there are some. */

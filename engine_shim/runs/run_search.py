@@ -1,0 +1,214 @@
+"""RunSearch: pages of the runs of a store, newest first, also by what was recorded of them."""
+
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import islice
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from engine_shim.errors import DefinitionError
+from engine_shim.runs.database import Database
+from engine_shim.runs.run_digest import RunDigest, digest_runs
+from engine_shim.runs.run_list import ROOT_STRANDS, Json, begun_entry, find_status, read_record
+from engine_shim.runs.store import RunEntry, RunFilter, SqliteRunStore, select_entries
+
+SEARCH_S: Final = 3.0
+"""How long one page is searched for; it then has what was found, and the next one begins there."""
+WINDOW: Final = 100
+"""Runs whose records are looked into at once."""
+LONGEST_CURSOR: Final = 2048
+_RUNS_OF_JOURNAL: Final = """WITH RECURSIVE known(run) AS (SELECT min(run) FROM rows
+    UNION ALL SELECT (SELECT min(run) FROM rows WHERE run > known.run) FROM known WHERE known.run IS NOT NULL)
+    SELECT run FROM known WHERE run IS NOT NULL AND run NOT IN (SELECT run FROM workflow_runs)"""
+"""The runs without an entry; one step in the index for each run, however many rows it has."""
+_FIRST: Final = f"SELECT run, data FROM rows WHERE run IN (SELECT value FROM json_each(?)) AND n = 0 AND {ROOT_STRANDS}"
+_HOLDS: Final = "SELECT value FROM json_each(?) AS wanted WHERE "
+_ROW: Final = "EXISTS (SELECT 1 FROM rows WHERE rows.run = wanted.value AND {})"
+_TOOL: Final = """substr(data, 1, {length}) = ? AND
+    CASE WHEN json_valid(CAST(data AS TEXT)) THEN json_extract(CAST(data AS TEXT), '$.tool') END = ?"""
+_CALLS: Final = (b'{"kind":"asked","ask":"tool"', b'{"kind":"waiting",')
+"""How records begin that have the tool of a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """Which runs of a store are wanted: those of a filter, in which an agent ended for a `reason`, a `tool` was asked,
+    and a `text` was recorded, in whichever case."""
+
+    wanted: RunFilter
+    reason: str | None = None
+    tool: str | None = None
+    text: str | None = None
+
+    @property
+    def looks_inside(self) -> bool:
+        """Whether records have to be looked into."""
+        return (self.reason, self.tool, self.text) != (None, None, None)
+
+    def as_sql(self) -> tuple[str, list[Any]]:
+        """What the rows of a run have to be, as a term of a query, and its values."""
+        terms, values = ["1"], list[Any]()
+        if self.reason is not None:
+            beginning = b'{"kind":"run_finished","finish_reason":' + orjson.dumps(self.reason)
+            terms.append(_ROW.format("substr(data, 1, ?) = ?"))
+            values += [len(beginning), beginning]
+        if self.tool is not None:
+            tests = " OR ".join(f"({_TOOL.format(length=len(each))})" for each in _CALLS)
+            terms.append(_ROW.format(f"({tests})"))
+            values += [value for each in _CALLS for value in (each, self.tool)]
+        if self.text is not None:
+            patterns = _patterns(self.text)
+            tests = " OR ".join(["CAST(data AS TEXT) LIKE ? ESCAPE '!'"] * len(patterns))
+            terms.append(_ROW.format(f"({tests})"))
+            values += patterns
+        return " AND ".join(terms), values
+
+
+class RunPage(NamedTuple):
+    """The entries of a page, what is known of each, and the place from which the next one goes on, if there is more."""
+
+    entries: list[RunEntry]
+    digests: dict[str, RunDigest]
+    next: tuple[str, str] | None
+
+
+class Turn(NamedTuple):
+    """A turn of a conversation with an agent."""
+
+    conversation: str
+    agent: str
+    started_at: str
+
+
+class _Begun(NamedTuple):
+    """How a run began that only the journal holds."""
+
+    entry: RunEntry
+    turn: Turn | None
+
+
+class RunSearch:
+    """The search in one store. Threads may share it; each search has a connection of its own."""
+
+    def __init__(self, store: SqliteRunStore, *, seconds: float = SEARCH_S) -> None:
+        self._store, self._seconds = store, seconds
+        self._begun: dict[str, _Begun] = {}
+        self._lock = Lock()
+
+    def find(self, query: RunQuery) -> RunPage:
+        """A page of as many runs as the filter's limit says, or of those that were found in time."""
+        database = Database(self._store.path)
+        try:
+            found, place = self._find(query, database)
+            found = [replace(each, status=each.status or find_status(self._store, each.run)) for each in found]
+            return RunPage(found, digest_runs(database, [each.run for each in found]), place)
+        finally:
+            database.close()
+
+    def find_turns(self) -> list[Turn]:
+        """The newest turn of each conversation, newest first."""
+        database = Database(self._store.path)
+        try:
+            begun = sorted(self._all_begun(database), key=lambda each: _place_of(each.entry), reverse=True)
+        finally:
+            database.close()
+        newest: dict[str, Turn] = {}
+        for _, turn in begun:
+            if turn is not None:
+                newest.setdefault(turn.conversation, turn)
+        return list(newest.values())
+
+    def _find(self, query: RunQuery, database: Database) -> tuple[list[RunEntry], tuple[str, str] | None]:
+        wanted, until = query.wanted, time.monotonic() + self._seconds
+        most = wanted.limit or 100
+        lists = (self._listed(query, database), self._unlisted(wanted, database))
+        candidates = merge(*lists, key=_place_of, reverse=True)
+        found: list[RunEntry] = []
+        while window := list(islice(candidates, WINDOW if query.looks_inside else most + 1)):
+            found += self._keep(window, query, database)
+            if len(found) > most:
+                return found[:most], _place_of(found[most - 1])
+            if time.monotonic() > until:
+                return found, _place_of(window[-1])
+        return found, None
+
+    def _keep(self, window: list[RunEntry], query: RunQuery, database: Database) -> list[RunEntry]:
+        """Those of some runs whose records are as they are wanted."""
+        if not query.looks_inside:
+            return window
+        term, values = query.as_sql()
+        runs = orjson.dumps([each.run for each in window]).decode()
+        kept = {run for (run,) in database.rows("rows", _HOLDS + term, runs, *values)}
+        return [each for each in window if each.run in kept]
+
+    def _listed(self, query: RunQuery, database: Database) -> Iterator[RunEntry]:
+        """The runs that have an entry, some at a time."""
+        wanted = replace(query.wanted, limit=(query.wanted.limit or 100) + 1)
+        clause, values = wanted.as_sql()
+        while entries := select_entries(database, clause, *values):
+            yield from entries
+            if len(entries) < (wanted.limit or 0):
+                return
+            clause, values = replace(wanted, before=_place_of(entries[-1])).as_sql()
+
+    def _unlisted(self, wanted: RunFilter, database: Database) -> Iterator[RunEntry]:
+        """The runs that only the journal holds."""
+        plain = replace(wanted, statuses=())
+        own = (each.entry for each in self._all_begun(database) if plain.admits(each.entry))
+        for entry in sorted(own, key=_place_of, reverse=True):
+            if not wanted.statuses:
+                yield entry
+            elif (status := entry.status or find_status(self._store, entry.run)) in wanted.statuses:
+                yield replace(entry, status=status)
+
+    def _all_begun(self, database: Database) -> list[_Begun]:
+        """How all runs began that only the journal holds. That never changes, and is read once."""
+        runs = {run for (run,) in database.rows("rows", _RUNS_OF_JOURNAL)}
+        with self._lock:
+            known = {run: begun for run, begun in self._begun.items() if run in runs}
+            missing = orjson.dumps(sorted(runs - known.keys())).decode()
+            for run, data in database.rows("rows", _FIRST, missing):
+                known[run] = _read_beginning(run, read_record(data))
+            self._begun = known
+            return list(known.values())
+
+
+def write_cursor(place: tuple[str, str]) -> str:
+    """The place of a run in the list, as callers hold it."""
+    return urlsafe_b64encode(orjson.dumps(place)).decode().rstrip("=")
+
+
+def read_cursor(text: str) -> tuple[str, str]:
+    """The place that a cursor names. DefinitionError for a text that is none."""
+    try:
+        match orjson.loads(urlsafe_b64decode(f"{text}{'=' * (-len(text) % 4)}")):
+            case [str(started), str(run)]:
+                return started, run
+    except ValueError:
+        pass
+    raise DefinitionError("is no cursor: take `next` of the page before", where="query/before")
+
+
+def _read_beginning(run: str, first: Json) -> _Begun:
+    entry = begun_entry(run, first)
+    match first.get("agent"):
+        case {"name": str(agent), "conversation": str(conversation)}:
+            return _Begun(entry, Turn(conversation, agent, entry.started_at))
+    return _Begun(entry, None)
+
+
+def _place_of(entry: RunEntry) -> tuple[str, str]:
+    return entry.started_at, entry.run
+
+
+def _patterns(text: str) -> list[str]:
+    """What a record holds in which a text was written, in either case: SQLite knows the cases of ASCII alone."""
+    cases = dict.fromkeys((text, text.lower(), text.upper(), text.title()))
+    written = [orjson.dumps(each).decode()[1:-1] for each in cases]
+    escaped = [each.replace("!", "!!").replace("%", "!%").replace("_", "!_") for each in written]
+    return [f"%{each}%" for each in escaped]
