@@ -61,7 +61,8 @@ function Rename({ name, index, edit, onChoose, onClose }) {
 }
 
 function ToolConfig({ tool, node, path, edit }) {
-  if (!tool) return html`<${SchemaField} schema=${{ type: "object" }} root=${{}} label="config" value=${node.config} path=${path} edit=${edit} />`;
+  const isReadable = node.config === undefined || (node.config !== null && typeof node.config === "object" && !Array.isArray(node.config));
+  if (!tool || !isReadable) return html`<${SchemaField} schema=${{ type: "object" }} root=${{}} label="config" value=${node.config} path=${path} edit=${edit} />`;
   return html`<section class="group" aria-label=${t("Configuration")}><h3>${t("Configuration")}</h3>
     <${SchemaForm} schema=${tool.config_schema} root=${tool.config_schema} value=${node.config} path=${path} edit=${edit} /></section>`;
 }

@@ -14,7 +14,8 @@ const LONG = /prompt|text|body|message|template|content|description|query|expres
 const SHORTLY = 6;
 
 /** The fields of an object. `only` are the keys to show; `skip` those to leave out. */
-export function SchemaForm({ schema, root, value, path, edit, only, skip = [], unrequired = false }) {
+export function SchemaForm({ schema, root, value: given, path, edit, only, skip = [], unrequired = false }) {
+  const value = isObject(given) ? given : undefined;
   const read = resolve(schema, root);
   const all = fieldsOf(unrequired ? { ...read, required: [] } : read).filter(({ key }) => (only ? only.includes(key) : !skip.includes(key)));
   const ordered = only ? only.flatMap((key) => all.filter((each) => each.key === key)) : all;
