@@ -5,8 +5,14 @@ import { keepLines } from "./lines.js";
 
 /** What a text says: {data, error}; error is {message, line} of a text that cannot be read, and data then null. */
 export function readText(text, format) {
-  if (last?.text !== text || last.format !== format) last = { text, format, read: format === "json" ? readJson(text) : readYaml(text) };
+  if (last?.text !== text || last.format !== format) last = { text, format, read: checkForm(format === "json" ? readJson(text) : readYaml(text)) };
   return last.read;
+}
+
+/** A text that says nothing is an empty definition. */
+function checkForm({ data, error }) {
+  if (!error && (data === null || data === undefined)) return { data: {}, error };
+  return error || isObject(data) ? { data, error } : { data: null, error: { message: "a definition is an object with id and nodes", line: 1 } };
 }
 
 let last = null;
