@@ -129,5 +129,5 @@ def test_journal_of_a_newer_version_is_refused(new_database: NewDatabase) -> Non
 
 def test_run_whose_id_it_cannot_hold_is_an_error(postgres_journal: "PostgresJournal") -> None:
     row = chain_row("agent", 0, genesis("a\0b", "agent"), {"kind": "asked"})
-    with pytest.raises(JournalError, match="cannot write to journal"):
+    with pytest.raises(JournalError, match="cannot write to postgresql://"):
         postgres_journal.append("a\0b", [row])
