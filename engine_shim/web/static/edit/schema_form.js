@@ -64,7 +64,7 @@ function Control({ kind, schema, value, onValue, label, required, edit, props })
   if (kind === "boolean") return html`<${ChoiceField} ...${common} schema=${schema} required=${required} options=${[true, false]} />`;
   if (kind === "choice") return html`<${ChoiceField} ...${common} schema=${schema} required=${required} options=${schema.enum} />`;
   if (kind === "constant") return html`<${ChoiceField} ...${common} schema=${schema} required=${required} options=${[schema.const]} />`;
-  if (kind === "text" && (value === undefined || typeof value !== "object")) return html`<${PlainText} ...${common} schema=${schema} />`;
+  if (kind === "text" && (value === undefined || typeof value !== "object")) return html`<${PlainText} ...${common} schema=${schema} list=${edit.lists?.[label]} />`;
   return html`<div class="grow"><${JsonField} ...${common} /></div>`;
 }
 
