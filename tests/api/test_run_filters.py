@@ -148,6 +148,24 @@ def test_pages_follow_each_other_while_new_runs_come_in(busy: Served, params: di
     assert seen == old
 
 
+def test_turns_are_listed_whatever_was_deleted_before(busy: Served) -> None:
+    def turns() -> list[str]:
+        return [each["run_id"] for each in busy.client.get("/runs?limit=1000").json()["runs"] if each["agent"]]
+
+    def ask() -> str:
+        body = {"message": "A-17", "agent": "clerk"}
+        return str(busy.client.post("/agent/chat", json=body).json()["trace_id"])
+
+    before = turns()
+    first = ask()
+    assert turns() == [first, *before]
+    assert busy.store.forget(first)
+    second = ask()  # its rows may have the numbers of those that are gone
+    assert turns() == [second, *before]
+    assert busy.store.forget(before[0])
+    assert turns() == [second, *before[1:]]
+
+
 def test_page_that_is_just_full_has_no_next(host: Served, runs: dict[str, str]) -> None:
     assert host.client.get("/runs?limit=5").json()["next"] is None
     assert host.client.get("/runs?limit=4").json()["next"] is not None
