@@ -58,8 +58,8 @@ function Editor({ name, draft, tools, query, me }) {
   const drawn = html`<div class="graph-side">
     <div class="row"><${Button} kind="small" disabled=${draft.unreadable !== null} onClick=${() => setDialog("add")}>${t("Add a node…")}<//>
       <button type="button" class="button small" aria-pressed=${chosen ? "false" : "true"} onClick=${() => choose(null)}>${t("The workflow")}</button></div>
-    <${GraphView} data=${draft.data} faults=${faults} chosen=${chosen?.name} chosenEdge=${chosenEdge} disabled=${draft.unreadable !== null} onChoose=${choose}
-      onEdge=${(index, from) => choose(from, index)} onConnect=${(from, to) => (draft.apply((target) => connect(target, from, to)), choose(from))} />
+    <details class="graph-fold" open><summary>${t("Graph")}</summary><${GraphView} data=${draft.data} faults=${faults} chosen=${chosen?.name} chosenEdge=${chosenEdge} disabled=${draft.unreadable !== null} onChoose=${choose}
+      onEdge=${(index, from) => choose(from, index)} onConnect=${(from, to) => (draft.apply((target) => connect(target, from, to)), choose(from))} /></details>
     <${FaultList} faults=${faults} edges=${listEdges(draft.data)} onGo=${toFault} />
   </div>`;
   const panel = chosen ? html`<${NodePanel} key=${chosen.name} chosen=${chosen} edit=${edit} onChoose=${choose} chosenEdge=${chosenEdge} />` : html`<${WorkflowPanel} edit=${edit} />`;
@@ -67,7 +67,7 @@ function Editor({ name, draft, tools, query, me }) {
     <${Told} draft=${draft} />
     <datalist id="origins">${["author", "user", "person", "trusted", "any", ...tools.map(({ code }) => code)].map((each) => html`<option value=${each} />`)}</datalist>
     <${Tabs} tabs=${views} chosen=${view} onChoose=${(key) => place({ view: key === "form" ? null : key })} label=${t("Views of the workflow")} />
-    ${(view === "form" || view === "graph") && html`<div class=${`edit-body ${view}`}>${drawn}<div class="panel-side">${draft.unreadable ? html`<${Unreadable} draft=${draft} onText=${() => place({ view: draft.format })} />` : panel}</div></div>`}
+    ${(view === "form" || view === "graph") && html`<div class=${`edit-body ${view === "graph" ? "drawn" : ""}`}>${drawn}<div class="panel-side">${draft.unreadable ? html`<${Unreadable} draft=${draft} onText=${() => place({ view: draft.format })} />` : panel}</div></div>`}
     ${(view === "yaml" || view === "json") && html`<${TextViews} key=${view} draft=${draft} format=${view} faults=${faults} line=${line} /><${FaultList} faults=${faults} edges=${listEdges(draft.data)} onGo=${toFault} />`}
     ${view === "diff" && html`<${DiffView} before=${draft.source.text} after=${draft.text} />`}
     ${view === "run" && html`<${RunView} draft=${draft} me=${me} faults=${faults} given=${given} onGiven=${setGiven} />`}

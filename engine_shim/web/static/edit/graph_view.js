@@ -5,11 +5,11 @@ import { cut, show } from "../kit/text.js";
 import { count, t } from "../kit/words.js";
 import { drawLine, layOut } from "../run/graph_layout.js";
 import { countByNode } from "./faults.js";
-import { drawable, listEdges, listNodes } from "./flow.js";
+import { drawable, drawnEdges, listEdges, listNodes } from "./flow.js";
 
 /** The graph. `onChoose(name)` for a node, `onEdge(index)` for an edge, `onConnect(from, to)` for a line that was drawn. */
 export function GraphView({ data, faults, chosen, chosenEdge, disabled, onChoose, onEdge, onConnect }) {
-  const shape = JSON.stringify([(data.nodes ?? []).map?.((node) => [node?.id, node?.tool, data.edges ? 0 : node?.config]), data.edges, data.entry]);
+  const shape = JSON.stringify([listNodes(data).map(({ name, node }) => [name, node.tool]), data.edges ?? drawnEdges(data), data.entry]);
   const { drawn, indices, isPlain } = useMemo(() => draw(data), [shape]);
   const counts = countByNode(faults, listNodes(data), listEdges(data));
   const box = useRef(null);
