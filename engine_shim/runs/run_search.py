@@ -21,11 +21,18 @@ SEARCH_S: Final = 3.0
 """How long one page is searched for; it then has what was found, and the next one begins there."""
 WINDOW: Final = 100
 """Runs whose records are looked into at once."""
-LONGEST_CURSOR: Final = 2048
+SCAN_S: Final = 60.0
+"""How long it is enough to look at what is newer."""
 _RUNS_OF_JOURNAL: Final = """WITH RECURSIVE known(run) AS (SELECT min(run) FROM rows
     UNION ALL SELECT (SELECT min(run) FROM rows WHERE run > known.run) FROM known WHERE known.run IS NOT NULL)
     SELECT run FROM known WHERE run IS NOT NULL AND run NOT IN (SELECT run FROM workflow_runs)"""
 """The runs without an entry; one step in the index for each run, however many rows it has."""
+_LAST_ROW: Final = "SELECT seq, hash FROM rows ORDER BY seq DESC LIMIT 1"
+_SAME_ROW: Final = "SELECT 1 FROM rows WHERE seq = ? AND hash = ?"
+"""Whether the newest row of an earlier look is there still: else its number may have been given to another one."""
+_NEWER: Final = "SELECT DISTINCT run FROM rows WHERE seq > ?"
+_UNLISTED: Final = """SELECT value FROM json_each(?) AS each WHERE EXISTS (SELECT 1 FROM rows WHERE run = each.value)
+    AND NOT EXISTS (SELECT 1 FROM workflow_runs WHERE run = each.value)"""
 _FIRST: Final = f"SELECT run, data FROM rows WHERE run IN (SELECT value FROM json_each(?)) AND n = 0 AND {ROOT_STRANDS}"
 _HOLDS: Final = "SELECT value FROM json_each(?) AS wanted WHERE "
 _ROW: Final = "EXISTS (SELECT 1 FROM rows WHERE rows.run = wanted.value AND {})"
@@ -99,6 +106,8 @@ class RunSearch:
         self._store, self._seconds = store, seconds
         self._begun: dict[str, _Begun] = {}
         self._lock = Lock()
+        self._mark: tuple[int, bytes] | None = None
+        self._scan_at = 0.0
 
     def find(self, query: RunQuery) -> RunPage:
         """A page of as many runs as the filter's limit says, or of those that were found in time."""
@@ -168,14 +177,25 @@ class RunSearch:
 
     def _all_begun(self, database: Database) -> list[_Begun]:
         """How all runs began that only the journal holds. That never changes, and is read once."""
-        runs = {run for (run,) in database.rows("rows", _RUNS_OF_JOURNAL)}
         with self._lock:
+            runs = self._unlisted_runs(database)
             known = {run: begun for run, begun in self._begun.items() if run in runs}
             missing = orjson.dumps(sorted(runs - known.keys())).decode()
             for run, data in database.rows("rows", _FIRST, missing):
                 known[run] = _read_beginning(run, read_record(data))
             self._begun = known
             return list(known.values())
+
+    def _unlisted_runs(self, database: Database) -> set[str]:
+        """The runs without an entry. Once all were looked at, those with newer rows are enough, for a while."""
+        mark, last = self._mark, database.rows("rows", _LAST_ROW)
+        self._mark = last[0] if last else None
+        if mark is None or time.monotonic() > self._scan_at or not database.rows("rows", _SAME_ROW, *mark):
+            self._scan_at = time.monotonic() + SCAN_S
+            return {run for (run,) in database.rows("rows", _RUNS_OF_JOURNAL)}
+        newer = {run for (run,) in database.rows("rows", _NEWER, mark[0])}
+        candidates = orjson.dumps([*self._begun.keys() | newer]).decode()
+        return {run for (run,) in database.rows("rows", _UNLISTED, candidates)}
 
 
 def write_cursor(place: tuple[str, str]) -> str:

@@ -162,6 +162,7 @@ def test_key_names_the_turn_that_is_not_waited_for(host: Served) -> None:
     assert (answer["trace_id"], answer["conversation_id"]) == (first["trace_id"], first["conversation_id"])
 
 
+@pytest.mark.exhaustive
 def test_conversations_are_listed_with_the_newest_first(tmp_path: Path) -> None:
     with served(tmp_path) as host:
         for name in ("first", "second", "first", "gone"):

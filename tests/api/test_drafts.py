@@ -148,6 +148,7 @@ def test_bomb_of_aliases_is_refused_at_once(host: Served) -> None:
     assert time.monotonic() - begun < 1
 
 
+@pytest.mark.exhaustive
 def test_draft_of_too_many_parts_is_not_looked_into(host: Served) -> None:
     nodes = [{"id": f"n{number}", "tool": f"nothing-{number}"} for number in range(1001)]
     (problem,) = check(host, json.dumps({"id": "x", "nodes": nodes}), "json")["problems"]
@@ -279,6 +280,7 @@ def test_keys_of_the_environment_are_masked(host: Served, monkeypatch: pytest.Mo
     assert "k" * 30 not in found["problems"][0]["message"]
 
 
+@pytest.mark.exhaustive
 def test_draft_is_checked_where_there_is_no_directory_of_workflows(tmp_path: Path) -> None:
     with served(tmp_path) as host:
         for each in (tmp_path / "workflows").iterdir():

@@ -3,9 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import httpx2
 import pytest
@@ -189,23 +187,3 @@ def test_directory_that_cannot_be_written_is_told_without_its_place(host: Served
         assert str(host.folder) not in answer.text
     finally:
         directory.chmod(0o700)
-
-
-def test_tenant_saves_where_nobody_else_reads_alone(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    tenants: dict[str, Any] = {"acme": {}, "globex": {"workflows": "own"}}
-    with served(tmp_path, is_open=False, tenants=tenants) as host:
-        body = {"text": write(), "format": "yaml", "expects": None}
-
-        def put(who: str | None) -> httpx2.Response:
-            headers = host.issue("x", "admin", tenant=who)
-            return host.client.put("/workflows/hello", json=body, headers=headers)
-
-        shared = put("acme")
-        assert (shared.status_code, shared.json()["kind"]) == (403, "shared")
-        assert not (tmp_path / "workflows" / "hello@1.yaml").exists()
-        assert put("globex").status_code == 201
-        assert (tmp_path / "own" / "hello@1.yaml").exists()
-        reader = host.issue("y", "read")
-        assert host.client.get("/workflows/hello", headers=reader).status_code == 404
-        assert put(None).status_code == 201
