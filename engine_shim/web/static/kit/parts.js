@@ -1,6 +1,7 @@
 // The small parts that all pages are made of.
 
 import { Fragment, html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { own } from "./own.js";
 import { Problem } from "./problem.js";
 import { show } from "./text.js";
 import { moment, t } from "./words.js";
@@ -14,7 +15,7 @@ const TONES = {
 };
 
 /** The tone of a status, a finish reason or a verdict: good, bad, wait, live, warn or plain. */
-export const toneOf = (word) => TONES[word] ?? (word ? "warn" : "plain");
+export const toneOf = (word) => own(TONES, word) ?? (word ? "warn" : "plain");
 
 /** A word in a pill, coloured by what it means. */
 export function Badge({ word, tone, title }) {

@@ -1,6 +1,7 @@
 // The language of the page: English texts are their own keys, and a table has what each is in another language.
 
 import { chinese } from "./chinese.js";
+import { own } from "./own.js";
 
 const TABLES = { en: {}, zh: chinese };
 const KEY = "agent-core.language";
@@ -13,7 +14,7 @@ export const LANGUAGES = { en: "English", zh: "中文" };
 export function language() {
   if (chosen === null) {
     const kept = read();
-    chosen = kept in TABLES ? kept : navigator.language.startsWith("zh") ? "zh" : "en";
+    chosen = isLanguage(kept) ? kept : navigator.language.startsWith("zh") ? "zh" : "en";
     document.documentElement.lang = chosen;
   }
   return chosen;
@@ -21,7 +22,7 @@ export function language() {
 
 /** Choose a language; the page has to be drawn again. */
 export function setLanguage(name) {
-  chosen = name in TABLES ? name : "en";
+  chosen = isLanguage(name) ? name : "en";
   document.documentElement.lang = chosen;
   try {
     localStorage.setItem(KEY, chosen);
@@ -32,8 +33,8 @@ export function setLanguage(name) {
 
 /** A text in the chosen language; `values` fill its {names}. */
 export function t(text, values = {}) {
-  const found = TABLES[language()][text] ?? text;
-  return found.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+  const found = own(TABLES[language()], text) ?? String(text);
+  return found.replace(/\{(\w+)\}/g, (whole, name) => String(own(values, name) ?? whole));
 }
 
 /** A number as the language writes it. */
@@ -83,6 +84,8 @@ function formats() {
   made = { language: language(), clocks, days, numbers: new Map() };
   return made;
 }
+
+const isLanguage = (name) => own(TABLES, name) !== undefined;
 
 function read() {
   try {

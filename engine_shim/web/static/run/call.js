@@ -2,6 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { Badge, Time } from "../kit/parts.js";
+import { own } from "../kit/own.js";
 import { Part } from "../kit/value.js";
 import { show } from "../kit/text.js";
 import { duration, t } from "../kit/words.js";
@@ -11,11 +12,11 @@ const WORDS = { judged: "allowed", in_doubt: "in doubt" };
 
 /** A call within its step. `context.decide(call)`, where there is one, draws what a person may decide. */
 export function Call({ call, context }) {
-  const word = WORDS[call.state] ?? call.state;
-  return html`<section class="call ${TONES[call.state] ?? "plain"}" aria-label=${show(call.tool)}>
+  const word = own(WORDS, call.state) ?? call.state;
+  return html`<section class="call ${own(TONES, call.state) ?? "plain"}" aria-label=${show(call.tool)}>
     <p class="call-head">
       <span class="call-tool">${show(call.tool)}</span>
-      <${Badge} word=${word} tone=${TONES[call.state]} />
+      <${Badge} word=${word} tone=${own(TONES, call.state)} />
       ${call.effect && call.effect !== "read" && html`<${Badge} word=${call.effect} tone="plain" />`}
       ${call.cached && html`<${Badge} word="kept answer" tone="plain" />`}
       ${typeof call.seconds === "number" && html`<span class="soft">${duration(call.seconds)}</span>`}

@@ -2,6 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { Badge, Time } from "../kit/parts.js";
+import { own } from "../kit/own.js";
 import { cut, onOneLine, show } from "../kit/text.js";
 import { t } from "../kit/words.js";
 
@@ -15,7 +16,7 @@ export function Decisions({ decisions, hrefOf }) {
     <tbody>${decisions.map((each) => html`<tr>
       <td><${Time} at=${each.at} /></td>
       <td>${show(each.by ?? "")}</td>
-      <td><${Badge} word=${each.decision} tone=${TONES[each.decision] ?? "plain"} />${each.message && html`<p>“${show(each.message)}”</p>`}</td>
+      <td><${Badge} word=${each.decision} tone=${own(TONES, each.decision) ?? "plain"} />${each.message && html`<p>“${show(each.message)}”</p>`}</td>
       <td><a href=${hrefOf(each)}>${show(each.tool ?? t("the run"))}</a> ${each.args && html`<span class="mono soft">${cut(onOneLine(each.args), 160)}</span>`}</td>
     </tr>`)}</tbody>
   </table></div>`;

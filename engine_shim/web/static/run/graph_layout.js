@@ -27,22 +27,25 @@ export function layOut(definition, direction = "TB") {
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of definition.nodes) {
     const longest = Math.max(nameOf(node).length, (node.tool ?? "").length);
-    graph.setNode(nameOf(node), { width: Math.min(WIDEST, Math.max(NARROWEST, longest * CHARACTER + 40)), height: NODE_HEIGHT });
+    graph.setNode(keyOf(nameOf(node)), { width: Math.min(WIDEST, Math.max(NARROWEST, longest * CHARACTER + 40)), height: NODE_HEIGHT });
   }
   const edges = readEdges(definition);
   edges.forEach((edge, at) => {
     const size = edge.label || edge.error ? { width: 60, height: 14, labelpos: "c" } : {};
-    graph.setEdge(edge.from, edge.to, size, String(at));
+    graph.setEdge(keyOf(edge.from), keyOf(edge.to), size, String(at));
   });
   layout(graph);
   const { width, height } = graph.graph();
   return {
     width: Math.ceil(width) || 0,
     height: Math.ceil(height) || 0,
-    nodes: definition.nodes.map((node) => ({ name: nameOf(node), tool: node.tool ?? "", ...placeOf(graph.node(nameOf(node))) })),
-    edges: edges.map((edge, at) => ({ ...edge, ...lineOf(graph.edge(edge.from, edge.to, String(at))) })),
+    nodes: definition.nodes.map((node) => ({ name: nameOf(node), tool: node.tool ?? "", ...placeOf(graph.node(keyOf(nameOf(node)))) })),
+    edges: edges.map((edge, at) => ({ ...edge, ...lineOf(graph.edge(keyOf(edge.from), keyOf(edge.to), String(at))) })),
   };
 }
+
+/** A node's key in the graph: the library keeps nodes in plain objects, which have a "constructor" of their own. */
+const keyOf = (name) => `node ${name}`;
 
 const placeOf = ({ x, y, width, height }) => ({ x: x - width / 2, y: y - height / 2, width, height });
 

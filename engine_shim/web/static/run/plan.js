@@ -2,6 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { Badge } from "../kit/parts.js";
+import { own } from "../kit/own.js";
 import { onOneLine, show } from "../kit/text.js";
 import { t } from "../kit/words.js";
 
@@ -16,7 +17,7 @@ export function Plan({ steps }) {
       <td>${each.step}</td>
       <td>${show(each.description ?? "")}${each.message && html`<p class="fault">${show(each.message)}</p>`}</td>
       <td><code>${show(each.tool ?? "")}</code> <span class="soft mono">${each.parameters ? onOneLine(each.parameters) : ""}</span></td>
-      <td><${Badge} word=${each.status} tone=${TONES[each.status]} /></td>
+      <td><${Badge} word=${each.status} tone=${own(TONES, each.status)} /></td>
     </tr>`)}</tbody>
   </table></div>`;
 }

@@ -1,6 +1,7 @@
 // The steps of a run by its records: what was asked, judged, decided and answered, one item for each step of a person's
 // reading. Pure.
 
+import { own } from "../kit/own.js";
 import { readStrand, strandOfBatch } from "./strands.js";
 
 /** The items of a run in the order of its records.
@@ -43,7 +44,7 @@ class Reader {
 
   read({ strand, n, record }) {
     const state = this.#state(strand);
-    const read = READERS[record.kind];
+    const read = own(READERS, record.kind);
     const item = read ? read(this, state, record, { strand, n }) : null;
     if (item) item.refs.push({ strand, n });
     if (item && item.at === null && record.at) item.at = record.at;
@@ -177,7 +178,7 @@ function judgeCall(state, item, judged) {
   const fresh = { decisions: [], strand: item.strand, n: item.n };
   const call = known?.call ?? fresh;
   const states = { run: "judged", wait: "waiting", refuse: "refused" };
-  Object.assign(call, judged, { state: states[judged.verdict] ?? "judged" });
+  Object.assign(call, judged, { state: own(states, judged.verdict) ?? "judged" });
   if (!known) {
     item.calls.push(call);
     state.calls.set(judged.id, { call, item });
@@ -187,7 +188,7 @@ function judgeCall(state, item, judged) {
 function decideCall(call, record, place) {
   call.decisions.push({ decision: record.decision, by: record.by, at: record.at, message: record.message ?? null, args: record.args ?? null, ...place });
   const states = { approve: "approved", edit: "approved", retry: "approved", deny: "denied", skip: "skipped", fail: "failed", cancel: "cancelled" };
-  call.state = states[record.decision] ?? call.state;
+  call.state = own(states, record.decision) ?? call.state;
   if (record.decision === "late" && record.answer) answerCall(call, record.answer);
 }
 

@@ -3,6 +3,7 @@
 import { html, useMemo, useState } from "../vendor/preact.js";
 import { ask } from "../kit/api.js";
 import { Badge, Button, Failure, Field, Notice, useAct } from "../kit/parts.js";
+import { own } from "../kit/own.js";
 import { show } from "../kit/text.js";
 import { count, number, t } from "../kit/words.js";
 import { nameOfStrand } from "./strands.js";
@@ -77,8 +78,8 @@ function Outcome({ result, hrefOf }) {
       <tbody>${decisions.map((each) => html`<tr class=${each.recorded === each.now ? "same" : "changed"} key=${`${each.strand}:${each.n}:${each.tool}`}>
         <td><a href=${hrefOf(each)}>${show(`${nameOfStrand(each.strand)}:${number(each.n)}`)}</a></td>
         <td><code>${show(toolOf(each))}</code></td>
-        <td><${Badge} word=${each.recorded} tone=${TONES[each.recorded]} /></td>
-        <td><${Badge} word=${each.now} tone=${TONES[each.now]} />${each.counterfactual && html` <span class="soft">${t("would not have come here")}</span>`}</td>
+        <td><${Badge} word=${each.recorded} tone=${own(TONES, each.recorded)} /></td>
+        <td><${Badge} word=${each.now} tone=${own(TONES, each.now)} />${each.counterfactual && html` <span class="soft">${t("would not have come here")}</span>`}</td>
         <td>${show(each.why ?? "")}</td>
       </tr>`)}</tbody>
     </table></div>`;

@@ -23,7 +23,7 @@ export function readFilters(query) {
     workflow: query.get("workflow") ?? "",
     reason: query.get("reason") ?? "",
     tool: query.get("tool") ?? "",
-    since: since in SPANS ? since : "",
+    since: Object.hasOwn(SPANS, since) ? since : "",
     text: query.get("text") ?? "",
   };
 }

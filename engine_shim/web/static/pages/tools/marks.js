@@ -2,6 +2,7 @@
 
 import { html } from "../../vendor/preact.js";
 import { Badge } from "../../kit/parts.js";
+import { own } from "../../kit/own.js";
 import { t } from "../../kit/words.js";
 
 const ABOUT = { depends: "It depends on the arguments.", nested: "It runs an agent or a workflow." };
@@ -10,8 +11,8 @@ export const EFFECTS = { read: ["read", "plain"], write: ["write", "wait"], depe
 
 /** Whether a tool reads or writes. */
 export function Effect({ tool }) {
-  const [word, tone] = EFFECTS[tool.effect] ?? [tool.effect, "plain"];
-  return html`<${Badge} word=${word} tone=${tone} title=${ABOUT[tool.effect] && t(ABOUT[tool.effect])} />`;
+  const [word, tone] = own(EFFECTS, tool.effect) ?? [tool.effect, "plain"];
+  return html`<${Badge} word=${word} tone=${tone} title=${own(ABOUT, tool.effect) && t(ABOUT[tool.effect])} />`;
 }
 
 /** What else is to be known of a tool at once. */
