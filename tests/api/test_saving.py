@@ -1,7 +1,9 @@
 """Workflows that are saved over HTTP: a file of its own for each version, whole or not at all."""
 
+import errno
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from threading import Thread
 
@@ -177,13 +179,13 @@ def test_source_of_no_workflow_is_not_found(host: Served) -> None:
         assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_directory_that_cannot_be_written_is_told_without_its_place(host: Served) -> None:
-    directory = host.folder / "workflows"
-    directory.chmod(0o500)
-    try:
-        answer = save(host, write("1", "sealed"), name="sealed")
-        assert answer.status_code == 503
-        assert str(host.folder) not in answer.text
-    finally:
-        directory.chmod(0o700)
+def test_directory_that_cannot_be_written_is_told_without_its_place(
+    host: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(host.folder / "workflows"))
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    answer = save(host, write("1", "sealed"), name="sealed")
+    assert answer.status_code == 503
+    assert str(host.folder) not in answer.text
