@@ -210,7 +210,7 @@ def test_run_page_fits_a_narrow_window_and_is_accessible(host: Served, browser: 
     run = host.submit("shop")["run_id"]
     with open_tab(browser, host.url, size=NARROW, scheme=scheme) as tab:
         page = tab.open(f"runs/{run}")
-        for name in ("Steps", "Time", "Decisions", "Result", "Proof", "What if"):
+        for name in ("Steps", "Graph", "Time", "Decisions", "Result", "Proof", "What if"):
             page.get_by_role("tab", name=name).click()
             tab.check_fits()
             tab.check_accessible()
@@ -227,7 +227,7 @@ def test_run_is_decided_by_keyboard_alone(host: Served, tab: Tab) -> None:
     page.get_by_role("heading", name="Ends: completed").wait_for()
     page.get_by_role("tab", name="Steps").focus()
     page.keyboard.press("ArrowRight")
-    assert page.get_by_role("tab", name="Time").get_attribute("aria-selected") == "true"
+    assert page.get_by_role("tab", name="Graph").get_attribute("aria-selected") == "true"
 
 
 def test_exported_file_proves_the_run_without_a_server(host: Served, browser: Any, tab: Tab, tmp_path: Path) -> None:

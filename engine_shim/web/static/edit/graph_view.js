@@ -3,7 +3,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { cut, show } from "../kit/text.js";
 import { count, t } from "../kit/words.js";
-import { drawLine, layOut } from "../run/graph_layout.js";
+import { drawLine, layOut, LONGEST_LABEL } from "../run/graph_layout.js";
 import { countByNode } from "./faults.js";
 import { drawable, drawnEdges, listEdges, listNodes } from "./flow.js";
 
@@ -47,7 +47,7 @@ function Edge({ edge, isImplied, isChosen, onChoose }) {
   const line = drawLine(edge.points);
   return html`<g class=${kind} onClick=${onChoose}>
     <path class="hit" d=${line} /><path d=${line} marker-end="url(#edit-arrow)" />
-    ${label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle"><title>${show(label)}</title>${show(cut(label, 15))}</text>`}
+    ${label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle"><title>${show(label)}</title>${show(cut(label, LONGEST_LABEL))}</text>`}
     ${edge.back && !label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle">↺</text>`}
   </g>`;
 }
