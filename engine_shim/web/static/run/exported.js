@@ -52,7 +52,7 @@ function ExportedRun({ journal, verdict, text }) {
       </div>
       <${Aside}>
         <${Facts} run=${journal.run} summary=${summary} />
-        ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${verdict.complete} chosen=${null} onChoose=${() => setView("graph")} width=${316} />`}
+        ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${verdict.complete} chosen=${null} onChoose=${() => setView("graph")} width=${276} />`}
         <${Budgets} budgets=${reading.budgets} />
       <//>
     </div>

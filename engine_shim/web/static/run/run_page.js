@@ -25,7 +25,7 @@ import { WhatIf } from "./what_if.js";
 const TABS = [["steps", "Steps"], ["graph", "Graph"], ["time", "Time"], ["decisions", "Decisions"], ["result", "Result"], ["proof", "Proof"], ["what-if", "What if"]];
 const NONE = new Set();
 /** How wide a graph may be beside the steps, in pixels. */
-const SIDE = 316;
+const SIDE = 276;
 
 /** The page of a run. The query has `view`, `at` (a record, as "strand:n"), `node`, `only` and `text`. */
 export function RunPage({ run, query, me }) {
