@@ -64,7 +64,7 @@ def _page_routes(access: Access) -> APIRouter:
     router = APIRouter(route_class=ProblemRoute, tags=["runs"], generate_unique_id_function=lambda route: route.name)
     read = access.needs("read")
 
-    @router.get("/runs/{run_id}/page", response_class=HTMLResponse, responses=responses(404))
+    @router.get("/runs/{run_id}/page", response_class=HTMLResponse, responses=responses(404, 409))
     async def export_page(run_id: str, caller: Caller = read) -> Response:
         """The run as one HTML file, which shows and proves it without a server."""
         caller.tenant.runs.check_exists(run_id)

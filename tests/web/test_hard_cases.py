@@ -1,6 +1,8 @@
 """The page where things go wrong: names that scripts own, large numbers, a server that goes and comes back."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +100,23 @@ def test_file_of_a_run_that_cannot_be_read_still_gives_its_verdict(browser: Any,
         tab.page.goto(path.as_uri())
         tab.page.get_by_text("Not whole: 2 faults.").wait_for()
         tab.page.get_by_text("These records cannot be read as a run.").wait_for()
+
+
+def test_damaged_runs_are_shown_with_what_is_wrong(browser: Any, tmp_path: Path) -> None:
+    with served(tmp_path, with_page=True) as host, open_tab(browser, host.url) as tab:
+        runs = [host.submit("count", sum="1+1")["run_id"] for _ in range(3)]
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as db, db:
+            db.execute("UPDATE rows SET data = X'7b22ff22' WHERE n = 1 AND run = ?", (runs[0],))
+            db.execute("UPDATE rows SET data = 'text' WHERE n = 1 AND run = ?", (runs[1],))
+            db.execute("DELETE FROM rows WHERE run = ?", (runs[2],))
+        page = tab.open(f"runs/{runs[0]}?view=proof")
+        page.get_by_text("Some of these records are not what was written").wait_for()
+        page.get_by_role("button", name="Verify").click()
+        page.get_by_text("The records are not whole.").wait_for()
+        (tmp_path / "page.html").write_text(host.client.get(f"/runs/{runs[0]}/page").text)
+        page.goto((tmp_path / "page.html").as_uri())
+        page.get_by_text("Not whole:").wait_for()
+        tab.open(f"runs/{runs[1]}").get_by_text("no journal wrote such values").wait_for()
+        assert host.client.get(f"/runs/{runs[1]}/page").status_code == 409
+        tab.open(f"runs/{runs[2]}").get_by_text("There are no records of this run.").wait_for()
+        tab.errors.clear()  # what the browser says of the refused requests

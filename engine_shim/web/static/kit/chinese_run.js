@@ -289,6 +289,8 @@ export const chineseRun = {
   "This part cannot be shown.": "这一部分无法显示。",
   "These records cannot be read as a run.": "这些记录无法作为一次运行来读取。",
   "The id of this run has a slash and can stand in no address; agent-core export writes it as a file.": "该运行的 id 含有斜杠，无法写入地址；可用 agent-core export 导出为文件。",
+  "There are no records of this run.": "这次运行没有记录。",
+  "Some of these records are not what was written: “Proof” says which.": "其中一些记录与当初写下的不符：“证明”会指出是哪些。",
   "Sign in again": "请重新登录",
   "What is on the page stays as it is.": "页面上的内容保持不变。",
   "{n} decision would have changed.": "{n} 个决定会改变。",

@@ -36,7 +36,7 @@ function Run({ run, query, me }) {
   const reading = useReading(live.rows);
   const [bad, setBad] = useState(NONE);
   if (live.error && live.rows.length === 0) return html`<${Failure} error=${live.error} again=${live.refresh} />`;
-  if (live.text === "" && live.view?.status !== "pending") return html`<${Loading} />`;
+  if (live.text === "" && live.view === null) return html`<${Loading} />`;
   const status = live.view?.status ?? reading.summary.status;
   const place = (more) => link(["runs", run], { ...Object.fromEntries(query), ...more });
   const shared = { run, me, live, reading, status, query, place, bad, setBad };
@@ -65,6 +65,8 @@ function Head({ run, me, live, reading, status }) {
     </div>
     ${!live.connected && html`<${Notice} tone="wait" live=${true}>${t("The connection is lost; it is sought again.")}<//>`}
     ${live.error && html`<${Failure} error=${live.error} again=${live.refresh} />`}
+    ${live.text === "" && !["pending", "running"].includes(status) && html`<${Notice} tone="bad" title=${t("There are no records of this run.")} />`}
+    ${live.faults.length > 0 && html`<${Notice} tone="bad" title=${t("Some of these records are not what was written: “Proof” says which.")} />`}
     ${summary.error && html`<${Notice} tone="bad" title=${show(summary.error.kind ?? t("failed"))}><p>${show(summary.error.message ?? "")}</p><//>`}
     ${summary.answer !== null && html`<div class="answer"><p class="part-label">${summary.answers > 1 ? t("last answer") : t("answer")}</p>
       <${Answer} value=${summary.answer} /></div>`}
