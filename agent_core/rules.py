@@ -63,6 +63,8 @@ def rules_of(started: Mapping[str, Any]) -> RuleVersions:
 def unknown_rule(started: Mapping[str, Any]) -> str | None:
     """The first set of rules that this version does not know, as a sentence; None when it knows all."""
     named = started.get("rules") or {}
+    if not isinstance(named, Mapping):
+        return "it names no rules that can be read"
     for name, version in named.items():
         known = CURRENT.get(name)
         if not isinstance(known, int) or not isinstance(version, int) or version > known:

@@ -4,7 +4,6 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -51,10 +50,7 @@ class SqliteJournal:
 
     def load(self, run: str) -> Tape:
         rows = self._select("SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n", run)
-        for row in rows:
-            if tuple(map(type, row)) != (str, int, bytes, bytes):
-                raise Damaged(str(row[0]), row[1] if isinstance(row[1], int) else 0, "no journal wrote such values")
-        return by_path(starmap(Row, rows))
+        return by_path(map(_read_row, rows))
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
@@ -73,7 +69,7 @@ class SqliteJournal:
         """The rows of a run that were appended after a position, in the order of appending, each with its position."""
         index = "NOT INDEXED" if after else ""  # few rows of any run are newer than what was read a moment ago
         query = f"SELECT seq, strand, n, hash, data FROM rows {index} WHERE run = ? AND seq > ? ORDER BY seq"
-        return [(seq, Row(*row)) for seq, *row in self._select(query, run, after)]
+        return [(seq, _read_row(row)) for seq, *row in self._select(query, run, after)]
 
     def runs(self) -> list[str]:
         return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
@@ -106,6 +102,14 @@ class SqliteJournal:
             raise JournalError(
                 f"cannot {doing} journal {self.path}: {explain(self.path, error, patience=self._patience)}"
             ) from error
+
+
+def _read_row(values: Sequence[Any]) -> Row:
+    """The row of a table's values. Damaged for values that no journal writes."""
+    path, n, *_ = values
+    if tuple(map(type, values)) != (str, int, bytes, bytes):
+        raise Damaged(str(path), n if isinstance(n, int) else 0, "no journal wrote such values")
+    return Row(*values)
 
 
 def is_database(path: Path) -> bool:

@@ -98,7 +98,7 @@ def run_routes(access: Access) -> APIRouter:
                 "content": {"application/jsonl": {"schema": {"type": "string"}}},
                 "headers": {POSITION: {"description": "Where it ends.", "schema": {"type": "integer"}}},
             },
-            **responses(404),
+            **responses(404, 409),
         },
     )
     async def export_journal(

@@ -34,14 +34,17 @@ page.showRun(document.getElementById("run"), JSON.parse(document.getElementById(
 
 
 def write_run_page(run: str, journal: bytes) -> str:
-    """The page of a run, by the lines of its journal file, which it holds byte for byte."""
+    """The page of a run, by the lines of its journal file, which it holds byte for byte.
+
+    Bytes that are no text are written out, which makes their line one that the page cannot read.
+    """
     return PAGE.format(
         policy=POLICY,
         before=_BEFORE,
         title=html.escape(f"run {run}"),
         style="\n".join((STATIC / name).read_text("utf-8") for name in STYLES),
         script=join_modules(ENTRY),
-        journal=_as_script_data(journal.decode()),
+        journal=_as_script_data(journal.decode(errors="backslashreplace")),
     )
 
 

@@ -108,8 +108,12 @@ def test_a_run_that_names_no_version_follows_the_earliest(named: dict[str, Any],
     assert rules_of(named) == rules
 
 
-@pytest.mark.parametrize("rules", [{"texts": 99}, {"manners": 1}, {"texts": "2"}], ids=["newer", "unknown", "odd"])
-def test_a_run_under_rules_that_are_not_known_is_refused(rules: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "rules",
+    [{"texts": 99}, {"manners": 1}, {"texts": "2"}, ["texts"]],
+    ids=["newer", "unknown", "odd", "list"],
+)
+def test_a_run_under_rules_that_are_not_known_is_refused(rules: Any) -> None:
     record = {"kind": "run_started", "loop": "agent", "format": 1, "rules": rules}
     rows = [chain_row("agent", 0, genesis("r", "agent"), record)]
     with pytest.raises(JournalError, match="use a newer version"):

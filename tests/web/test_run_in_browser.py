@@ -140,7 +140,7 @@ def test_two_people_who_decide_at_once_see_one_decision(host: Served, browser: A
             each.open(f"runs/{run}").get_by_role("button", name="Approve").wait_for()
         for each in tabs:
             each.page.evaluate(
-                "[...document.querySelectorAll('button')].find((b) => b.textContent === 'Approve').click()"
+                "[...document.querySelectorAll('button')].find((b) => b.textContent === 'Approve')?.click()"
             )
         for each in tabs:
             each.page.get_by_role("heading", name="Ends: completed").wait_for()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_core.audit.verify import verify
+from agent_core.journal.record import genesis, link
 from engine_shim.cli.main import main
 from engine_shim.web.bundle import STATIC, join_modules
 from engine_shim.web.run_page import ENTRY, POLICY, read_run_page, write_run_page
@@ -112,6 +113,41 @@ def test_page_finds_every_line_that_was_changed_dropped_or_doubled(tmp_path: Pat
         copy.write_text(text, "utf-8")
         told = verify(copy)
         assert found["ok"] == told.ok, (text, found["faults"], told.why)
+
+
+def forge(rows: list[tuple[str, dict[str, Any]]], run: str = "r") -> str:
+    """A journal file of these records, its chains as they have to be."""
+    ends: dict[str, tuple[bytes, int]] = {}
+    lines = []
+    for strand, record in rows:
+        previous, n = ends.get(strand, (genesis(run, strand), 0))
+        raw = json.dumps(record, separators=(",", ":"))
+        digest = link(previous, raw.encode())
+        ends[strand] = (digest, n + 1)
+        head = f'"run":"{run}","strand":"{strand}","n":{n},"hash":"{digest.hex()}"'
+        lines.append(f'{{{head},"record":{raw}}}\n')
+    return "".join(lines)
+
+
+@needs_node
+def test_page_finds_what_was_forged_with_the_right_hashes(tmp_path: Path) -> None:
+    lines = (ROOT / "fixtures/transcripts/approval_denied.jsonl").read_text("utf-8").splitlines()
+    rows = [(each["strand"], each["record"]) for each in map(json.loads, lines)]
+    (root, first), *_, (_, last) = rows
+    said = {"kind": "message", "role": "user", "content": "yes", "by": "boss", "at": "2026-01-01T00:00:00Z"}
+    forged = [[*rows, (strand, said)] for strand in ("zzz", "flow", f"{root}x/a", f"{root}/a.1", root, "control")]
+    forged += [[("zzz", said), *rows]]
+    for change in ({"kind": "constructor"}, {"closes": {}}, {"closes": [[1, 2, 3]]}, {"closes": "abc"}):
+        forged += [[*rows[:-1], (root, {**last, **change})], [*rows, ("control", {**said, **change})]]
+    forged += [[(root, {**first, "format": 2}), *rows[1:]]]
+    texts = [forge(rows), *map(forge, forged)]
+    verdicts = []
+    for text, found in zip(texts, judge(texts, tmp_path), strict=True):
+        copy = tmp_path / "copy.jsonl"
+        copy.write_text(text, "utf-8")
+        verdicts.append(verify(copy).ok)
+        assert found["ok"] == verdicts[-1], (text, found["faults"])
+    assert verdicts.count(True) == 2  # as it was, and with a message in the strand of those who stop it
 
 
 class Scripts(HTMLParser):

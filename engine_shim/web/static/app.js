@@ -1,8 +1,8 @@
 // The page: who is signed in, where in it he is, and what is shown there.
 
 import { html, render, useEffect, useState } from "./vendor/preact.js";
-import { ask, Problem, token } from "./kit/api.js";
-import { Button, Failure, Field, Loading, Notice, useAct, useAnswer } from "./kit/parts.js";
+import { ask, onSignedOut, Problem, token } from "./kit/api.js";
+import { Button, Dialog, Failure, Field, Guard, Loading, Notice, useAct, useAnswer } from "./kit/parts.js";
 import { link, startRouter, usePlace } from "./kit/router.js";
 import { LANGUAGES, language, setLanguage, t } from "./kit/words.js";
 import { setTheme, theme } from "./kit/theme.js";
@@ -30,10 +30,13 @@ function App() {
     addEventListener("languagechange", again);
     return () => removeEventListener("languagechange", again);
   }, []);
-  if (error instanceof Problem && error.status === 401) return html`<${SignIn} onDone=${load} wasWrong=${token.get() !== null} />`;
+  useEffect(() => onSignedOut(load), []);
+  const signIn = error instanceof Problem && error.status === 401 && html`<${SignIn} onDone=${load} wasWrong=${token.get() !== null} />`;
+  if (signIn && !me) return html`<main class="alone"><h1><img src="static/icon.svg" alt="" width="28" height="28" /> agent-core</h1>${signIn}</main>`;
   if (error && !me) return html`<main class="alone"><${Failure} error=${error} again=${load} /></main>`;
   if (!me) return html`<main class="alone"><${Loading} /></main>`;
-  return html`<${Shell} me=${me} onSignOut=${() => (token.forget(), load())} onLanguage=${() => redraw((n) => n + 1)} />`;
+  return html`<${Shell} me=${me} onSignOut=${() => (token.forget(), location.reload())} onLanguage=${() => redraw((n) => n + 1)} />
+    ${signIn && html`<${Dialog} title=${t("Sign in again")} onClose=${null}><p>${t("What is on the page stays as it is.")}</p>${signIn}<//>`}`;
 }
 
 function Shell({ me, onSignOut, onLanguage }) {
@@ -52,7 +55,7 @@ function Shell({ me, onSignOut, onLanguage }) {
       </nav>
       <${Settings} me=${me} onSignOut=${onSignOut} onLanguage=${onLanguage} />
     </header>
-    <main id="main" tabindex="-1">${page ?? html`<${Notice} title=${t("There is no such page.")} />`}</main>
+    <main id="main" tabindex="-1"><${Guard} at=${parts.join("/")}>${page ?? html`<${Notice} title=${t("There is no such page.")} />`}<//></main>
     <div id="announcements" class="unseen" aria-live="polite"></div>`;
 }
 
@@ -111,14 +114,13 @@ function SignIn({ onDone, wasWrong }) {
     onDone();
   });
   const submit = (event) => (event.preventDefault(), act());
-  return html`<main class="alone"><form onSubmit=${submit}>
-    <h1><img src="static/icon.svg" alt="" width="28" height="28" /> agent-core</h1>
+  return html`<form class="sign-in" onSubmit=${submit}>
     <${Field} label=${t("Token")} help=${t("The operator makes one by “agent-core token new”.")}
       fault=${error?.message ?? (wasWrong ? t("The server does not know this token any more.") : "")}
       render=${(props) => html`<input ...${props} type="password" autocomplete="current-password" required value=${text}
         onInput=${(event) => setText(event.target.value)} />`} />
     <${Button} kind="main" type="submit" busy=${busy}>${t("Sign in")}<//>
-  </form></main>`;
+  </form>`;
 }
 
 setTheme(theme());

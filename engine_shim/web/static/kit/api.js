@@ -1,11 +1,13 @@
 // The HTTP API of the server that the page comes from.
 
+import { parseJson } from "./json.js";
 import { Problem } from "./problem.js";
 
 const KEY = "agent-core.token";
 const ROOT = new URL("..", document.baseURI);
 const PAUSE_MS = [500, 1000, 2000, 5000];
 /** How long to wait before a broken stream is asked for again; the last for every further time. */
+const SIGNED_OUT = "signedout";
 
 /** The token that this tab signed in with. */
 export const token = {
@@ -14,12 +16,21 @@ export const token = {
   forget: () => sessionStorage.removeItem(KEY),
 };
 
+/** Call `listener` when the server refuses the token of this tab; gives what ends that. */
+export function onSignedOut(listener) {
+  addEventListener(SIGNED_OUT, listener);
+  return () => removeEventListener(SIGNED_OUT, listener);
+}
+
+/** Whether an error may pass by itself: a server that is away, busy or about to end. */
+export const isPassing = (error) => error instanceof Problem && (error.status === 0 || error.status === 429 || error.status >= 500);
+
 /** Ask the API: `path` without a leading slash. The answer's JSON, or with `as: "text"` its text with the response.
  *  Problem for what it refuses; a Problem of status 0 when it cannot be reached. */
 export async function ask(path, { method, body, headers = {}, signal, as = "json" } = {}) {
   const response = await send(path, { method: method ?? (body === undefined ? "GET" : "POST"), body, headers, signal });
   if (as === "text") return { text: await response.text(), response };
-  return response.status === 204 ? null : response.json();
+  return response.status === 204 ? null : parseJson(await response.text());
 }
 
 /** The address of a path of the API, with its query. */
@@ -42,12 +53,12 @@ export async function follow(path, { signal, onEvent, onState = () => {} }) {
       for await (const event of readEvents(response.body)) {
         failures = 0;
         last = event.id ?? last;
-        if (event.data) onEvent({ id: event.id, ...JSON.parse(event.data) });
+        if (event.data) onEvent({ id: event.id, ...parseJson(event.data) });
       }
       return;
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof Problem && error.status >= 400 && error.status < 500 && error.status !== 429) throw error;
+      if (error instanceof Problem && !isPassing(error)) throw error;
       onState(false);
       await pause(PAUSE_MS[Math.min(failures, PAUSE_MS.length - 1)], signal);
       failures += 1;
@@ -68,6 +79,7 @@ async function send(path, { method = "GET", body, headers = {}, signal }) {
     throw new Problem(0, { detail: "the server cannot be reached" });
   }
   if (response.ok) return response;
+  if (response.status === 401 && path !== "me") dispatchEvent(new Event(SIGNED_OUT));
   throw new Problem(response.status, await response.json().catch(() => ({})));
 }
 

@@ -46,6 +46,16 @@ export function Failure({ error, again }) {
   <//>`;
 }
 
+/** What is within it. Where that cannot be drawn, it says so, with what is shown `instead`; it is tried again at another
+ *  place, `at`. */
+export function Guard({ at, instead = null, children }) {
+  const [error, setError] = useState(null);
+  this.componentDidCatch = (caught) => (console.error(caught), setError(caught));
+  useEffect(() => setError(null), [at]);
+  if (error === null) return children;
+  return html`<${Notice} tone="bad" title=${t("This part cannot be shown.")}><p>${show(error.message)}</p><div><${Button} onClick=${() => setError(null)}>${t("Try again")}<//></div><//>${instead}`;
+}
+
 /** That a page is being fetched; it shows only when that takes a while. */
 export const Loading = () => html`<p class="loading" role="status">${t("Loading…")}</p>`;
 
@@ -69,7 +79,7 @@ export function useId() {
   return kept.current;
 }
 
-/** A dialog over the page. It closes by Escape and by `onClose`, and gives the focus back to where it was. */
+/** A dialog over the page. It closes by Escape and by `onClose`, unless that is null, and gives the focus back to where it was. */
 export function Dialog({ title, onClose, wide = false, children }) {
   const box = useRef(null);
   const id = useId();
@@ -79,8 +89,8 @@ export function Dialog({ title, onClose, wide = false, children }) {
     return () => before?.isConnected && before.focus();
   }, []);
   return html`<dialog ref=${box} class="dialog ${wide ? "wide" : ""}" aria-labelledby=${id}
-    onCancel=${(event) => (event.preventDefault(), onClose())}>
-    <header><h2 id=${id}>${title}</h2><${Button} kind="quiet" aria-label=${t("Close")} onClick=${onClose}>✕<//></header>
+    onCancel=${(event) => (event.preventDefault(), onClose?.())}>
+    <header><h2 id=${id}>${title}</h2>${onClose && html`<${Button} kind="quiet" aria-label=${t("Close")} onClick=${onClose}>✕<//>`}</header>
     <div class="dialog-body">${children}</div>
   </dialog>`;
 }

@@ -1,9 +1,13 @@
 // A run's journal file: its lines, read byte for byte, and whether they are what was written.
 
+import { parseJson } from "../kit/json.js";
 import { sha256 } from "./sha256.js";
 
 const LINE = /^\{"run":("(?:[^"\\]|\\.)*"),"strand":("(?:[^"\\]|\\.)*"),"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}$/s;
-const ROOTS = ["flow", "agent"];
+const FORMAT = 1;
+const KINDS = ["run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "message", "received", "run_finished", "sealed"];
+/** Strands beside those of the run itself: who stopped it and let it go on, and its signatures. */
+const BESIDE = ["control", "seal"];
 const encoder = new TextEncoder();
 const bytes = (text) => encoder.encode(text);
 
@@ -29,24 +33,28 @@ function readLine(line) {
   if (found === null) return null;
   try {
     const [, run, strand, n, hash, raw] = found;
-    return { run: JSON.parse(run), strand: JSON.parse(strand), n: Number(n), hash, raw, record: JSON.parse(raw) };
+    return { run: JSON.parse(run), strand: JSON.parse(strand), n: Number(n), hash, raw, record: parseJson(raw) };
   } catch {
     return null;
   }
 }
 
-/** Whether the rows are whole: {ok, complete, head, count, faults}. Chains, closing records and the end are checked. */
+/** Whether the rows are whole: {ok, complete, head, count, faults}. Chains, closing records, the end, and that nothing
+ *  else stands among them are checked, as `agent-core verify` checks them. */
 export function verifyJournal({ run, rows, faults }) {
   const strands = new Map();
   for (const row of rows) {
     if (!strands.has(row.strand)) strands.set(row.strand, []);
     strands.get(row.strand).push(row);
   }
-  const root = [...strands.keys()].find((path) => ROOTS.includes(path)) ?? "";
+  const own = new Map([...strands].filter(([path]) => !BESIDE.includes(path)));
+  const root = [...own.keys()].find((path) => !path.includes("/")) ?? "";
   const found = [...faults];
   for (const [path, chain] of strands) found.push(...checkChain(run, path, chain));
-  const own = new Map([...strands].filter(([path]) => path === root || path.startsWith(`${root}/`)));
+  for (const path of own.keys())
+    if (path !== root && !path.startsWith(`${root}/`)) found.push({ strand: path, n: 0, why: "its strand does not belong to the run" });
   found.push(...checkClosings(own, root));
+  for (const path of BESIDE) if (strands.has(path)) found.push(...checkClosings(new Map([[path, strands.get(path)]]), path));
   const complete = own.get(root)?.at(-1).record.kind === "run_finished";
   const { head, count } = headOf(own);
   return { ok: found.length === 0 && complete, complete, head, count, faults: found };
@@ -60,7 +68,9 @@ function checkChain(run, path, chain) {
     if (row.n !== n) return [{ strand: path, n, why: `record ${row.n} stands in the place of ${n}` }];
     if (toHex(digest) !== row.hash)
       return [{ strand: path, n, why: "its hash does not follow from its bytes and the record before it" }];
+    if (!KINDS.includes(row.record.kind)) return [{ strand: path, n, why: "it is no record" }];
     if (ended) return [{ strand: path, n, why: "it follows the end of its run" }];
+    if (row.record.kind === "run_started" && Number.isInteger(row.record.format) && row.record.format > FORMAT) return [{ strand: path, n, why: "a newer version has written it" }];
     previous = digest;
   }
   return [];
@@ -71,11 +81,10 @@ function checkClosings(own, root) {
   const closed = new Set([root]);
   for (const [path, chain] of own) {
     for (const row of chain) {
-      const closes = row.record.closes ?? [];
-      for (const [below, head, count] of Array.isArray(closes[0]) ? closes : closes.length ? [closes] : []) {
+      for (const [below, head, count] of readClosings(row.record.closes)) {
         closed.add(below);
         const end = own.get(below);
-        if (!below.startsWith(`${path}/`) || !end || end.at(-1).hash !== head || end.length !== count)
+        if (typeof below !== "string" || !below.startsWith(`${path}/`) || !end || end.at(-1).hash !== head || end.length !== count)
           faults.push({ strand: path, n: row.n, why: `it closes ${below} at another head and count than it has` });
       }
     }
@@ -84,6 +93,12 @@ function checkClosings(own, root) {
   for (const path of isFinished ? own.keys() : [])
     if (!closed.has(path)) faults.push({ strand: path, n: 0, why: "no record of the finished run closes it" });
   return faults;
+}
+
+/** What a record says that it closes: [strand, head, count] of each. */
+function readClosings(closes) {
+  if (closes === undefined) return [];
+  return (Array.isArray(closes) ? closes : [closes]).map((each) => (Array.isArray(each) ? each : []));
 }
 
 function headOf(own) {

@@ -2,6 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { ask, Problem } from "../kit/api.js";
+import { parseJson } from "../kit/json.js";
 import { announce, Button, Failure, Field, useAct } from "../kit/parts.js";
 import { t } from "../kit/words.js";
 
@@ -47,7 +48,7 @@ function Edit({ args, busy, onEdit }) {
   const submit = (event) => {
     event.preventDefault();
     try {
-      const value = JSON.parse(text);
+      const value = parseJson(text);
       if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error(t("must be a JSON object"));
       setFault("");
       onEdit(value);

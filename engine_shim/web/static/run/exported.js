@@ -1,7 +1,7 @@
 // A run as one file: shown and proved by its own script, without a server and without a network.
 
-import { html, render, useState } from "../vendor/preact.js";
-import { Badge, Tabs } from "../kit/parts.js";
+import { html, render, useMemo, useState } from "../vendor/preact.js";
+import { Badge, Guard, Notice, Tabs } from "../kit/parts.js";
 import { Answer, Block } from "../kit/value.js";
 import { show } from "../kit/text.js";
 import { LANGUAGES, language, setLanguage, t } from "../kit/words.js";
@@ -33,14 +33,15 @@ function ExportedRun({ journal, verdict, text }) {
   const [at, setAt] = useState(readHash);
   const reading = useReading(journal.rows);
   const { summary } = reading;
+  const file = useMemo(() => hrefOfText(text), [text]);
   const go = (place) => (setView("steps"), setAt(place));
   onhashchange = () => go(readHash());
-  const hrefOf = ({ strand, n }) => `#${encodeURIComponent(`${strand}:${n}`)}`;
+  const hrefOf = ({ strand, n }) => `#${encodeURIComponent(`${strand}:${n}`.toWellFormed())}`;
   const choose = (event) => (setLanguage(event.target.value), redraw((n) => n + 1));
   return html`<main class="alone-run">
     <header class="run-head">
       <div class="page-head"><h1>${show(summary.name)} <${Badge} word=${verdict.complete ? summary.status : "not finished"} /></h1>
-        <a class="button" download="${journal.run || "run"}.jsonl" href=${hrefOfText(text)}>${t("The journal")}</a>
+        <a class="button" download="${journal.run || "run"}.jsonl" href=${file}>${t("The journal")}</a>
         <select aria-label=${t("Language")} value=${language()} onChange=${choose}>${Object.entries(LANGUAGES).map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></div>
       ${summary.answer !== null && html`<div class="answer"><p class="part-label">${t("answer")}</p><${Answer} value=${summary.answer} /></div>`}
     </header>
@@ -48,12 +49,13 @@ function ExportedRun({ journal, verdict, text }) {
     <div class="run-body">
       <div class="run-main">
         <${Tabs} label=${t("Views of the run")} tabs=${TABS.map(([key, label]) => [key, t(label)])} chosen=${view} onChoose=${setView} />
-        <${View} view=${view} at=${at} reading=${reading} verdict=${verdict} hrefOf=${hrefOf} />
+        ${reading.fault && html`<${Notice} tone="bad" title=${t("These records cannot be read as a run.")}><p>${show(reading.fault)}</p><//>`}
+        <${Guard} at=${`${view} ${at}`}><${View} view=${view} at=${at} reading=${reading} verdict=${verdict} hrefOf=${hrefOf} /><//>
       </div>
       <${Aside}>
-        <${Facts} run=${journal.run} summary=${summary} />
+        <${Guard}><${Facts} run=${journal.run} summary=${summary} />
         ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${verdict.complete} chosen=${null} onChoose=${() => setView("graph")} width=${276} />`}
-        <${Budgets} budgets=${reading.budgets} />
+        <${Budgets} budgets=${reading.budgets} /><//>
       <//>
     </div>
   </main>`;

@@ -1,13 +1,16 @@
 // A run as its records come in: read once, then followed.
 
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
-import { ask, follow } from "../kit/api.js";
+import { ask, follow, isPassing } from "../kit/api.js";
 import { readJournal } from "../proof/journal.js";
 
 const PAUSE_MS = 60;
+const AGAIN_MS = [1000, 2000, 5000];
+/** How long to wait before a run is looked at again; the last for every further time. */
 const NOTHING = { rows: [], text: "", faults: [], position: 0, view: null, error: null, connected: true, deltas: new Map() };
 
-/** A run of the server: {rows, text, faults, view, error, connected, deltas, refresh}.
+/** A run of the server: {rows, text, faults, view, error, connected, deltas, refresh}. While the server is away for now,
+ *  `connected` is false, and what was read stays.
  *
  *  `text` is the journal as it was sent, `view` the run as the API shows it, `deltas` what a model has written so far of the
  *  answer of a step, by strand.
@@ -21,7 +24,7 @@ export function useLiveRun(run) {
     reader.current.start();
     return () => reader.current.stop();
   }, [run]);
-  const refresh = useMemo(() => () => reader.current?.refresh(), []);
+  const refresh = useMemo(() => () => reader.current?.start(), []);
   return { ...state, refresh };
 }
 
@@ -33,27 +36,44 @@ class LiveReader {
   #timer = null;
   #reading = null;
   #again = false;
+  #isAway = false;
+  #isFollowing = false;
 
   constructor(run, publish) {
     this.#path = `runs/${encodeURIComponent(run)}`;
     this.#publish = publish;
   }
 
+  /** Read what is new, and follow the run as long as more may come of it. */
   async start() {
+    if (this.#isFollowing) return this.refresh();
+    this.#isFollowing = true;
     await this.refresh();
-    while (!this.#control.signal.aborted && this.#state.error === null && isOpen(this.#state.view)) {
-      try {
-        await follow(`${this.#path}/events`, {
-          signal: this.#control.signal,
-          onEvent: (event) => this.#note(event),
-          onState: (connected) => this.#set({ connected }),
-        });
-      } catch (error) {
-        this.#set({ error });
-      }
+    for (let failures = 0; this.#goesOn(); failures = this.#isAway ? failures + 1 : 0) {
+      if (!this.#isAway) await this.#follow();
+      if (!this.#goesOn()) break;
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS[Math.min(failures, AGAIN_MS.length - 1)]));
       await this.refresh();
-      if (isOpen(this.#state.view)) await new Promise((resolve) => setTimeout(resolve, 1000));
     }
+    this.#isFollowing = false;
+    return undefined;
+  }
+
+  #goesOn() {
+    return !this.#control.signal.aborted && (this.#isAway || (this.#state.error === null && isOpen(this.#state.view)));
+  }
+
+  async #follow() {
+    try {
+      await follow(`${this.#path}/events`, {
+        signal: this.#control.signal,
+        onEvent: (event) => this.#note(event),
+        onState: (connected) => this.#set({ connected }),
+      });
+    } catch (error) {
+      if (!mayPass(error)) this.#set({ error });
+    }
+    await this.refresh();
   }
 
   stop() {
@@ -78,17 +98,20 @@ class LiveReader {
   async #read() {
     const { signal } = this.#control;
     try {
-      const viewed = ask(this.#path, { signal }).catch((error) => (error.status === 409 ? null : Promise.reject(error)));
-      viewed.catch(() => {});  // it is told below, after what can be read without it
+      const viewed = ask(this.#path, { signal }).catch((error) => ([404, 409].includes(error.status) ? null : Promise.reject(error)));
+      viewed.catch(() => {}); // it is told below, after what can be read without it
       const tail = await ask(`${this.#path}/journal?after=${this.#state.position}`, { signal, as: "text" });
       const found = readJournal(tail.text);
       const position = Number(tail.response.headers.get("Journal-Position") ?? this.#state.position);
       const more = tail.text === "" ? {} : { rows: [...this.#state.rows, ...found.rows], text: this.#state.text + tail.text, faults: [...this.#state.faults, ...found.faults] };
       const deltas = new Map([...this.#state.deltas].filter(([strand]) => !found.rows.some((row) => row.strand === strand && row.record.kind === "answered")));
       this.#set({ position, deltas, ...more });
-      this.#set({ view: await viewed, error: null });
+      this.#set({ view: await viewed, error: null, connected: true });
+      this.#isAway = false;
     } catch (error) {
-      if (!signal.aborted) this.#set({ error });
+      if (signal.aborted) return;
+      this.#isAway = mayPass(error);
+      this.#set(this.#isAway && this.#state.rows.length > 0 ? { connected: false } : { error });
     }
   }
 
@@ -112,6 +135,9 @@ class LiveReader {
     this.#publish(this.#state);
   }
 }
+
+/** Whether the server may answer later: it is away, or its user has to sign in again. */
+const mayPass = (error) => isPassing(error) || error.status === 401;
 
 /** Whether more may come of a run: one that waits or is paused goes on when somebody says so. */
 const isOpen = (view) => view !== null && ["pending", "running", "waiting", "paused"].includes(view.status);

@@ -6,26 +6,36 @@ import { readEdges } from "./graph_layout.js";
 import { readNodeStates, readTaken } from "./node_states.js";
 import { openCalls, readBudgets, readDecisions, readSummary } from "./summary.js";
 
-/** {items, index, rowOf, summary, budgets, decisions, open, states, taken}. */
+/** {items, index, rowOf, summary, budgets, decisions, open, states, taken, fault}. Records that are none of ours may say
+ *  anything: where they cannot be read, `fault` says why, and the rest is empty. */
 export function useReading(rows) {
   return useMemo(() => {
-    const items = readSteps(rows);
-    const summary = readSummary(rows, items);
-    const byPlace = new Map(rows.map((row) => [`${row.strand}:${row.n}`, row]));
-    const end = items.findLast((item) => item.kind === "end" && item.loop === "flow" && item.node === null);
-    const path = end?.path ?? visitsOf(items);
-    return {
-      items,
-      summary,
-      index: indexItems(items),
-      rowOf: (strand, n) => byPlace.get(`${strand}:${n}`),
-      budgets: readBudgets(rows),
-      decisions: readDecisions(items),
-      open: openCalls(items),
-      states: readNodeStates(items),
-      taken: summary.definition ? readTaken(path, readEdges(summary.definition)) : new Set(),
-    };
+    try {
+      return readAll(rows);
+    } catch (error) {
+      return { ...readAll([]), fault: error.message };
+    }
   }, [rows]);
+}
+
+function readAll(rows) {
+  const items = readSteps(rows);
+  const summary = readSummary(rows, items);
+  const byPlace = new Map(rows.map((row) => [`${row.strand}:${row.n}`, row]));
+  const end = items.findLast((item) => item.kind === "end" && item.loop === "flow" && item.node === null);
+  const path = end?.path ?? visitsOf(items);
+  return {
+    items,
+    summary,
+    index: indexItems(items),
+    rowOf: (strand, n) => byPlace.get(`${strand}:${n}`),
+    budgets: readBudgets(rows),
+    decisions: readDecisions(items),
+    open: openCalls(items),
+    states: readNodeStates(items),
+    fault: "",
+    taken: summary.definition ? readTaken(path, readEdges(summary.definition)) : new Set(),
+  };
 }
 
 /** The nodes in the order in which they were begun, in a run that has not ended. */

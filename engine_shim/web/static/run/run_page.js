@@ -1,7 +1,7 @@
 // One run on the server: what it does at this moment, what it did, and what can be done with it.
 
 import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
-import { Badge, Failure, Loading, Notice, Tabs } from "../kit/parts.js";
+import { Badge, Failure, Guard, Loading, Notice, Tabs } from "../kit/parts.js";
 import { go, link } from "../kit/router.js";
 import { Answer, Block } from "../kit/value.js";
 import { show } from "../kit/text.js";
@@ -29,11 +29,16 @@ const SIDE = 276;
 
 /** The page of a run. The query has `view`, `at` (a record, as "strand:n"), `node`, `only` and `text`. */
 export function RunPage({ run, query, me }) {
+  if (run.includes("/")) return html`<${Notice} title=${t("The id of this run has a slash and can stand in no address; agent-core export writes it as a file.")} />`;
+  return html`<${Run} run=${run} query=${query} me=${me} />`;
+}
+
+function Run({ run, query, me }) {
   const live = useLiveRun(run);
   const reading = useReading(live.rows);
   const [bad, setBad] = useState(NONE);
   if (live.error && live.rows.length === 0) return html`<${Failure} error=${live.error} again=${live.refresh} />`;
-  if (live.rows.length === 0 && live.view?.status !== "pending") return html`<${Loading} />`;
+  if (live.text === "" && live.view === null) return html`<${Loading} />`;
   const status = live.view?.status ?? reading.summary.status;
   const place = (more) => link(["runs", run], { ...Object.fromEntries(query), ...more });
   const shared = { run, me, live, reading, status, query, place, bad, setBad };
@@ -44,9 +49,10 @@ export function RunPage({ run, query, me }) {
         <${OpenCalls} ...${shared} />
         <${Tabs} label=${t("Views of the run")} tabs=${TABS.map(([key, label]) => [key, t(label)])} chosen=${query.get("view") ?? "steps"}
           onChoose=${(view) => go(place({ view: view === "steps" ? null : view, at: null }), { replace: true })} />
-        <${View} ...${shared} />
+        ${reading.fault && html`<${Notice} tone="bad" title=${t("These records cannot be read as a run.")}><p>${show(reading.fault)}</p><//>`}
+        <${Guard} at=${query.toString()}><${View} ...${shared} /><//>
       </div>
-      <${Side} ...${shared} />
+      <${Guard}><${Side} ...${shared} /><//>
     </div>
   </div>`;
 }
@@ -61,6 +67,8 @@ function Head({ run, me, live, reading, status }) {
     </div>
     ${!live.connected && html`<${Notice} tone="wait" live=${true}>${t("The connection is lost; it is sought again.")}<//>`}
     ${live.error && html`<${Failure} error=${live.error} again=${live.refresh} />`}
+    ${live.text === "" && !["pending", "running"].includes(status) && html`<${Notice} tone="bad" title=${t("There are no records of this run.")} />`}
+    ${live.faults.length > 0 && html`<${Notice} tone="bad" title=${t("Some of these records are not what was written: “Proof” says which.")} />`}
     ${summary.error && html`<${Notice} tone="bad" title=${show(summary.error.kind ?? t("failed"))}><p>${show(summary.error.message ?? "")}</p><//>`}
     ${summary.answer !== null && html`<div class="answer"><p class="part-label">${summary.answers > 1 ? t("last answer") : t("answer")}</p>
       <${Answer} value=${summary.answer} /></div>`}

@@ -81,10 +81,10 @@ function totalUsage(rows) {
   for (const { record } of rows) {
     if (record.kind !== "answered") continue;
     if (record.reply === "said") {
-      total.tokensIn += record.usage.input_tokens;
-      total.tokensOut += record.usage.output_tokens;
-      total.estimated ||= record.usage.estimated === true;
-      if (record.usage.cost !== null) total.cost = (total.cost ?? 0) + record.usage.cost;
+      total.tokensIn += record.usage?.input_tokens ?? 0;
+      total.tokensOut += record.usage?.output_tokens ?? 0;
+      total.estimated ||= record.usage?.estimated === true;
+      if ((record.usage?.cost ?? null) !== null) total.cost = (total.cost ?? 0) + record.usage.cost;
       total.modelSeconds += record.seconds;
     } else if (record.reply === "did" && record.usage === null) {
       total.toolSeconds += record.seconds;

@@ -2,6 +2,7 @@
 
 import { html, useState } from "../../vendor/preact.js";
 import { ask } from "../../kit/api.js";
+import { parseJson } from "../../kit/json.js";
 import { Badge, Button, Failure, Field, useAct } from "../../kit/parts.js";
 import { link } from "../../kit/router.js";
 import { show } from "../../kit/text.js";
@@ -38,7 +39,7 @@ function Executed({ done }) {
 /** The arguments of a text: {args, fault}. */
 function readArgs(text) {
   try {
-    const args = JSON.parse(text);
+    const args = parseJson(text);
     const isObject = typeof args === "object" && args !== null && !Array.isArray(args);
     return isObject ? { args, fault: "" } : { args: null, fault: t("This has to be an object: {example}", { example: '{"name": "value"}' }) };
   } catch (error) {
