@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent_core.errors import DefinitionError
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.runs.database import LAYOUT, Database
 from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
@@ -309,30 +308,6 @@ def parse_time(at: str) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-def store_of(store: RunStore | StrPath | None) -> RunStore:
-    """The store itself, that of a file or of a PostgreSQL URL, or the usual one. DefinitionError for what is none of
-    them."""
-    if store is None:
-        return SqliteRunStore(default_store())
-    if isinstance(store, str) and store.startswith(("postgresql://", "postgres://")):
-        return _open_postgres(store)
-    if isinstance(store, str | os.PathLike):
-        return SqliteRunStore(store)
-    if not hasattr(store, "leases"):
-        raise DefinitionError("must be a RunStore, or the path of its file", where="store", value=store)
-    return store
-
-
-def _open_postgres(url: str) -> RunStore:
-    """The store in a PostgreSQL database. DefinitionError where what that needs is not installed."""
-    try:
-        from engine_shim.runs.store_postgres import PostgresRunStore
-    except ImportError:
-        message = "a store in PostgreSQL needs the extra postgres: pip install 'agent-core[postgres]'"
-        raise DefinitionError(message, where="store") from None
-    return PostgresRunStore(url)
 
 
 def default_store() -> Path:
