@@ -81,7 +81,8 @@ def read_document(path: Path, what: str) -> Document:
 
     DefinitionError, with `what` the file is and where, when it cannot be read.
     """
-    protect(path)
+    if path.exists():  # else everybody who asks for a name would leave it here
+        protect(path)
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -33,7 +33,8 @@ class ToolRegistry:
     """The tools of one host, and what their calls share. Tools are added at start; then threads and event loops may
     share the registry.
 
-    `policy` is the host's last word on each tool, `readers` read the documents of its MCP servers, by name.
+    `policy` is the host's last word on each tool, `readers` read the documents of its MCP servers, by name. `origins`
+    say where tools come from that are not built in, by code.
     `known_good` says that a test has checked the tools' schemas, as it has the built-in ones'.
     """
 
@@ -49,6 +50,7 @@ class ToolRegistry:
         self.calls = calls or SharedCalls()
         self.policy = policy or HostPolicy()
         self.readers: dict[str, ReadDocument] = {}
+        self.origins: dict[str, str] = {}
         self._refused: dict[str, str] = {}
         self._tools: dict[str, Tool] = {}
         self._schemas: dict[str, ConfigSchema] = {}
@@ -232,6 +234,8 @@ class ToolRegistry:
                 self.register(each)
             except DefinitionError as error:
                 raise DefinitionError(error.message, where=f"{origin_of(entry)}: {error.where}") from None
+            if entry is not BUILT_IN:
+                self.origins[each.code] = origin_of(entry)
         return [each.code for _, each in found]
 
 

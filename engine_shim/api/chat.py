@@ -1,19 +1,25 @@
 """Routes for agents and conversations."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Response
 
 from agent_core.agents.errors import AgentNotFound
+from agent_core.agents.reply import ChatReply
 from agent_core.effects import Json
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.links import CHAT_LINKS, CONVERSATION_LINKS
-from engine_shim.api.models import AgentList, ChatAnswer, ChatRequest, Conversation
+from engine_shim.api.models import AgentList, ChatAnswer, ChatBegun, ChatRequest, Conversation, ConversationList
 from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.run_answers import Key, Wait
 from engine_shim.service.talks import Talks
 
-ANSWERED: dict[int | str, dict[str, Any]] = {200: {"links": CHAT_LINKS}}
+MOST_LISTED = 100
+ANSWERED: dict[int | str, dict[str, Any]] = {
+    200: {"links": CHAT_LINKS},
+    202: {"model": ChatBegun, "description": "The turn goes on", "links": CHAT_LINKS},
+}
 STORED: dict[int | str, dict[str, Any]] = {200: {"links": CONVERSATION_LINKS}}
 
 
@@ -31,13 +37,16 @@ def chat_routes(access: Access) -> APIRouter:
     @router.post("/agent/chat", response_model=ChatAnswer, responses={**ANSWERED, **responses(404, 429)})
     async def chat(
         body: ChatRequest,
-        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
+        wait: Wait = True,
+        idempotency_key: Key = None,
         traceparent: TraceParent = None,
         caller: Caller = run,
     ) -> Response:
-        """Let an agent answer a message. A turn without an answer has `success: false`; a waiting call is decided at
-        `/runs/{trace_id}/decide`."""
-        reply = await _talks(caller).chat(
+        """Let an agent answer a message; with `?wait=false`, in the background. A turn without an answer has
+        `success: false`; a waiting call is decided at `/runs/{trace_id}/decide`."""
+        talks = _talks(caller)
+        ask = talks.chat if wait else talks.begin
+        reply = await ask(
             body.message,
             body.conversation_id,
             agent=body.agent,
@@ -47,7 +56,14 @@ def chat_routes(access: Access) -> APIRouter:
             key=idempotency_key,
             trace=traceparent,
         )
+        if not isinstance(reply, ChatReply):
+            return write_json({**reply, "status": "running"}, 202)
         return write_json(_with_limit(reply.as_json(), body))
+
+    @router.get("/agent/conversations", response_model=ConversationList, responses=responses())
+    async def list_conversations(caller: Caller = read) -> Response:
+        """The stored conversations, those with the newest turns first, at most 100."""
+        return write_json({"conversations": await caller.tenant.list_conversations(MOST_LISTED)})
 
     @router.get(
         "/agent/conversations/{conversation_id}", response_model=Conversation, responses={**STORED, **responses(404)}

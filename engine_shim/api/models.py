@@ -299,11 +299,35 @@ class ChatAnswer(BaseModel):
     error: RunError | None
 
 
+class ChatBegun(BaseModel):
+    """A turn that goes on. `trace_id` is the id of its run, which waits for earlier turns of its conversation."""
+
+    conversation_id: str
+    trace_id: str
+    status: Literal["running"]
+
+
 class Conversation(BaseModel):
     """The stored messages, oldest first."""
 
     conversation_id: str
     messages: list[Json]
+
+
+class ConversationSummary(BaseModel):
+    """A conversation in a list: who answered last, when that turn began, and the beginning of the last message."""
+
+    conversation_id: str
+    agent: str
+    updated_at: str
+    messages: int
+    last: str
+
+
+class ConversationList(BaseModel):
+    """The newest first."""
+
+    conversations: list[ConversationSummary]
 
 
 class Agent(BaseModel):
@@ -339,38 +363,6 @@ class WorkflowDetail(WorkflowVersion):
     """One version of a workflow, with its definition."""
 
     definition: Json
-
-
-class Tool(BaseModel):
-    """A tool of this host. `executable` says that it may be executed by itself."""
-
-    code: str
-    description: str
-    effect: str
-    executable: bool
-    config_schema: Json
-
-
-class ToolList(BaseModel):
-    tools: list[Tool]
-
-
-class ExecuteRequest(_In):
-    """The arguments of a call, beside what the operator presets."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"args": {"expression": "2 * 21"}}]})
-
-    args: Json = {}
-
-
-class Execution(BaseModel):
-    """What came of a call, which is a run of one step."""
-
-    run_id: str
-    success: bool
-    output: Any
-    error: RunError | None
-    status: RunStatus
 
 
 class Trigger(BaseModel):

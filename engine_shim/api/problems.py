@@ -18,6 +18,7 @@ from engine_shim.errors import RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
 from engine_shim.service.talks import ConversationNotFound
+from engine_shim.service.tool_review import ChangedMeanwhile, HostOnly
 from engine_shim.service.triggers import NotSigned, TriggerNotFound
 from engine_shim.service.workflow_files import EditedMeanwhile, NotWritable, SharedDirectory, VersionExists
 from engine_shim.service.workflows import WorkflowNotFound
@@ -44,7 +45,9 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ((RunBusy,), 409, "run_busy"),
     ((VersionExists,), 409, "version_exists"),
     ((EditedMeanwhile,), 409, "edited_meanwhile"),
+    ((ChangedMeanwhile,), 409, "changed_meanwhile"),
     ((SharedDirectory,), 403, "shared"),
+    ((HostOnly,), 403, "host_only"),
     ((DecisionError,), 409, "decision"),
     ((Damaged, Divergence), 409, "damaged"),
     ((DefinitionError,), 422, "invalid"),

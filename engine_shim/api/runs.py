@@ -9,7 +9,6 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BeforeValidator
 
-from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.decisions import Decision
 from agent_core.errors import DecisionError, DefinitionError
@@ -31,7 +30,6 @@ from engine_shim.api.models import (
 )
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import CAME, Wait, answer_run
-from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.run_digest import RunDigest
 from engine_shim.runs.run_search import RunQuery, read_cursor, write_cursor
 from engine_shim.runs.store import RunEntry, RunFilter
@@ -192,7 +190,7 @@ async def _decide(caller: Caller, run_id: str, decisions: dict[tuple[str, int], 
 def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
     """The verdict on a run's records; that of a long run takes a while."""
     found = verify(journal, run_id=run_id)
-    same = found.ok and replay(journal, run_id=run_id, loops=LOOPS).identical
+    same = found.ok and try_replay(run_id, journal.load).outcome == "identical"
     keys = ("ok", "complete", "head", "count", "first_bad")
     return {**{key: getattr(found, key) for key in keys}, "identical": same}
 

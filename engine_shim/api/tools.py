@@ -1,13 +1,14 @@
-"""Routes for tools: what there is, and the execution of those that the operator lists."""
+"""Routes for tools: what there is, what has changed since its approval, and the execution of some."""
 
-from typing import Annotated
+import asyncio
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Response
 
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
-from engine_shim.api.models import ExecuteRequest, Execution, ToolList
 from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.run_answers import Key
+from engine_shim.api.tool_models import Approval, ApproveRequest, ExecuteRequest, Execution, ToolChanges, ToolList
 
 
 def tool_routes(access: Access) -> APIRouter:
@@ -18,13 +19,23 @@ def tool_routes(access: Access) -> APIRouter:
     @router.get("/tools", response_model=ToolList, responses=responses())
     async def list_tools(caller: Caller = read) -> Response:
         """The tools that workflows and agents may use."""
-        return write_json({"tools": caller.tenant.tools.describe()})
+        return write_json({"tools": await asyncio.to_thread(caller.tenant.tools.describe)})
+
+    @router.get("/tools/changes", response_model=ToolChanges, responses=responses())
+    async def list_tool_changes(caller: Caller = admin) -> Response:
+        """What MCP servers and other hosts offer otherwise than was approved. To ask them takes a while."""
+        return write_json(await access.service.review_tools(caller.principal))
+
+    @router.post("/tools/approve", response_model=Approval, responses=responses(409))
+    async def approve_tools(body: ApproveRequest, caller: Caller = admin) -> Response:
+        """Approve the changes that a digest names, and no others, as `agent-core tools approve` does."""
+        return write_json(await access.service.review_tools(caller.principal, body.digest))
 
     @router.post("/tools/{code}/execute", response_model=Execution, responses=responses(404, 409, 429))
     async def execute_tool(
         code: str,
         body: ExecuteRequest,
-        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
+        idempotency_key: Key = None,
         traceparent: TraceParent = None,
         caller: Caller = admin,
     ) -> Response:

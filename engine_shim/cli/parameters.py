@@ -22,8 +22,17 @@ def set_log(context: typer.Context, option: typer.CallbackParam, value: Any) -> 
     configure_log(level=given.get("log_level") or usual, form=form)
 
 
+def check_file(path: Path | None) -> Path | None:
+    """BadParameter for the URL of a database: commands keep their runs in a file."""
+    if path is not None and str(path).startswith(("postgresql:", "postgres:")):
+        hint = "a program shares runs in PostgreSQL by Engine(store=URL)"
+        raise typer.BadParameter(f"commands keep their runs in a file, and this is a URL; {hint}")
+    return path
+
+
 def check_store(context: typer.Context, path: Path | None) -> Path | None:
     """BadParameter for a --store that does not exist; one that the environment names may be made later."""
+    check_file(path)
     source = context.get_parameter_source("store")
     if path is None or path.exists() or context.resilient_parsing or source is None or source.name != "COMMANDLINE":
         return path
@@ -62,7 +71,9 @@ RecordedIfAny = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]
-Store = Annotated[Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE")]
+Store = Annotated[
+    Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE", callback=check_file)
+]
 ExistingStore = Annotated[
     Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE", callback=check_store)
 ]

@@ -12,6 +12,7 @@ from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Tape
 from agent_core.journal.source import load_run
 from engine_shim.cli import output
+from engine_shim.cli.exported_page import unpack_page
 from engine_shim.cli.run_names import find_run
 from engine_shim.cli.timeline import TimedRecord, in_time
 from engine_shim.errors import RunNotFound
@@ -94,9 +95,9 @@ def _write_messages(record: dict[str, Any]) -> None:
 
 
 def find_source(run: str, store: Path | None) -> tuple[Path, str | None]:
-    """Where a run is: a journal file of that name, or the store."""
+    """Where a run is: a journal file of that name, the page that one was exported to, or the store."""
     if Path(run).is_file():
-        return Path(run), None
+        return (unpack_page(Path(run)) if Path(run).suffix == ".html" else Path(run)), None
     if Path(run).suffix in JOURNALS or Path(run).name != run:
         raise typer.BadParameter(f"there is no journal file {run}")
     path, found = store or default_store(), find_run(run, store)

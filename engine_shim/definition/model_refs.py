@@ -37,15 +37,17 @@ def model_refs_of(node: Node, where: str) -> Iterator[ModelRef]:
 
 
 def _models_of(config: Mapping[str, Any], where: str) -> Iterator[ModelRef]:
-    """The models of one agent; fallbacks are not reached by the options of the first."""
+    """The models of one agent; fallbacks are not reached by the options of the first. What is no text is a fault of its
+    own, and names none."""
     known = known_config(config)
-    if "model" in known and known["model"] == config.get("model"):
+    if isinstance(known.get("model"), str) and known["model"] == config.get("model"):
         yield f"{where}/model", known["model"], known
     fallbacks = known.get("fallback_models")
     if not isinstance(fallbacks, list) or fallbacks != config.get("fallback_models"):
         return
     for index, name in enumerate(fallbacks):
-        yield f"{where}/fallback_models/{index}", name, {}
+        if isinstance(name, str):
+            yield f"{where}/fallback_models/{index}", name, {}
 
 
 def known_config(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,8 +30,9 @@ from utools.tool import Tool, name_as_words
 
 LOCK = "agent-core.lock.json"
 MANIFESTS = (".yaml", ".yml", ".json")
-Source = tuple[str, Callable[[], list[Tool]]]
-"""A place in the file, and what loads the tools that it names."""
+Source = tuple[str, str, Callable[[], list[Tool]]]
+"""A place in the file, what to call it, and what loads the tools that it names."""
+KINDS = {"mcp_servers": "mcp", "remote": "remote"}
 
 
 def build_registry(config: HostConfig) -> ToolRegistry:
@@ -50,10 +51,11 @@ def build_registry(config: HostConfig) -> ToolRegistry:
     registry.discover()
     problems: list[Problem] = []
     pinned = pinned_sources(config)
-    for where, tools in _tool_sources(config, root, pinned, problems):
+    for where, origin, tools in _tool_sources(config, root, pinned, problems):
         try:
             for tool in tools():
                 _register(tool, registry, where)
+                registry.origins[tool.code] = origin or name_source(tool.code, pinned)
         except DefinitionError as error:
             problems += problems_in(error)
     for source in pinned:
@@ -76,18 +78,30 @@ def _tool_sources(
     """Each entry of the file that brings tools, with its place; patterns that match nothing go to `problems`."""
     for index, reference in enumerate(config.tools):
         where = config.at(f"tools/{index}")
-        yield where, partial(_load_tools, reference, config.base, where)
+        yield where, reference.rpartition("/")[2], partial(_load_tools, reference, config.base, where)
     for index, pattern in enumerate(config.manifests):
         try:
             files = _find_manifests(pattern, config.base, config.at(f"manifests/{index}"))
         except DefinitionError as error:
             problems += problems_in(error)
             continue
-        yield from ((str(file), partial(manifest_tools, file, root=root, trusted=True)) for file in files)
+        yield from ((str(file), file.name, partial(manifest_tools, file, root=root, trusted=True)) for file in files)
     for name, document in config.openapi.items():
-        yield config.at(f"openapi/{name}"), partial(openapi_tools, name, document, config.base)
+        yield config.at(f"openapi/{name}"), f"openapi.{name}", partial(openapi_tools, name, document, config.base)
     for source in pinned:
-        yield config.at(source.where), source.tools
+        yield config.at(source.where), "", source.tools
+
+
+def name_source(code: str, pinned: Sequence[McpServers | RemoteHosts]) -> str:
+    """The pinned source that a tool is of, by its code: `mcp.NAME` or `remote.NAME`."""
+    own = code.removeprefix("mcp.")
+    names = [
+        f"{KINDS[source.where]}.{name}"
+        for source in pinned
+        for name in source.names
+        if (own != code) == (source.where == "mcp_servers") and own.startswith(f"{name}.")
+    ]
+    return max(names, key=len, default="")
 
 
 def _unknown_tools(config: HostConfig, registry: ToolRegistry) -> Iterator[Problem]:

@@ -36,11 +36,12 @@ from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
+from engine_shim.runs.open_store import store_of
 from engine_shim.runs.prepare import ROOT, with_runs
 from engine_shim.runs.results import read_result
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.starter import RunStarter
-from engine_shim.runs.store import RunStore, StrPath, store_of
+from engine_shim.runs.store import RunStore, StrPath
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.calls.limiter import Limiter

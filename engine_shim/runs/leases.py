@@ -17,7 +17,7 @@ Notice = Literal["message", "pause", "cancel", "lost"]
 
 TTL = 15.0
 """Seconds that a lease holds without being renewed."""
-_RENEW_AFTER = TTL / 3
+RENEW_AFTER = TTL / 3
 _TAKE = """INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     until = excluded.until, driver = excluded.driver, wish = CASE WHEN driver = excluded.driver THEN wish END"""
 
@@ -77,7 +77,7 @@ class MemoryLeases:
     def acquire(self, run: str, driver: str) -> str | None:
         with self._lock:
             lease, now = self._leases.get(run), self._clock()
-            if holder := _living_holder(lease, now, other_than=driver):
+            if holder := living_holder(lease, now, other_than=driver):
                 return holder
             signal = lease.signal if lease and lease.driver == driver else None
             self._leases[run] = Lease(driver, now + TTL, signal)
@@ -88,14 +88,14 @@ class MemoryLeases:
             own = {run: lease for run in runs if (lease := self._leases.get(run)) and lease.driver == driver}
             until = self._clock() + TTL
             self._leases |= {run: replace(lease, until=until) for run, lease in own.items()}
-        return _notices(runs, {run: lease.signal for run, lease in own.items()})
+        return notices(runs, {run: lease.signal for run, lease in own.items()})
 
     def signal(self, run: str, signal: Signal) -> bool:
         with self._lock:
             lease = self._leases.get(run)
-            if lease is None or _living_holder(lease, self._clock()) is None:
+            if lease is None or living_holder(lease, self._clock()) is None:
                 return False
-            self._leases[run] = replace(lease, signal=_stronger(lease.signal, signal))
+            self._leases[run] = replace(lease, signal=stronger(lease.signal, signal))
             return True
 
     def release(self, run: str, driver: str) -> None:
@@ -105,7 +105,7 @@ class MemoryLeases:
 
     def holder(self, run: str) -> str | None:
         with self._lock:
-            return _living_holder(self._leases.get(run), self._clock())
+            return living_holder(self._leases.get(run), self._clock())
 
 
 class SqliteLeases:
@@ -118,7 +118,7 @@ class SqliteLeases:
         with self._database.writing() as db:
             row = db.execute("SELECT driver, until FROM run_claims WHERE run = ?", (run,)).fetchone()
             now = self._clock()  # not before the lock: a lease taken while we waited would seem to be of the future
-            if holder := _living_holder(Lease(*row) if row else None, now, other_than=driver):
+            if holder := living_holder(Lease(*row) if row else None, now, other_than=driver):
                 return holder
             db.execute(_TAKE, (run, driver, now + TTL))
         return None
@@ -128,11 +128,11 @@ class SqliteLeases:
         rows = self._select("SELECT run, wish, until FROM run_claims WHERE driver = ?", driver)
         now = self._clock()
         own: dict[str, Signal | None] = {run: signal for run, signal, _ in rows if run in asked}
-        if not all(now + TTL - _RENEW_AFTER < until <= now + TTL for run, _, until in rows if run in asked):
+        if not all(now + TTL - RENEW_AFTER < until <= now + TTL for run, _, until in rows if run in asked):
             with self._database.writing() as db:
                 renewed = [(now + TTL, run, driver) for run in own]
                 db.executemany("UPDATE run_claims SET until = ? WHERE run = ? AND driver = ?", renewed)
-        return _notices(runs, own)
+        return notices(runs, own)
 
     def signal(self, run: str, signal: Signal) -> bool:
         holder = self.holder(run)
@@ -143,7 +143,7 @@ class SqliteLeases:
             if row is None:
                 return False
             update = "UPDATE run_claims SET wish = ? WHERE run = ? AND driver = ?"
-            return db.execute(update, (_stronger(row[0], signal), run, holder)).rowcount == 1
+            return db.execute(update, (stronger(row[0], signal), run, holder)).rowcount == 1
 
     def release(self, run: str, driver: str) -> None:
         with self._database.writing() as db:
@@ -151,26 +151,29 @@ class SqliteLeases:
 
     def holder(self, run: str) -> str | None:
         rows = self._select("SELECT driver, until FROM run_claims WHERE run = ?", run)
-        return _living_holder(Lease(*rows[0]) if rows else None, self._clock())
+        return living_holder(Lease(*rows[0]) if rows else None, self._clock())
 
     def _select(self, query: str, value: str) -> list[tuple[Any, ...]]:
         return self._database.rows("run_claims", query, value)
 
 
-def _stronger(before: Signal | None, signal: Signal) -> Signal:
+def stronger(before: Signal | None, signal: Signal) -> Signal:
+    """Of two signals the one that counts."""
     order: tuple[Signal, ...] = get_args(Signal)
     return signal if before is None else max(before, signal, key=order.index)
 
 
-def _living_holder(lease: Lease | None, now: float, *, other_than: str | None = None) -> str | None:
+def living_holder(lease: Lease | None, now: float, *, other_than: str | None = None) -> str | None:
+    """The driver of a lease, if it seems to be alive and is not this one."""
     if lease is None or lease.driver == other_than or not is_alive(lease.driver, lease.until, now):
         return None
     return lease.driver
 
 
-def _notices(runs: Collection[str], own: Mapping[str, Signal | None]) -> dict[str, Notice]:
-    notices: dict[str, Notice | None] = {run: own.get(run, "lost") for run in runs}
-    return {run: notice for run, notice in notices.items() if notice is not None}
+def notices(runs: Collection[str], own: Mapping[str, Signal | None]) -> dict[str, Notice]:
+    """What a driver is told of the runs that it asks for, by the signals to those that are its own."""
+    found: dict[str, Notice | None] = {run: own.get(run, "lost") for run in runs}
+    return {run: notice for run, notice in found.items() if notice is not None}
 
 
 # ── drivers ──────────────────────────────────────────────────────────────────────────────────────

@@ -14,18 +14,25 @@ import orjson
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.database import Database
 from engine_shim.runs.run_digest import RunDigest, digest_runs
-from engine_shim.runs.run_list import ROOT_STRANDS, begun_entry, find_status, read_record
+from engine_shim.runs.run_list import ROOT_STRANDS, Json, begun_entry, find_status, read_record
 from engine_shim.runs.store import RunEntry, RunFilter, SqliteRunStore, select_entries
 
 SEARCH_S: Final = 3.0
 """How long one page is searched for; it then has what was found, and the next one begins there."""
 WINDOW: Final = 100
 """Runs whose records are looked into at once."""
-LONGEST_CURSOR: Final = 2048
+SCAN_S: Final = 60.0
+"""How long it is enough to look at what is newer."""
 _RUNS_OF_JOURNAL: Final = """WITH RECURSIVE known(run) AS (SELECT min(run) FROM rows
     UNION ALL SELECT (SELECT min(run) FROM rows WHERE run > known.run) FROM known WHERE known.run IS NOT NULL)
     SELECT run FROM known WHERE run IS NOT NULL AND run NOT IN (SELECT run FROM workflow_runs)"""
 """The runs without an entry; one step in the index for each run, however many rows it has."""
+_LAST_ROW: Final = "SELECT seq, hash FROM rows ORDER BY seq DESC LIMIT 1"
+_SAME_ROW: Final = "SELECT 1 FROM rows WHERE seq = ? AND hash = ?"
+"""Whether the newest row of an earlier look is there still: else its number may have been given to another one."""
+_NEWER: Final = "SELECT DISTINCT run FROM rows WHERE seq > ?"
+_UNLISTED: Final = """SELECT value FROM json_each(?) AS each WHERE EXISTS (SELECT 1 FROM rows WHERE run = each.value)
+    AND NOT EXISTS (SELECT 1 FROM workflow_runs WHERE run = each.value)"""
 _FIRST: Final = f"SELECT run, data FROM rows WHERE run IN (SELECT value FROM json_each(?)) AND n = 0 AND {ROOT_STRANDS}"
 _HOLDS: Final = "SELECT value FROM json_each(?) AS wanted WHERE "
 _ROW: Final = "EXISTS (SELECT 1 FROM rows WHERE rows.run = wanted.value AND {})"
@@ -77,13 +84,30 @@ class RunPage(NamedTuple):
     next: tuple[str, str] | None
 
 
+class Turn(NamedTuple):
+    """A turn of a conversation with an agent."""
+
+    conversation: str
+    agent: str
+    started_at: str
+
+
+class _Begun(NamedTuple):
+    """How a run began that only the journal holds."""
+
+    entry: RunEntry
+    turn: Turn | None
+
+
 class RunSearch:
     """The search in one store. Threads may share it; each search has a connection of its own."""
 
     def __init__(self, store: SqliteRunStore, *, seconds: float = SEARCH_S) -> None:
         self._store, self._seconds = store, seconds
-        self._begun: dict[str, RunEntry] = {}
+        self._begun: dict[str, _Begun] = {}
         self._lock = Lock()
+        self._mark: tuple[int, bytes] | None = None
+        self._scan_at = 0.0
 
     def find(self, query: RunQuery) -> RunPage:
         """A page of as many runs as the filter's limit says, or of those that were found in time."""
@@ -94,6 +118,19 @@ class RunSearch:
             return RunPage(found, digest_runs(database, [each.run for each in found]), place)
         finally:
             database.close()
+
+    def find_turns(self) -> list[Turn]:
+        """The newest turn of each conversation, newest first."""
+        database = Database(self._store.path)
+        try:
+            begun = sorted(self._all_begun(database), key=lambda each: _place_of(each.entry), reverse=True)
+        finally:
+            database.close()
+        newest: dict[str, Turn] = {}
+        for _, turn in begun:
+            if turn is not None:
+                newest.setdefault(turn.conversation, turn)
+        return list(newest.values())
 
     def _find(self, query: RunQuery, database: Database) -> tuple[list[RunEntry], tuple[str, str] | None]:
         wanted, until = query.wanted, time.monotonic() + self._seconds
@@ -131,22 +168,34 @@ class RunSearch:
     def _unlisted(self, wanted: RunFilter, database: Database) -> Iterator[RunEntry]:
         """The runs that only the journal holds."""
         plain = replace(wanted, statuses=())
-        for entry in sorted(filter(plain.admits, self._all_begun(database)), key=_place_of, reverse=True):
+        own = (each.entry for each in self._all_begun(database) if plain.admits(each.entry))
+        for entry in sorted(own, key=_place_of, reverse=True):
             if not wanted.statuses:
                 yield entry
             elif (status := entry.status or find_status(self._store, entry.run)) in wanted.statuses:
                 yield replace(entry, status=status)
 
-    def _all_begun(self, database: Database) -> list[RunEntry]:
-        """The entries of all runs that only the journal holds. How one began never changes, and is read once."""
-        runs = {run for (run,) in database.rows("rows", _RUNS_OF_JOURNAL)}
+    def _all_begun(self, database: Database) -> list[_Begun]:
+        """How all runs began that only the journal holds. That never changes, and is read once."""
         with self._lock:
-            known = {run: entry for run, entry in self._begun.items() if run in runs}
+            runs = self._unlisted_runs(database)
+            known = {run: begun for run, begun in self._begun.items() if run in runs}
             missing = orjson.dumps(sorted(runs - known.keys())).decode()
             for run, data in database.rows("rows", _FIRST, missing):
-                known[run] = begun_entry(run, read_record(data))
+                known[run] = _read_beginning(run, read_record(data))
             self._begun = known
             return list(known.values())
+
+    def _unlisted_runs(self, database: Database) -> set[str]:
+        """The runs without an entry. Once all were looked at, those with newer rows are enough, for a while."""
+        mark, last = self._mark, database.rows("rows", _LAST_ROW)
+        self._mark = last[0] if last else None
+        if mark is None or time.monotonic() > self._scan_at or not database.rows("rows", _SAME_ROW, *mark):
+            self._scan_at = time.monotonic() + SCAN_S
+            return {run for (run,) in database.rows("rows", _RUNS_OF_JOURNAL)}
+        newer = {run for (run,) in database.rows("rows", _NEWER, mark[0])}
+        candidates = orjson.dumps([*self._begun.keys() | newer]).decode()
+        return {run for (run,) in database.rows("rows", _UNLISTED, candidates)}
 
 
 def write_cursor(place: tuple[str, str]) -> str:
@@ -163,6 +212,14 @@ def read_cursor(text: str) -> tuple[str, str]:
     except ValueError:
         pass
     raise DefinitionError("is no cursor: take `next` of the page before", where="query/before")
+
+
+def _read_beginning(run: str, first: Json) -> _Begun:
+    entry = begun_entry(run, first)
+    match first.get("agent"):
+        case {"name": str(agent), "conversation": str(conversation)}:
+            return _Begun(entry, Turn(conversation, agent, entry.started_at))
+    return _Begun(entry, None)
 
 
 def _place_of(entry: RunEntry) -> tuple[str, str]:

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent_core.errors import DefinitionError
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.runs.database import LAYOUT, Database
 from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
@@ -309,17 +308,6 @@ def parse_time(at: str) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-def store_of(store: RunStore | StrPath | None) -> RunStore:
-    """The store itself, that of a file, or the usual one. DefinitionError for what is none of them."""
-    if store is None:
-        return SqliteRunStore(default_store())
-    if isinstance(store, str | os.PathLike):
-        return SqliteRunStore(store)
-    if not hasattr(store, "leases"):
-        raise DefinitionError("must be a RunStore, or the path of its file", where="store", value=store)
-    return store
 
 
 def default_store() -> Path:

@@ -22,6 +22,7 @@ from utools.document import Document, parse_document
 
 Format = Literal["yaml", "json"]
 NAME: Final = "draft"
+MOST_NODES, MOST_EDGES = 1000, 2000
 READ: Final = tuple(f"{provider}:" for provider in OFFLINE if provider != "local")
 """How the names of models begin that are files of this host."""
 
@@ -75,6 +76,8 @@ class Drafts:
             workflow, faults = load_parts(document, base=self.directory)
             if workflow is None:
                 return _Read(faults, (), faults, document)
+            if too_many := [workflow.locate(each) for each in _find_excess(workflow)]:
+                return _Read(too_many, (), faults, document)
             if outside := [workflow.locate(each) for each in self._find_outside(workflow)]:
                 return _Read([*faults, *outside], (), faults, document, workflow)
             found = find_faults(workflow, faults, self.host_check, self.catalog)
@@ -98,3 +101,11 @@ class Drafts:
             return (self.directory / file).resolve().is_relative_to(self.directory.resolve())
         except (OSError, ValueError):  # no name of a file
             return False
+
+
+def _find_excess(workflow: Workflow) -> Iterator[Problem]:
+    """Parts of which there are too many to be checked while somebody waits."""
+    definition = workflow.definition
+    for key, parts, most in (("nodes", definition.nodes, MOST_NODES), ("edges", definition.edges or (), MOST_EDGES)):
+        if len(parts) > most:
+            yield Problem(key, f"there are {len(parts):,}, and a draft may have up to {most:,}")

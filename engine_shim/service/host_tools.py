@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from agent_core.agents.catalog import AgentCatalog
 from agent_core.effects import Json
 from engine_shim.definition.errors import Problem, refuse
 from engine_shim.definition.load import load_workflow
-from engine_shim.definition.validate import check
+from engine_shim.definition.uses import uses_of
+from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.runs.engine import Engine
 from engine_shim.service.run_service import RunService
+from engine_shim.service.workflows import WorkflowCatalog
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import author_keys
 from utools.tool import Tool
 
 NODE: Final = "call"
+BUILT_IN: Final = "built in"
 WAIT_S: Final = 300.0
 
 
@@ -28,10 +32,12 @@ class HostTools:
     engine: Engine
     runs: RunService
     listed: Sequence[str]
+    workflows: WorkflowCatalog
 
     def describe(self) -> list[Json]:
         """All tools, as a list shows them."""
         registry: ToolRegistry = self.engine.registry
+        users, agents = find_users(self.workflows.list(), registry), _find_agents(self.engine.agents)
         return [
             {
                 "code": tool.code,
@@ -39,6 +45,12 @@ class HostTools:
                 "effect": tool.effect if isinstance(tool.effect, str) else "depends",
                 "executable": self._may_execute(tool),
                 "config_schema": registry.schema(tool.code).schema,
+                "output_schema": tool.output_schema,
+                "source": registry.origins.get(tool.code, BUILT_IN),
+                "idempotent": tool.idempotent,
+                "pinned": tool.fingerprint is not None,
+                "used_by": users.get(tool.code, []),
+                "agents": agents.get(tool.code, []),
             }
             for tool in registry.all()
         ]
@@ -76,3 +88,28 @@ class HostTools:
 
     def _may_execute(self, tool: Tool) -> bool:
         return tool.effect != "nested" and any(fnmatchcase(tool.code, glob) for glob in self.listed)
+
+
+def find_users(workflows: Mapping[str, Mapping[str, CheckedWorkflow]], registry: ToolRegistry) -> dict[str, list[Json]]:
+    """Who uses each tool: the nodes, and the agents in nodes, of each workflow's newest version."""
+    codes = [tool.code for tool in registry.all()]
+    found: dict[str, list[Json]] = {}
+    for versions in workflows.values():
+        definition = next(iter(versions.values())).definition
+        about = {"workflow": definition.id, "version": definition.version}
+        for use in uses_of(definition, codes):
+            node = definition.nodes[int(use.where.split("/")[1])].id
+            user = {**about, "node": node, "how": "agent" if use.by_agent else "node"}
+            users = found.setdefault(use.tool, [])
+            if user not in users:
+                users.append(user)
+    return found
+
+
+def _find_agents(catalog: AgentCatalog | None) -> dict[str, list[str]]:
+    """The agents of the catalogue that have each tool."""
+    found: dict[str, list[str]] = {}
+    for agent in catalog.list() if catalog is not None else ():
+        for code in catalog.config_of(agent.name)[1]["kept"] if catalog is not None else ():
+            found.setdefault(code, []).append(agent.name)
+    return found

@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final
 
-from agent_core.errors import Abandoned
+from agent_core.errors import Abandoned, Damaged
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.validate import CheckedWorkflow
@@ -197,8 +198,11 @@ class RunService:
     def check_exists(self, run: str) -> None:
         """RunNotFound when the store has no such run, nor a turn of a conversation."""
         store = self.engine.store
-        if find_own_entry(store, run, self.engine.host) is None and not store.journal.load(run):
-            raise RunNotFound(run)
+        if find_own_entry(store, run, self.engine.host) is not None:
+            return
+        with suppress(Damaged):  # there is something, at least
+            if not store.journal.load(run):
+                raise RunNotFound(run)
 
     # ── the life of a server ──────────────────────────────────────────────────────────────────────
 

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from agent_core.effects import Json
 from engine_shim.host.config import HostConfig
 from engine_shim.service.metrics import open_metrics
 from engine_shim.service.principal import Principal
 from engine_shim.service.tenants import Tenant, Tenants
 from engine_shim.service.tokens import Tokens
+from engine_shim.service.tool_review import HostOnly, ToolReview
+from engine_shim.service.turns import Turns
 from engine_shim.telemetry.telemetry import Telemetry
 
 RECOVERY_S: Final = 5.0
@@ -35,6 +38,7 @@ class Service:
     is_running: bool = False
     is_closing: bool = False
     telemetry: Telemetry = field(default_factory=Telemetry)
+    reviews: Turns = field(default_factory=lambda: Turns(1))
     _work: list[asyncio.Task[None]] = field(default_factory=list)
 
     @classmethod
@@ -65,6 +69,17 @@ class Service:
     def tenant_of(self, caller: Principal) -> Tenant:
         """The tenant whose runs, conversations and tools a caller sees."""
         return self.tenants[caller.tenant]
+
+    async def review_tools(self, caller: Principal, digest: str | None = None) -> Json:
+        """What pinned sources offer otherwise than was approved; with a `digest`, that is approved: {approved,
+        restart_needed}. HostOnly for a tenant's caller, ChangedMeanwhile, DefinitionError for a broken lock file."""
+        if caller.tenant is not None:
+            raise HostOnly
+        review = ToolReview(self.tenants[None].config)
+        if digest is None:
+            return await self.reviews.run(review.find_changes)
+        approved = await self.reviews.run(review.approve, digest)
+        return {"approved": approved, "restart_needed": approved > 0}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -1,8 +1,10 @@
 """Talks: conversations with the agents of a host, whose turns go on when their callers go away."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from agent_core.agents.chat import Conversations
@@ -19,6 +21,7 @@ from engine_shim.errors import DefinitionError, EngineError, RunBusy
 from engine_shim.runs.chat import HostConversations, agent_note
 from engine_shim.runs.drive import OnEvent
 from engine_shim.runs.lease_keeper import LeaseKeeper
+from engine_shim.runs.run_search import Turn
 from engine_shim.runs.store import RunStore
 from engine_shim.service.run_service import POLL_S, KeyReused, TooManyRuns, key_to_id
 from utools.context.turns import Message
@@ -29,6 +32,13 @@ MAX_TURNS: Final = 1000
 MAX_TOOL_CALLS: Final = 50
 MAX_TOKENS: Final = 100_000
 """What one turn may cost at most, whatever its caller asks for; an agent's own limits are narrower as a rule."""
+
+
+BEGINS_S, GLANCE_S = 1.0, 0.01
+"""How long a turn is awaited until it is recorded, and how often it is looked at: an earlier one may go on."""
+LONGEST_LAST: Final = 200
+"""Characters that a list shows of a conversation's last message."""
+log = logging.getLogger("engine_shim")
 
 
 class ConversationNotFound(EngineError):
@@ -48,6 +58,7 @@ class Talks:
         self.host, self._store, self._on_rest = host, store, on_rest
         self._by_agent: dict[str, Conversations] = {}
         self._turns: set[asyncio.Task[Any]] = set()
+        self._unwatched: set[asyncio.Task[ChatReply]] = set()
         self._leases = LeaseKeeper(store.leases)
 
     async def chat(
@@ -85,6 +96,53 @@ class Talks:
             on_event=on_event,
         )
         return await self._run(run, turn, key)
+
+    async def begin(
+        self,
+        message: str,
+        conversation: str | None,
+        *,
+        agent: str | None,
+        max_tool_calls: int,
+        max_tokens: int,
+        by: str,
+        key: str | None = None,
+        trace: str | None = None,
+    ) -> Json:
+        """Let an agent answer, as `chat` does, and do not wait for it: {conversation_id, trace_id}.
+
+        Raises what `chat` does, as far as that shows before the agent begins.
+        """
+        name = self.choose_agent(agent)
+        run = new_run_id() if key is None else key_to_id(f"agent/{name}", key)
+        conversation = conversation or (new_run_id() if key is None else run)
+        answering = self.chat(
+            message,
+            conversation,
+            agent=name,
+            max_tool_calls=max_tool_calls,
+            max_tokens=max_tokens,
+            by=by,
+            key=key,
+            run_id=run,
+            trace=trace,
+        )
+        is_known = bool(self._store.tail(run))
+        turn = asyncio.create_task(answering)
+        self._unwatched.add(turn)
+        turn.add_done_callback(self._end_unwatched)
+        for _ in range(round(BEGINS_S / GLANCE_S)):
+            await asyncio.wait([turn], timeout=GLANCE_S)
+            if turn.done():
+                turn.result()
+            if turn.done() or (not is_known and self._store.tail(run)):
+                break
+        return {"conversation_id": conversation, "trace_id": run}
+
+    def _end_unwatched(self, turn: "asyncio.Task[ChatReply]") -> None:
+        self._unwatched.discard(turn)
+        if not turn.cancelled() and (error := turn.exception()) is not None:
+            log.error("a turn that nobody waited for could not be made: %s", error)
 
     async def answer(
         self,
@@ -141,6 +199,18 @@ class Talks:
         if not messages:
             raise ConversationNotFound(conversation)
         return messages
+
+    async def describe(self, turns: Sequence[Turn], most: int) -> list[Json]:
+        """The stored conversations among those that have these newest turns: who answered last, how many messages there
+        are, and the beginning of the last one."""
+        found: list[Json] = []
+        for turn in turns:
+            stored = list(chain.from_iterable(await self.host.store.turns(turn.conversation)))
+            if len(found) < most and stored:
+                about = {"conversation_id": turn.conversation, "agent": turn.agent, "updated_at": turn.started_at}
+                last = next((each["content"] for each in reversed(stored) if isinstance(each.get("content"), str)), "")
+                found.append({**about, "messages": len(stored), "last": last[:LONGEST_LAST]})
+        return found
 
     async def delete(self, conversation: str) -> None:
         """Delete a conversation; ConversationNotFound."""

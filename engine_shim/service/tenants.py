@@ -85,6 +85,11 @@ class Tenant:
         run, _ = await self.runs.submit(checked, external, by=by, key=key, run_id=named, trace=trace)
         return run
 
+    async def list_conversations(self, most: int) -> list[Json]:
+        """The conversations with this tenant's agents, newest first."""
+        turns = await asyncio.to_thread(self.search.find_turns)
+        return [] if self.talks is None else await self.talks.describe(turns[:most], most)
+
     async def close(self, grace: float) -> None:
         """Let go of what is driven, and close the stores."""
         await self.runs.close(grace)
@@ -149,7 +154,7 @@ def open_tenant(
     if has_agents:
         host = open_conversations(config, store.journal, model, engine.registry, engine.telemetry)
         talks = Talks(host, store, note_rest if config.webhooks else None)
-    tools, completions = HostTools(engine, runs, config.execute_tools), Completions(talks, runs, workflows)
+    tools, completions = HostTools(engine, runs, config.execute_tools, workflows), Completions(talks, runs, workflows)
     triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)
     triggers.load()
     webhooks = open_senders(config, store.database, runs.view)

@@ -13,6 +13,7 @@ POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 )
 """The page loads nothing and sends nothing, whatever stands in the run."""
+_BEFORE: Final = '<script type="application/json" id="journal">'
 PAGE: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -22,7 +23,7 @@ PAGE: Final = """<!doctype html>
 <style>{style}</style>
 <body>
 <div id="run"><noscript>This page computes what it shows; allow it to run its script.</noscript></div>
-<script type="application/json" id="journal">{journal}</script>
+{before}{journal}</script>
 <script type="module">
 {script}
 page.showRun(document.getElementById("run"), JSON.parse(document.getElementById("journal").textContent));
@@ -39,11 +40,25 @@ def write_run_page(run: str, journal: bytes) -> str:
     """
     return PAGE.format(
         policy=POLICY,
+        before=_BEFORE,
         title=html.escape(f"run {run}"),
         style="\n".join((STATIC / name).read_text("utf-8") for name in STYLES),
         script=join_modules(ENTRY),
         journal=_as_script_data(journal.decode(errors="backslashreplace")),
     )
+
+
+def read_run_page(text: str) -> bytes | None:
+    """The journal file that a page of `write_run_page` holds, byte for byte; None for a page that holds none."""
+    _, found, rest = text.partition(_BEFORE)
+    data, end, _ = rest.partition("</script>")
+    if not found or not end:
+        return None
+    try:
+        journal = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    return journal.encode() if isinstance(journal, str) else None
 
 
 def _as_script_data(text: str) -> str:

@@ -1,7 +1,10 @@
 """serve_page(): the page of a server, at /ui/, beside the HTTP API that it asks."""
 
 import asyncio
+import gzip
+import hashlib
 import html
+from functools import cache
 from typing import Final
 from urllib.parse import quote
 
@@ -43,8 +46,14 @@ def serve_page(app: FastAPI, service: Service) -> None:
     app.include_router(_page_routes(Access(service)))
 
     @app.get("/ui/app.js", include_in_schema=False)
-    async def show_script() -> Response:
-        return Response(join_modules("app.js"), media_type="text/javascript", headers=HEADERS)
+    async def show_script(request: Request) -> Response:
+        script, packed, tag = _prepare_script()
+        headers = {**HEADERS, "ETag": tag, "Vary": "Accept-Encoding"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(packed, media_type="text/javascript", headers={**headers, "Content-Encoding": "gzip"})
+        return Response(script, media_type="text/javascript", headers=headers)
 
     app.mount("/ui/static", _Files(directory=STATIC), name="static")
 
@@ -58,6 +67,13 @@ def serve_page(app: FastAPI, service: Service) -> None:
     @app.get("/ui", include_in_schema=False)
     async def find_page(request: Request) -> Response:
         return RedirectResponse(f"{request.scope.get('root_path', '')}/ui/", 307)
+
+
+@cache
+def _prepare_script() -> tuple[bytes, bytes, str]:
+    """The page's script, the same packed, and its tag."""
+    script = join_modules("app.js").encode()
+    return script, gzip.compress(script, mtime=0), f'"{hashlib.sha256(script).hexdigest()[:32]}"'
 
 
 def _page_routes(access: Access) -> APIRouter:

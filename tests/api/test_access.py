@@ -42,9 +42,12 @@ ROUTES = [
     ("POST", "/runs/x/messages", "run"),
     ("GET", "/agents", "read"),
     ("POST", "/agent/chat", "run"),
+    ("GET", "/agent/conversations", "read"),
     ("GET", "/agent/conversations/x", "read"),
     ("DELETE", "/agent/conversations/x", "run"),
     ("GET", "/tools", "read"),
+    ("GET", "/tools/changes", "admin"),
+    ("POST", "/tools/approve", "admin"),
     ("POST", "/tools/stock/execute", "admin"),
     ("GET", "/triggers", "read"),
     ("GET", "/v1/models", "read"),
@@ -53,6 +56,7 @@ ROUTES = [
 ]
 SCOPES = ("read", "run", "decide", "admin")
 BODIES = {"decide": {"decision": "approve"}, "messages": {"content": "x"}, "chat": {"message": "x"}}
+BODIES["approve"] = {"digest": "x"}
 BODIES["completions"] = {"model": "x", "messages": [{"role": "user", "content": "x"}]}
 
 
@@ -81,7 +85,7 @@ def _template(path: str) -> str:
     """The path as the document has it: what follows these words is a name."""
     names = {"workflows": "{name}", "runs": "{run_id}", "conversations": "{conversation_id}", "tools": "{code}"}
     words = path.split("/")
-    if words[1] == "drafts":
+    if words[1] == "drafts" or words[-1] in ("changes", "approve"):
         return path
     return "/".join(names.get(before, word) for before, word in zip(["", *words], words, strict=False))
 

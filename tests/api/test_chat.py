@@ -1,6 +1,8 @@
 """Conversations with agents over HTTP: turns, what a turn may cost, decisions, history, deletion."""
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -109,3 +111,66 @@ def test_turn_that_cannot_be_taken_says_why(host: Served, body: Any, status: int
     assert answer.status_code == status, answer.text
     if where is not None:
         assert [fault["where"] for fault in answer.json()["errors"]] == [where]
+
+
+def test_turn_that_is_not_waited_for_answers_at_once_and_is_stored(host: Served) -> None:
+    body = {"message": "How many A-17?", "agent": "clerk"}
+    answer = host.client.post("/agent/chat?wait=false", json=body)
+    begun = answer.json()
+    assert (answer.status_code, begun["status"], begun.keys()) == (
+        202,
+        "running",
+        {"conversation_id", "trace_id", "status"},
+    )
+    run = host.await_status(begun["trace_id"], "completed")
+    assert (run["agent"], run["conversation"]) == ("clerk", begun["conversation_id"])
+    deadline = time.monotonic() + 10
+    while (stored := host.client.get(f"/agent/conversations/{begun['conversation_id']}")).status_code == 404:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert stored.json()["messages"][-1]["content"] == "There are 12."
+    more = {**body, "conversation_id": begun["conversation_id"]}
+    assert chat(host, conversation_id=more["conversation_id"])["success"]
+
+
+def test_turn_that_is_not_waited_for_waits_for_a_decision(host: Served) -> None:
+    body = {"message": "Order.", "agent": "buyer"}
+    run = host.client.post("/agent/chat?wait=false", json=body).json()["trace_id"]
+    host.await_status(run, "waiting")
+    assert host.client.post(f"/runs/{run}/decide", json={"decision": "approve"}).json()["status"] == "completed"
+
+
+def test_turn_that_is_refused_is_refused_at_once(host: Served) -> None:
+    body = {"message": "x", "agent": "nobody"}
+    assert host.client.post("/agent/chat?wait=false", json=body).status_code == 404
+    assert host.client.post("/agent/chat?wait=false", json={"message": 3}).status_code == 422
+
+
+def test_key_names_the_turn_that_is_not_waited_for(host: Served) -> None:
+    headers = {"Idempotency-Key": "chat-once"}
+
+    def ask(message: str) -> httpx2.Response:
+        body = {"message": message, "agent": "clerk"}
+        return host.client.post("/agent/chat?wait=false", json=body, headers=headers)
+
+    first = ask("How many?").json()
+    host.await_status(first["trace_id"], "completed")
+    assert ask("How many?").json() == first
+    assert ask("Other?").json()["kind"] == "key_reused"
+    body = {"message": "How many?", "agent": "clerk"}
+    answer = host.client.post("/agent/chat", json=body, headers=headers).json()
+    assert (answer["trace_id"], answer["conversation_id"]) == (first["trace_id"], first["conversation_id"])
+
+
+@pytest.mark.exhaustive
+def test_conversations_are_listed_with_the_newest_first(tmp_path: Path) -> None:
+    with served(tmp_path) as host:
+        for name in ("first", "second", "first", "gone"):
+            chat(host, f"How many, {name}?", conversation_id=name)
+        assert host.client.delete("/agent/conversations/gone").status_code == 204
+        listed = host.client.get("/agent/conversations").json()["conversations"]
+        assert [each["conversation_id"] for each in listed] == ["first", "second"]
+        assert (listed[0]["agent"], listed[0]["last"]) == ("clerk", "There are 12.")
+        stored = host.client.get("/agent/conversations/first").json()["messages"]
+        assert listed[0]["messages"] == len(stored)
+        assert listed[0]["updated_at"] > listed[1]["updated_at"]

@@ -149,9 +149,22 @@ def test_bomb_of_aliases_is_refused_at_once(host: Served) -> None:
 
 
 @pytest.mark.exhaustive
+def test_draft_of_too_many_parts_is_not_looked_into(host: Served) -> None:
+    nodes = [{"id": f"n{number}", "tool": f"nothing-{number}"} for number in range(1001)]
+    (problem,) = check(host, json.dumps({"id": "x", "nodes": nodes}), "json")["problems"]
+    assert problem["path"] == ["nodes"]
+    assert "1,001" in problem["message"]
+    edges = [{"from": "a", "to": "b", "when": f"`{number}`"} for number in range(2001)]
+    few = [{"id": "a", "tool": "echo"}, {"id": "b", "tool": "echo"}]
+    assert check(host, json.dumps({"id": "x", "nodes": few, "edges": edges}), "json")["problems"][0]["path"] == [
+        "edges"
+    ]
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", ["yaml", "json"])
 def test_text_of_a_megabyte_is_checked_while_others_are_served(host: Served, form: str) -> None:
-    nodes = [{"id": f"n{i}", "tool": "echo", "config": {"text": "x" * 400}} for i in range(2000)]
+    nodes = [{"id": f"n{i}", "tool": "echo", "config": {"text": "x" * 900}} for i in range(1000)]
     text = json.dumps({"id": "large", "nodes": nodes})
     begun = time.monotonic()
     assert check(host, text, form)["problems"] == []
@@ -267,6 +280,7 @@ def test_keys_of_the_environment_are_masked(host: Served, monkeypatch: pytest.Mo
     assert "k" * 30 not in found["problems"][0]["message"]
 
 
+@pytest.mark.exhaustive
 def test_draft_is_checked_where_there_is_no_directory_of_workflows(tmp_path: Path) -> None:
     with served(tmp_path) as host:
         for each in (tmp_path / "workflows").iterdir():

@@ -21,11 +21,12 @@ ACCEPTED = ["2xx", "3xx", 401, 403, 404, 409, 429, 503]
 """What may come of a request that fits the document: schemathesis' own list, less internal errors."""
 JUDGED_BY_MORE = [
     *("submit_run", "execute_tool", "complete_chat", "fork_run", "chat"),
-    *("run_draft", "save_workflow", "list_all_runs"),
+    *("run_draft", "save_workflow", "list_all_runs", "replay_run"),
 ]
 """Operations that may refuse as 422 what fits the document, which cannot say it: the inputs of a workflow and of a tool
 have schemas of their own, a text need not be a definition, the last message of a conversation is the user's, a place
-must be in the journal, a cursor is that of a page, and an idempotency key comes again with the same body alone."""
+must be in the journal, a cursor is that of a page, a policy has keys of its own, and an idempotency key comes again
+with the same body alone."""
 UNDER_WAY = ("add_message", "pause_run")
 """Operations that succeed on a run that goes on, of which this host has none; other tests show them."""
 SIGNED = ("call_trigger", "call_tenant_trigger")
@@ -98,6 +99,7 @@ def load_schema(host: Served, examples: int) -> Any:
     headers = host.issue("battery", "admin")
     known = {
         "path.name": ["desk", "desk@1", "buy", "count"],
+        "body.digest": [host.client.get("/tools/changes", headers=headers).json()["digest"]],
         "path.run_id": list(make_runs(host, headers)),
         "path.conversation_id": [f"talk-{number}" for number in range(4)],
         "path.code": ["calculator"],

@@ -122,27 +122,48 @@ def test_long_question_is_cut(host: Served) -> None:
     host.store.forget(run)
 
 
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A host with runs and turns in turn."""
+    with served(tmp_path_factory.mktemp("busy")) as found:
+        for _ in range(3):
+            found.submit("desk", message="A-17")
+            found.client.post("/agent/chat", json={"message": "A-17", "agent": "clerk"})
+        yield found
+
+
 @pytest.mark.parametrize("params", [{}, {"text": "a-17"}, {"tool": "stock"}, {"status": "completed"}])
-def test_pages_follow_each_other_while_new_runs_come_in(tmp_path: Path, params: dict[str, str]) -> None:
-    with served(tmp_path) as host:
+def test_pages_follow_each_other_while_new_runs_come_in(busy: Served, params: dict[str, str]) -> None:
+    def ask(**more: Any) -> Any:
+        return busy.client.get("/runs", params={**params, **more}).json()
 
-        def begin(number: int) -> str:
-            if number % 2:
-                return str(host.submit("desk", message="A-17")["run_id"])
-            body = {"message": "A-17", "agent": "clerk"}
-            return str(host.client.post("/agent/chat", json=body).json()["trace_id"])
+    old = [each["run_id"] for each in ask(limit=1000)["runs"]]
+    seen: list[str] = []
+    page = ask(limit=4)
+    while page["next"] is not None:
+        seen += [each["run_id"] for each in page["runs"]]
+        busy.submit("desk@1", message="A-17")
+        page = ask(limit=4, before=page["next"])
+    seen += [each["run_id"] for each in page["runs"]]
+    assert seen == old
 
-        old = {begin(number) for number in range(7)}
-        seen: list[str] = []
-        page = host.client.get("/runs", params={"limit": 2, **params}).json()
-        while True:
-            seen += [each["run_id"] for each in page["runs"]]
-            begin(len(seen))
-            if page["next"] is None:
-                break
-            page = host.client.get("/runs", params={"limit": 2, **params, "before": page["next"]}).json()
-        assert len(seen) == len(set(seen))
-        assert set(seen) == old
+
+def test_turns_are_listed_whatever_was_deleted_before(busy: Served) -> None:
+    def turns() -> list[str]:
+        return [each["run_id"] for each in busy.client.get("/runs?limit=1000").json()["runs"] if each["agent"]]
+
+    def ask() -> str:
+        body = {"message": "A-17", "agent": "clerk"}
+        return str(busy.client.post("/agent/chat", json=body).json()["trace_id"])
+
+    before = turns()
+    first = ask()
+    assert turns() == [first, *before]
+    assert busy.store.forget(first)
+    second = ask()  # its rows may have the numbers of those that are gone
+    assert turns() == [second, *before]
+    assert busy.store.forget(before[0])
+    assert turns() == [second, *before[1:]]
 
 
 def test_page_that_is_just_full_has_no_next(host: Served, runs: dict[str, str]) -> None:
@@ -190,6 +211,7 @@ def test_search_that_takes_too_long_says_where_it_goes_on(host: Served, runs: di
     assert search.find(RunQuery(RunFilter(limit=10, before=page.next), text="nowhere to be found")).next is None
 
 
+@pytest.mark.exhaustive
 def test_broken_records_do_not_keep_others_from_the_list(tmp_path: Path) -> None:
     with served(tmp_path) as host:
         whole, broken = (host.submit("desk", message="x")["run_id"] for _ in range(2))

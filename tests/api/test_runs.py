@@ -1,6 +1,7 @@
 """Runs over HTTP: handed in, waited for, listed, decided, stopped, forked, verified."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -410,3 +411,27 @@ def test_run_whose_records_are_damaged_is_a_problem_that_says_so(host: Served) -
     host.service.tenants[None].runs._results.clear()
     answer = host.client.get(f"/runs/{run}")
     assert (answer.status_code, answer.json()["kind"]) == (409, "damaged")
+
+
+@pytest.mark.parametrize("record", [0, 1, 5])
+@pytest.mark.parametrize("data", [b"{}", b"\xff", b"", "text"])
+@pytest.mark.parametrize("kind", ["workflow", "turn"])
+def test_damaged_run_says_where_it_is_damaged(damaged: Served, kind: str, data: Any, record: int) -> None:
+    run = damaged.submit("desk", message="x")["run_id"]
+    if kind == "turn":
+        run = damaged.client.post("/agent/chat", json={"message": "x", "agent": "clerk"}).json()["trace_id"]
+    with sqlite3.connect(damaged.folder / "runs.db") as db:
+        strand = "agent" if kind == "turn" else "flow/agent_core.1"
+        db.execute("UPDATE rows SET data = ? WHERE run = ? AND strand = ? AND n = ?", (data, run, strand, record))
+    verdict = damaged.client.get(f"/runs/{run}/verify")
+    assert verdict.status_code == 200, verdict.text
+    found = verdict.json()
+    assert (found["ok"], found["identical"]) == (False, False)
+    assert (found["first_bad"]["strand"], found["first_bad"]["n"]) == (strand, record)
+    assert damaged.client.post(f"/runs/{run}/replay", json={}).json()["outcome"] == "damaged"
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("damaged")) as found:
+        yield found

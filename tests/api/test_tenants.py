@@ -91,6 +91,13 @@ def test_lists_have_nothing_of_another_tenant(office: Office, run: str, turn: An
 
 
 @pytest.mark.parametrize("who", ["globex", "host"])
+def test_conversations_of_another_tenant_are_not_listed(office: Office, turn: Any, who: str) -> None:
+    assert "acme" not in office.ask(who, "GET", "/agent/conversations").text
+    (talk,) = office.ask("acme", "GET", "/agent/conversations").json()["conversations"]
+    assert talk["conversation_id"] == "talk"
+
+
+@pytest.mark.parametrize("who", ["globex", "host"])
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_conversation_of_another_tenant_is_not_found(office: Office, turn: Any, who: str, method: str) -> None:
     assert office.ask(who, method, "/agent/conversations/talk").status_code == 404
@@ -127,6 +134,27 @@ def test_drafts_of_a_tenant_are_checked_with_its_tools(office: Office) -> None:
     assert office.ask("globex", "GET", "/workflows/desk/source").status_code == 404
     peek = {**draft, "text": "id: x\nnodes: [{tool: invoke_workflow, config: {workflow: ../workflows/desk.json}}]"}
     assert "not below" in office.ask("globex", "POST", "/drafts/check", peek).json()["problems"][0]["message"]
+
+
+def test_tenant_saves_where_nobody_else_reads_alone(office: Office) -> None:
+    folder = office.host.folder
+    body = {"text": "id: saved\nnodes: [{tool: echo, config: {text: x}}]", "format": "yaml", "expects": None}
+    shared = office.ask("acme", "PUT", "/workflows/saved", body)
+    assert (shared.status_code, shared.json()["kind"]) == (403, "shared")
+    assert not (folder / "workflows" / "saved@1.yaml").exists()
+    assert office.ask("globex", "PUT", "/workflows/saved", body).status_code == 201
+    assert office.ask("acme", "GET", "/workflows/saved").status_code == 404
+    (folder / "globex-workflows" / "saved@1.yaml").unlink()
+    assert office.ask("host", "PUT", "/workflows/saved", body).status_code == 201
+    assert office.ask("acme", "GET", "/workflows/saved").status_code == 200  # it has the host's directory
+    (folder / "workflows" / "saved@1.yaml").unlink()
+
+
+def test_approval_is_the_hosts(office: Office) -> None:
+    for method, path, body in (("GET", "/tools/changes", None), ("POST", "/tools/approve", {"digest": "x"})):
+        answer = office.ask("acme", method, path, body)
+        assert (answer.status_code, answer.json()["kind"]) == (403, "host_only")
+    assert office.ask("host", "GET", "/tools/changes").json()["changes"] == []
 
 
 def test_workflows_and_agents_are_the_tenants_own(office: Office) -> None:

@@ -48,8 +48,11 @@ BACKENDS: dict[str, Callable[[Path], Journal]] = {
 }
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=[*BACKENDS, pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
 def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal]:
+    if request.param == "postgres":
+        yield request.getfixturevalue("postgres_journal")
+        return
     with closing(BACKENDS[request.param](tmp_path / "journal")) as made:
         yield made
 

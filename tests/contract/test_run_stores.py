@@ -49,8 +49,15 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=[*BACKENDS, pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[RunStore]:
+    if request.param == "postgres":
+        new_database = request.getfixturevalue("new_database")
+        from engine_shim.runs.store_postgres import PostgresRunStore
+
+        with closing(PostgresRunStore(new_database(), clock=clock)) as made:
+            yield made
+        return
     with closing(BACKENDS[request.param](tmp_path / "runs.db", clock)) as made:
         yield made
 

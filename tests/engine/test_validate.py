@@ -515,3 +515,12 @@ async def test_run_that_began_earlier_goes_on(tmp_path: Path) -> None:
     ended = await engine.resume("r", decisions={place: Deny("no")})
     assert (ended.status, ended.error) == ("completed", None)
     assert replay(engine.store.journal, run_id="r", loops=LOOPS).identical
+
+
+@pytest.mark.parametrize("model", [{"a": 1}, ["m"], 3, None, True])
+def test_model_that_is_no_text_is_a_fault_like_any_other(cli: Cli, tmp_path: Path, model: object) -> None:
+    config = {"model": model, "fallback_models": [model], "max_steps": 2, "allowed_tools": [], "prompt": "x"}
+    path = tmp_path / "flow.json"
+    path.write_text(json.dumps({"id": "f", "nodes": [{"tool": "agent_core", "config": config}]}))
+    told = cli("validate", str(path))
+    assert (told.code, "config/model" in told.out + told.err) == (3, True)

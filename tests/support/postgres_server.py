@@ -33,6 +33,10 @@ class Postgres:
     def __init__(self, process: "subprocess.Popen[bytes]", port: int, data: Path) -> None:
         self.process, self.port, self._data = process, port, data
 
+    def url(self, database: str = "postgres") -> str:
+        """Where a database of it is."""
+        return f"postgresql://postgres:{PASSWORD}@127.0.0.1:{self.port}/{database}"
+
     @contextmanager
     def asking_for_passwords(self) -> Iterator[None]:
         """Who comes in the meantime needs a password."""

@@ -202,6 +202,16 @@ def test_comparison_leads_from_one_text_to_the_other() -> None:
     assert all(reckon(script))
 
 
+def test_lines_far_from_a_changedare_folded() -> None:
+    script = """() => {
+      const a = Array.from({ length: 30 }, (_, at) => `line ${at}`);
+      const b = a.map((line, at) => (at === 4 || at === 20 ? "other" : line));
+      return lines.foldSame(lines.compareLines(a, b)).map(({ kind, count }) => (kind === "gap" ? count : kind[0]));
+    }"""
+    changed = ["s", "s", "s", "g", "n", "s", "s", "s"]
+    assert reckon(script) == ["s", *changed, 9, *changed, 6]
+
+
 def test_placeholders_are_put_in_where_they_are_typed() -> None:
     script = """() => [
       placeholders.putIn("Say {{ext", 9, "external.a"),

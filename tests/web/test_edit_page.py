@@ -345,3 +345,51 @@ def test_the_editor_fits_and_can_be_read_in_the_dark(browser: Any, host: Served,
             page.locator(".edit-head, .workflow-list").first.wait_for()
             tab.check_fits()
             tab.check_accessible()
+
+
+def test_what_a_token_may_not_do_says_why(browser: Any, tmp_path: Path) -> None:
+    with served(tmp_path, with_page=True, is_open=False) as closed, open_tab(browser, closed.url) as tab:
+        token = closed.issue("reader", "read")["Authorization"].removeprefix("Bearer ")
+        tab.page.add_init_script(f'sessionStorage.setItem("agent-core.token", {json.dumps(token)})')
+        page = tab.open("workflows/desk@1?node=agent_core")
+        at(page, "nodes/0/config/prompt").fill("changed")
+        await_badge(page, "No faults")
+        page.get_by_role("button", name="Save…").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_text("Your token lacks the scope admin.").wait_for()
+        assert dialog.get_by_role("button", name="Save version 3").is_disabled()
+        dialog.get_by_role("button", name="Cancel").click()
+        page.get_by_role("tab", name="Run").click()
+        page.get_by_text("Your token lacks the scope admin.").wait_for()
+        assert page.locator(".run-form").get_by_role("button", name="Run").is_disabled()
+
+
+def test_any_text_can_be_looked_at(tab: Tab, flow: str) -> None:
+    """Half-written definitions are what an editor mostly sees."""
+    page = tab.open(f"workflows/{flow}?view=yaml")
+    agent = "nodes: [{tool: agent_core, config: {prompt: [1], model: '', max_steps: {}, stop: x, allowed_tools: "
+    bounds = "[null, 5, {}, stock, stock, {tool: stock, preset: 3, args: 5, provenance: 7}, {tool: order, args: x}]"
+    texts = [
+        "",
+        "just a text",
+        "- a\n- list",
+        "nodes: 5\nedges: 3\ninputs: no\noutputs: [1]\nenv: {a: 1}\nentry: 7",
+        "nodes: [null, 5, {}, {id: 3}, {id: a, tool: [x]}, {id: a, tool: echo, config: text}, {tool: echo, config: }]",
+        "nodes: [{id: a, tool: echo}]\nedges: [null, {}, {from: a, to: a, when: 5}, {from: b, to: [a], ask: {}}]",
+        f"{agent}{bounds}}}}}]",
+        f"{agent}'{{{{external.tools}}}}', messages_json: 5}}}}]",
+        "nodes: [{tool: http_request, config: {method: 5, query: [1], headers: {a: {b: 1}}, json: [], form: x}}]",
+        "a: &x [1]\nnodes: *x",
+        "inputs: {properties: {a: 5, b: {type: [x]}}, required: {a: 1}}\nnodes: [{id: constructor, tool: __proto__}]",
+        f"nodes: [{{id: {json.dumps(EVIL)}, tool: {json.dumps(EVIL)}}}]",
+    ]
+    for text in texts:
+        page.get_by_role("tab", name="YAML").click()
+        page.get_by_label("The definition as YAML").fill(text)
+        for view in ("JSON", "Changes", "Run", "Graph", "Form"):
+            page.get_by_role("tab", name=view).click()
+        for number in range(page.locator(".graph-node").count()):
+            page.locator(".graph-node").nth(number).click()
+            page.evaluate("for (const each of document.querySelectorAll('.panel details')) each.open = true")
+        assert page.locator(".panel, .notice").count() > 0, text
+        assert not tab.errors, (text, tab.errors)

@@ -210,7 +210,7 @@ def test_run_page_fits_a_narrow_window_and_is_accessible(host: Served, browser: 
     run = host.submit("shop")["run_id"]
     with open_tab(browser, host.url, size=NARROW, scheme=scheme) as tab:
         page = tab.open(f"runs/{run}")
-        for name in ("Steps", "Time", "Decisions", "Result", "Proof", "What if"):
+        for name in ("Steps", "Graph", "Time", "Decisions", "Result", "Proof", "What if"):
             page.get_by_role("tab", name=name).click()
             tab.check_fits()
             tab.check_accessible()
@@ -227,7 +227,7 @@ def test_run_is_decided_by_keyboard_alone(host: Served, tab: Tab) -> None:
     page.get_by_role("heading", name="Ends: completed").wait_for()
     page.get_by_role("tab", name="Steps").focus()
     page.keyboard.press("ArrowRight")
-    assert page.get_by_role("tab", name="Time").get_attribute("aria-selected") == "true"
+    assert page.get_by_role("tab", name="Graph").get_attribute("aria-selected") == "true"
 
 
 def test_exported_file_proves_the_run_without_a_server(host: Served, browser: Any, tab: Tab, tmp_path: Path) -> None:
@@ -342,3 +342,37 @@ def test_answer_streams_in(browser: Any, tmp_path: Path, monkeypatch: pytest.Mon
         SlowModel.go_on.set()
         server.shutdown()
         server.server_close()
+
+
+SLOW_TOOL = '''
+import asyncio
+from pathlib import Path
+
+from utools import tool
+
+QUICK = Path(__file__).parent / "quick"
+
+
+@tool(effect="write")
+async def book(article: str) -> str:
+    """Book an article, which takes too long unless a file says otherwise."""
+    await asyncio.sleep(0 if QUICK.exists() else 30)
+    return f"booked {article}"
+'''
+
+
+def test_write_in_doubt_is_tried_again_skipped_or_failed_in_place(browser: Any, tmp_path: Path) -> None:
+    (tmp_path / "workflows").mkdir()
+    (tmp_path / "slow.py").write_text(SLOW_TOOL)
+    (tmp_path / "agent-core.yaml").write_text('{tools: ["slow.py:book"], workflows: workflows}')
+    nodes = [{"id": "book", "tool": "book", "config": {"article": "A-17"}, "timeout": 0.2}]
+    (tmp_path / "workflows" / "doubt.json").write_text(json.dumps({"id": "doubt", "nodes": nodes}))
+    with served(tmp_path, with_page=True) as host, open_tab(browser, host.url) as tab:
+        for decision, end in {"Skip": "completed", "Fail": "failed", "Try again": "completed"}.items():
+            page = tab.open(f"runs/{host.submit('doubt')['run_id']}")
+            waiting = page.get_by_role("region", name="Waiting for a decision")
+            waiting.get_by_text("in doubt").wait_for()
+            if decision == "Try again":
+                (tmp_path / "quick").touch()
+            waiting.get_by_role("button", name=decision).click()
+            page.get_by_role("heading", name=f"Ends: {end}").wait_for()

@@ -13,7 +13,7 @@ from agent_core.audit.verify import verify
 from agent_core.journal.record import genesis, link
 from engine_shim.cli.main import main
 from engine_shim.web.bundle import STATIC, join_modules
-from engine_shim.web.run_page import ENTRY, POLICY, write_run_page
+from engine_shim.web.run_page import ENTRY, POLICY, read_run_page, write_run_page
 from support.optional import NODE, needs_node
 
 ROOT = Path(__file__).parents[2]
@@ -196,3 +196,23 @@ def test_export_writes_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tmp_path / "a.jsonl").read_bytes() == source.read_bytes()
     first = source.read_text("utf-8")[:40].replace('"', '\\"')
     assert first in (tmp_path / "a.html").read_text("utf-8")
+
+
+def test_exported_page_is_verified_replayed_and_exported_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = ROOT / "fixtures/transcripts/approval_approved.jsonl"
+    page = write_run_page("r", source.read_bytes())
+    assert read_run_page(page) == source.read_bytes()
+    (tmp_path / "run.html").write_text(page, "utf-8")
+    (tmp_path / "damaged.html").write_text(page.replace("The order has left", "The order is here"), "utf-8")
+    (tmp_path / "other.html").write_text("<html></html>")
+    words = (["verify", "run.html"], ["replay", "run.html"], ["verify", "damaged.html"], ["verify", "other.html"])
+    told = []
+    for each in (*words, ["export", "run.html", "--jsonl", "--to", "again.jsonl"]):
+        with pytest.raises(SystemExit) as ended:
+            main(each)
+        told.append((ended.value.code, capsys.readouterr().out.split(":")[0].split("\n")[0]))
+    assert told == [(0, "ok"), (0, "identical"), (5, "NOT ok at agent"), (2, ""), (0, "again.jsonl")]
+    assert (tmp_path / "again.jsonl").read_bytes() == source.read_bytes()

@@ -11,6 +11,7 @@ import { PlainText, SchemaForm } from "./schema_form.js";
 import { Slot } from "./slot.js";
 import { Whitelist } from "./whitelist.js";
 
+const GRIDS = ["Limits", "How the model is asked", "Repairs"];
 const OWN = { messages_json: MessagesField, allowed_tools: ToolsField, primary_output: PrimaryOutput };
 
 /** The form of an agent's config at `path`; `schema` is its tool's. */
@@ -22,7 +23,7 @@ export function AgentPanel({ schema, node, name, path, edit }) {
 function Group({ group: { title, keys, open }, schema, config, name, path, edit }) {
   const [isOpen] = useState(open || keys.some((key) => config[key] !== undefined));
   return html`<details class="group" open=${isOpen}><summary><h3>${t(title)}</h3></summary>
-    <div class=${`stack ${title === "Limits" ? "field-grid" : ""}`}>${keys.map((key) => {
+    <div class=${`stack ${GRIDS.includes(title) ? "field-grid" : ""}`}>${keys.map((key) => {
       const Own = OWN[key];
       if (!Own) return html`<${SchemaForm} key=${key} schema=${schema} root=${schema} value=${config} path=${path} edit=${edit} only=${[key]} />`;
       const given = resolve(schema.properties[key], schema);

@@ -22,6 +22,7 @@ import { TextViews } from "./text_views.js";
 import { NEW, useDraft } from "./use_draft.js";
 import { useKeys } from "./use_keys.js";
 import { listBareVariables, listVariables } from "./variables.js";
+import { LISTS, Suggestions } from "./suggestions.js";
 import { WorkflowPanel } from "./workflow_panel.js";
 
 const VIEWS = () => [["form", t("Form")], ["graph", t("Graph")], ["yaml", "YAML"], ["json", "JSON"], ["diff", t("Changes")], ["run", t("Run")]];
@@ -30,12 +31,13 @@ const VIEWS = () => [["form", t("Form")], ["graph", t("Graph")], ["yaml", "YAML"
 export function EditPage({ name, query, me }) {
   const draft = useDraft(name);
   const { data: tools, error: toolsError, load } = useAnswer((signal) => ask("tools", { signal }), []);
+  const { data: agents } = useAnswer((signal) => ask("agents", { signal }), []);
   if (draft.error && !draft.source) return html`<h1>${t("Workflows")}</h1><${Failure} error=${draft.error} />`;
   if (draft.text === null || (!tools && !toolsError)) return html`<h1>${show(name === NEW ? t("New workflow") : name)}</h1><${Loading} />`;
-  return html`${toolsError && html`<${Failure} error=${toolsError} again=${load} />`}<${Editor} name=${name} draft=${draft} tools=${tools?.tools ?? []} query=${query} me=${me} />`;
+  return html`${toolsError && html`<${Failure} error=${toolsError} again=${load} />`}<${Editor} name=${name} draft=${draft} tools=${tools?.tools ?? []} agents=${agents?.agents ?? []} query=${query} me=${me} />`;
 }
 
-function Editor({ name, draft, tools, query, me }) {
+function Editor({ name, draft, tools, agents, query, me }) {
   const views = VIEWS();
   const view = views.some(([key]) => key === query.get("view")) ? query.get("view") : "form";
   const [chosenEdge, setChosenEdge] = useState(null);
@@ -58,16 +60,16 @@ function Editor({ name, draft, tools, query, me }) {
   const drawn = html`<div class="graph-side">
     <div class="row"><${Button} kind="small" disabled=${draft.unreadable !== null} onClick=${() => setDialog("add")}>${t("Add a node…")}<//>
       <button type="button" class="button small" aria-pressed=${chosen ? "false" : "true"} onClick=${() => choose(null)}>${t("The workflow")}</button></div>
-    <${GraphView} data=${draft.data} faults=${faults} chosen=${chosen?.name} chosenEdge=${chosenEdge} disabled=${draft.unreadable !== null} onChoose=${choose}
-      onEdge=${(index, from) => choose(from, index)} onConnect=${(from, to) => (draft.apply((target) => connect(target, from, to)), choose(from))} />
+    <details class="graph-fold" open><summary>${t("Graph")}</summary><${GraphView} data=${draft.data} faults=${faults} chosen=${chosen?.name} chosenEdge=${chosenEdge} disabled=${draft.unreadable !== null} onChoose=${choose}
+      onEdge=${(index, from) => choose(from, index)} onConnect=${(from, to) => (draft.apply((target) => connect(target, from, to)), choose(from))} /></details>
     <${FaultList} faults=${faults} edges=${listEdges(draft.data)} onGo=${toFault} />
   </div>`;
   const panel = chosen ? html`<${NodePanel} key=${chosen.name} chosen=${chosen} edit=${edit} onChoose=${choose} chosenEdge=${chosenEdge} />` : html`<${WorkflowPanel} edit=${edit} />`;
   return html`<${EditHead} draft=${draft} faults=${faults} onRun=${() => place({ view: "run" })} onSave=${() => setDialog("save")} onImport=${draft.replace} />
     <${Told} draft=${draft} />
-    <datalist id="origins">${["author", "user", "person", "trusted", "any", ...tools.map(({ code }) => code)].map((each) => html`<option value=${each} />`)}</datalist>
+    <${Suggestions} data=${draft.data} tools=${tools} agents=${agents} />
     <${Tabs} tabs=${views} chosen=${view} onChoose=${(key) => place({ view: key === "form" ? null : key })} label=${t("Views of the workflow")} />
-    ${(view === "form" || view === "graph") && html`<div class=${`edit-body ${view}`}>${drawn}<div class="panel-side">${draft.unreadable ? html`<${Unreadable} draft=${draft} onText=${() => place({ view: draft.format })} />` : panel}</div></div>`}
+    ${(view === "form" || view === "graph") && html`<div class=${`edit-body ${view === "graph" ? "drawn" : ""}`}>${drawn}<div class="panel-side">${draft.unreadable ? html`<${Unreadable} draft=${draft} onText=${() => place({ view: draft.format })} />` : panel}</div></div>`}
     ${(view === "yaml" || view === "json") && html`<${TextViews} key=${view} draft=${draft} format=${view} faults=${faults} line=${line} /><${FaultList} faults=${faults} edges=${listEdges(draft.data)} onGo=${toFault} />`}
     ${view === "diff" && html`<${DiffView} before=${draft.source.text} after=${draft.text} />`}
     ${view === "run" && html`<${RunView} draft=${draft} me=${me} faults=${faults} given=${given} onGiven=${setGiven} />`}
@@ -86,6 +88,7 @@ function makeEdit(draft, tools, faults, chosen) {
     variables: listVariables(draft.check.answer, { before, hasItem: chosen?.node.foreach !== undefined }),
     bareVariables: (from) => listBareVariables(draft.check.answer, from),
     disabled: draft.unreadable !== null,
+    lists: LISTS,
     write: draft.write,
     apply: draft.apply,
   };
@@ -102,6 +105,7 @@ function Told({ draft }) {
   const [isSeen, setSeen] = useState(false);
   useEffect(() => setSeen(false), [draft.wasKept]);
   return html`${draft.wasKept && draft.isDirty && !isSeen && html`<${Notice} tone="wait" live title=${t("Your unsaved work from before is here again.")}>
+      ${draft.wasKept === "older" && html`<p>${t("The saved text is another one since; “Changes” shows what is different from it now.")}</p>`}
       <div class="row"><${Button} kind="small" onClick=${() => setSeen(true)}>${t("Go on with it")}<//><${Button} kind="small bad" onClick=${draft.discard}>${t("Throw it away")}<//></div><//>`}
     ${draft.refusal && html`<${Notice} tone="bad" title=${t("This part cannot be changed by the form: {why}. Change it in the text.", { why: show(draft.refusal) })} />`}`;
 }

@@ -11,11 +11,13 @@ const isObject = (value) => value !== null && typeof value === "object" && !Arra
 export function drawable(data) {
   const nodes = [];
   const known = new Set();
-  for (const { name, node } of listNodes(data)) if (name && !known.has(name)) known.add(name), nodes.push({ ...node, id: name });
+  for (const { name, node } of listNodes(data)) if (name && !known.has(name)) known.add(name), nodes.push({ ...node, id: name, tool: asText(node.tool) ?? "" });
   const edges = Array.isArray(data?.edges) ? listEdges(data).filter(({ from, to }) => known.has(from) && known.has(to)) : undefined;
   const entry = [data?.entry ?? []].flat().filter((name) => known.has(name));
-  return { nodes, ...(edges && { edges: edges.map(({ edge }) => edge) }), ...(entry.length && { entry }), indices: edges?.map(({ index }) => index) };
+  return { nodes, ...(edges && { edges: edges.map(({ edge }) => ({ ...edge, when: asText(edge.when), ask: asText(edge.ask) })) }), ...(entry.length && { entry }), indices: edges?.map(({ index }) => index) };
 }
+
+const asText = (value) => (value === undefined || value === null ? undefined : typeof value === "string" ? value : JSON.stringify(value));
 
 /** The nodes as they stand: [{name, index, node}]. */
 export function listNodes(data) {

@@ -3,13 +3,13 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { cut, show } from "../kit/text.js";
 import { count, t } from "../kit/words.js";
-import { drawLine, layOut } from "../run/graph_layout.js";
+import { drawLine, layOut, LONGEST_LABEL } from "../run/graph_layout.js";
 import { countByNode } from "./faults.js";
-import { drawable, listEdges, listNodes } from "./flow.js";
+import { drawable, drawnEdges, listEdges, listNodes } from "./flow.js";
 
 /** The graph. `onChoose(name)` for a node, `onEdge(index)` for an edge, `onConnect(from, to)` for a line that was drawn. */
 export function GraphView({ data, faults, chosen, chosenEdge, disabled, onChoose, onEdge, onConnect }) {
-  const shape = JSON.stringify([(data.nodes ?? []).map?.((node) => [node?.id, node?.tool, data.edges ? 0 : node?.config]), data.edges, data.entry]);
+  const shape = JSON.stringify([listNodes(data).map(({ name, node }) => [name, node.tool]), data.edges ?? drawnEdges(data), data.entry]);
   const { drawn, indices, isPlain } = useMemo(() => draw(data), [shape]);
   const counts = countByNode(faults, listNodes(data), listEdges(data));
   const box = useRef(null);
@@ -47,7 +47,7 @@ function Edge({ edge, isImplied, isChosen, onChoose }) {
   const line = drawLine(edge.points);
   return html`<g class=${kind} onClick=${onChoose}>
     <path class="hit" d=${line} /><path d=${line} marker-end="url(#edit-arrow)" />
-    ${label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle"><title>${show(label)}</title>${show(cut(label, 15))}</text>`}
+    ${label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle"><title>${show(label)}</title>${show(cut(label, LONGEST_LABEL))}</text>`}
     ${edge.back && !label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle">↺</text>`}
   </g>`;
 }

@@ -65,10 +65,10 @@ export function foldSame(rows, around = 3) {
   rows.forEach((row, at) => {
     if (row.kind !== "same") for (let n = Math.max(0, at - around); n <= Math.min(rows.length - 1, at + around); n++) isNear[n] = true;
   });
-  const runs = isNear.map((near, at) => !near && !isNear[at - 1] && !isNear[at + 1]);
+  const isLone = isNear.map((near, at) => !near && (isNear[at - 1] ?? true) && (isNear[at + 1] ?? true));
   const folded = [];
   rows.forEach((row, at) => {
-    if (isNear[at] || runs[at]) folded.push(row);
+    if (isNear[at] || isLone[at]) folded.push(row);
     else if (folded.at(-1)?.kind === "gap") folded.at(-1).count += 1;
     else folded.push({ kind: "gap", count: 1 });
   });

@@ -61,7 +61,8 @@ function Rename({ name, index, edit, onChoose, onClose }) {
 }
 
 function ToolConfig({ tool, node, path, edit }) {
-  if (!tool) return html`<${SchemaField} schema=${{ type: "object" }} root=${{}} label="config" value=${node.config} path=${path} edit=${edit} />`;
+  const isReadable = node.config === undefined || (node.config !== null && typeof node.config === "object" && !Array.isArray(node.config));
+  if (!tool || !isReadable) return html`<${SchemaField} schema=${{ type: "object" }} root=${{}} label="config" value=${node.config} path=${path} edit=${edit} />`;
   return html`<section class="group" aria-label=${t("Configuration")}><h3>${t("Configuration")}</h3>
     <${SchemaForm} schema=${tool.config_schema} root=${tool.config_schema} value=${node.config} path=${path} edit=${edit} /></section>`;
 }
@@ -70,5 +71,5 @@ function OwnSettings({ node, path, edit }) {
   const isSet = ["approval", "foreach", "retry", "timeout", "on_error", "description"].some((key) => node[key] !== undefined);
   const [open] = useState(isSet);
   return html`<details class="group" open=${open}><summary><h3>${t("Approval, repetition, failure")}</h3></summary>
-    <${SchemaForm} schema=${NODE_SCHEMA} root=${NODE_SCHEMA} value=${node} path=${path} edit=${edit} only=${Object.keys(NODE_SCHEMA.properties)} /></details>`;
+    <div class="limits-wide"><${SchemaForm} schema=${NODE_SCHEMA} root=${NODE_SCHEMA} value=${node} path=${path} edit=${edit} only=${Object.keys(NODE_SCHEMA.properties)} /></div></details>`;
 }

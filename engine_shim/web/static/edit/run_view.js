@@ -6,6 +6,7 @@ import { Button, Failure, Notice, useAct } from "../kit/parts.js";
 import { guardLeaving, go, link } from "../kit/router.js";
 import { t } from "../kit/words.js";
 import { externalNames } from "./placeholders.js";
+import { fieldsOf } from "./schema.js";
 import { SchemaForm } from "./schema_form.js";
 import { JsonField } from "./controls.js";
 import { Slot } from "./slot.js";
@@ -25,7 +26,7 @@ export function RunView({ draft, me, faults, given, onGiven }) {
   });
   const scope = isDirty || !source.id ? "admin" : "run";
   const problems = faults.filter(({ kind }) => kind === "bad").length;
-  const missing = (inputs?.required ?? []).filter((name) => given[name] === undefined);
+  const missing = fieldsOf(inputs ?? {}).filter(({ required }) => required).map(({ key }) => key).filter((name) => given[name] === undefined);
   const reason = !me.scopes.includes(scope) ? t("Your token lacks the scope {scope}.", { scope }) : problems ? t("There are faults; mend them first.") : badJson;
   return html`<form class="panel stack run-form" onSubmit=${(event) => (event.preventDefault(), reason || act())}>
     <header class="panel-head"><h2>${isDirty || !source.id ? t("Run the draft") : t("Run version {version}", { version: source.version })}</h2></header>

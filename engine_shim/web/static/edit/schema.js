@@ -64,8 +64,8 @@ function kindOf(schema) {
 
 /** The fields of an object's schema, the required ones first: [{key, schema, required}]. */
 export function fieldsOf(schema) {
-  const required = new Set(schema.required ?? []);
-  const fields = Object.entries(schema.properties ?? {}).map(([key, each]) => ({ key, schema: each, required: required.has(key) }));
+  const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+  const fields = Object.entries(isObject(schema.properties) ? schema.properties : {}).map(([key, each]) => ({ key, schema: each, required: required.has(key) }));
   return [...fields.filter((each) => each.required), ...fields.filter((each) => !each.required)];
 }
 

@@ -14,7 +14,8 @@ const LONG = /prompt|text|body|message|template|content|description|query|expres
 const SHORTLY = 6;
 
 /** The fields of an object. `only` are the keys to show; `skip` those to leave out. */
-export function SchemaForm({ schema, root, value, path, edit, only, skip = [], unrequired = false }) {
+export function SchemaForm({ schema, root, value: given, path, edit, only, skip = [], unrequired = false }) {
+  const value = isObject(given) ? given : undefined;
   const read = resolve(schema, root);
   const all = fieldsOf(unrequired ? { ...read, required: [] } : read).filter(({ key }) => (only ? only.includes(key) : !skip.includes(key)));
   const ordered = only ? only.flatMap((key) => all.filter((each) => each.key === key)) : all;
@@ -63,7 +64,7 @@ function Control({ kind, schema, value, onValue, label, required, edit, props })
   if (kind === "boolean") return html`<${ChoiceField} ...${common} schema=${schema} required=${required} options=${[true, false]} />`;
   if (kind === "choice") return html`<${ChoiceField} ...${common} schema=${schema} required=${required} options=${schema.enum} />`;
   if (kind === "constant") return html`<${ChoiceField} ...${common} schema=${schema} required=${required} options=${[schema.const]} />`;
-  if (kind === "text" && (value === undefined || typeof value !== "object")) return html`<${PlainText} ...${common} schema=${schema} />`;
+  if (kind === "text" && (value === undefined || typeof value !== "object")) return html`<${PlainText} ...${common} schema=${schema} list=${edit.lists?.[label]} />`;
   return html`<div class="grow"><${JsonField} ...${common} /></div>`;
 }
 
@@ -73,9 +74,11 @@ export function PlainText({ value, schema, onValue, label, variables, isLong, ..
   return html`<${TextField} ...${props} label=${label} value=${value === undefined ? "" : String(value)} onText=${onValue} variables=${variables} isLong=${long.current} placeholder=${showDefault(schema)} />`;
 }
 
+const Name = ({ label, required }) => html`${show(label)}${required && html`<span class="required" aria-hidden="true"> *</span>`}`;
+
 function ObjectField({ edit, path, label, help, required, schema, root, value }) {
   const isOpen = useRef(required || value !== undefined);
-  return html`<details class="nested" open=${isOpen.current} data-path=${keyOf(path)}><summary><span class="nested-name">${show(label)}</span></summary>
+  return html`<details class="nested" open=${isOpen.current} data-path=${keyOf(path)}><summary><span class="nested-name"><${Name} label=${label} required=${required} /></span></summary>
     ${help && html`<p class="help">${show(t(help))}</p>`}
     <${Said} edit=${edit} path=${path} /><${SchemaForm} schema=${schema} root=${root} value=${isObject(value) ? value : undefined} path=${path} edit=${edit} />
   </details>`;
@@ -85,29 +88,29 @@ function ListField({ edit, path, label, help, required, schema, root, value, nul
   const items = Array.isArray(value) ? value : [];
   const { kind, schema: each } = readSchema(schema.items, root);
   const setAll = (wanted) => edit.write(path, wanted.length || required || (schema.default?.length ?? 0) ? wanted : undefined);
-  if (kind === "choice") return html`<${ChecksField} ...${{ edit, path, label, help, options: each.enum, items, setAll }} />`;
-  return html`<fieldset class="list" data-path=${keyOf(path)} tabindex="-1"><legend>${show(label)}</legend>
+  if (kind === "choice") return html`<${ChecksField} ...${{ edit, path, label, help, required, options: each.enum, items, setAll }} />`;
+  return html`<fieldset class="list" data-path=${keyOf(path)} tabindex="-1"><legend><${Name} label=${label} required=${required} /></legend>
     ${help && html`<p class="help">${show(t(help))}</p>`}<${Said} edit=${edit} path=${path} />
     ${items.map((item, at) => html`<div class="row nowrap top" key=${at}><div class="grow">
       <${SchemaField} schema=${schema.items} root=${root} label=${`${label} ${at + 1}`} required value=${item} path=${[...path, at]} edit=${edit} /></div>
       <${Button} kind="quiet small" disabled=${edit.disabled} aria-label=${t("Remove {name}", { name: `${show(label)} ${at + 1}` })} onClick=${() => setAll(items.filter((_, n) => n !== at))}>✕<//></div>`)}
-    <div class="row"><${Button} kind="small" disabled=${edit.disabled} onClick=${() => edit.write(path, [...items, emptyOf(schema.items, root)])}>${t("Add to {name}", { name: show(label) })}<//>
+    <div class="row"><${Button} kind="small" disabled=${edit.disabled} aria-label=${t("Add to {name}", { name: show(label) })} onClick=${() => edit.write(path, [...items, emptyOf(schema.items, root)])}>${t("Add")}<//>
       ${nullable && value === null && html`<span class="soft">null</span>`}</div>
   </fieldset>`;
 }
 
-function ChecksField({ edit, path, label, help, options, items, setAll }) {
+function ChecksField({ edit, path, label, help, required, options, items, setAll }) {
   const toggle = (each, on) => setAll(options.filter((option) => (option === each ? on : items.includes(option))));
-  return html`<fieldset class="checks" data-path=${keyOf(path)} tabindex="-1"><legend>${show(label)}</legend>
+  return html`<fieldset class="checks" data-path=${keyOf(path)} tabindex="-1"><legend><${Name} label=${label} required=${required} /></legend>
     ${options.map((each) => html`<label><input type="checkbox" disabled=${edit.disabled} checked=${items.includes(each)} onChange=${(event) => toggle(each, event.target.checked)} />${show(each)}</label>`)}
     ${help && html`<p class="help wide">${show(t(help))}</p>`}<${Said} edit=${edit} path=${path} below />
   </fieldset>`;
 }
 
-function MapField({ edit, path, label, help, schema, root, value }) {
+function MapField({ edit, path, label, help, required, schema, root, value }) {
   const [name, setName] = useState("");
   const add = () => name.trim() && (edit.write([...path, name.trim()], emptyOf(schema.additionalProperties, root)), setName(""));
-  return html`<fieldset class="list" data-path=${keyOf(path)} tabindex="-1"><legend>${show(label)}</legend>
+  return html`<fieldset class="list" data-path=${keyOf(path)} tabindex="-1"><legend><${Name} label=${label} required=${required} /></legend>
     ${help && html`<p class="help">${show(t(help))}</p>`}<${Said} edit=${edit} path=${path} />
     ${Object.entries(value ?? {}).map(([key, each]) => html`<${OtherField} key=${key} name=${key} value=${each} path=${[...path, key]} edit=${edit} schema=${schema.additionalProperties} root=${root} />`)}
     <div class="row"><input type="text" class="short" aria-label=${t("Name of a new entry of {name}", { name: show(label) })} placeholder=${t("name")} value=${name} disabled=${edit.disabled} onInput=${(event) => setName(event.target.value)}
@@ -121,7 +124,7 @@ function VariantField({ edit, path, label, help, required, variants, root, value
   const at = value === undefined || value === null ? (picked ?? 0) : hasPlaceholder(value) ? variants.findIndex(({ type }) => type === "string") : variantOf(value, variants);
   const choose = (n) => (setPicked(n), edit.write(path, required || value !== undefined ? emptyOf(variants[n], root) : undefined));
   const names = variants.map((each, n) => each.title ?? each.const ?? each.type ?? t("form {n}", { n: n + 1 }));
-  return html`<fieldset class="list" data-path=${keyOf(path)} tabindex="-1"><legend>${show(label)}</legend>
+  return html`<fieldset class="list" data-path=${keyOf(path)} tabindex="-1"><legend><${Name} label=${label} required=${required} /></legend>
     ${help && html`<p class="help">${show(t(help))}</p>`}
     <div class="row"><select aria-label=${t("Form of {name}", { name: show(label) })} disabled=${edit.disabled} value=${String(Math.max(at, 0))} onChange=${(event) => choose(Number(event.target.value))}>
       ${names.map((name, n) => html`<option value=${String(n)}>${show(name)}</option>`)}</select>

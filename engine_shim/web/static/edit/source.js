@@ -5,8 +5,18 @@ import { keepLines } from "./lines.js";
 
 /** What a text says: {data, error}; error is {message, line} of a text that cannot be read, and data then null. */
 export function readText(text, format) {
-  return format === "json" ? readJson(text) : readYaml(text);
+  if (last?.text !== text || last.format !== format) last = { text, format, read: checkForm(format === "json" ? readJson(text) : readYaml(text)) };
+  return last.read;
 }
+
+/** A text that says nothing is an empty definition. */
+function checkForm({ data, error }) {
+  if (!error && (data === null || data === undefined)) return { data: {}, error };
+  return error || isObject(data) ? { data, error } : { data: null, error: { message: "a definition is an object with id and nodes", line: 1 } };
+}
+
+let last = null;
+/** The text that was read last: a text that was just written is read again at once, to be shown. */
 
 function readJson(text) {
   try {
@@ -51,7 +61,8 @@ export function changeText(text, format, edit) {
 
 /** The merged text, if it says what the written one says, else the written one. */
 function keepMeaning(merged, written, format) {
-  const [one, other] = [readText(merged, format), readText(written, format)];
+  if (merged === written) return written;
+  const [other, one] = [readText(written, format), readText(merged, format)];
   return !one.error && JSON.stringify(one.data) === JSON.stringify(other.data) ? merged : written;
 }
 

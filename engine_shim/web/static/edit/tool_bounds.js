@@ -8,13 +8,13 @@ import { JsonField } from "./controls.js";
 import { fieldsOf, readSchema, resolve } from "./schema.js";
 import { SchemaField, SchemaForm } from "./schema_form.js";
 import { Said, Slot } from "./slot.js";
-import { readNarrowing, readValues, writeBound } from "./whitelist_edits.js";
+import { readNarrowing, readValues, toolOf, writeBound } from "./whitelist_edits.js";
 
 const PLAIN = ["approval", "max_calls", "rate_limit", "timeout", "trusted"];
 
 /** The form of an entry of allowed_tools. A name becomes an object when the first bound is set. */
 export function ToolBounds({ entry, tool, path, edit: outer, schema, root }) {
-  const value = typeof entry === "string" ? { tool: entry } : entry;
+  const value = entry !== null && typeof entry === "object" ? entry : { tool: toolOf(entry) };
   const write = (place, wanted) => outer.apply((target) => writeBound(target, path, place.slice(path.length), wanted), place.join("/"));
   const edit = { ...outer, write };
   const own = tool?.config_schema ?? {};

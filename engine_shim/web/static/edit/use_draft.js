@@ -28,7 +28,7 @@ export function useDraft(name) {
     const kept = readKept(name);
     const isKept = kept !== null && kept.text !== source.start;
     setFormat(isKept ? kept.format : source.format);
-    setWasKept(isKept);
+    setWasKept(isKept ? (kept.base === source.text ? "same" : "older") : false);
     const history = startHistory(source.start);
     setHistory(isKept ? addText(history, kept.text, null, 0) : history);
   }, [source]);

@@ -21,7 +21,7 @@ export function Whitelist({ value, path, edit, help, entrySchema, root, required
   return html`<fieldset class="list whitelist" data-path=${keyOf(path)} tabindex="-1"><legend>allowed_tools${required && html`<span class="required" aria-hidden="true"> *</span>`}</legend>
     <p class="help">${show(t(help))}</p><${Said} edit=${edit} path=${path} />
     ${entries.length === 0 && html`<p class="soft">${t("No tool is allowed.")}</p>`}
-    <ul class="allowed">${entries.map((entry, at) => html`<${Allowed} key=${toolOf(entry)} entry=${entry} path=${[...path, at]} edit=${edit} entrySchema=${entrySchema} root=${root}
+    <ul class="allowed">${entries.map((entry, at) => html`<${Allowed} key=${`${toolOf(entry)} ${entries.slice(0, at).filter((each) => toolOf(each) === toolOf(entry)).length}`} entry=${entry} path=${[...path, at]} edit=${edit} entrySchema=${entrySchema} root=${root}
       onRemove=${() => setAll(entries.filter((_, n) => n !== at))} />`)}</ul>
     <${Choices} entries=${entries} edit=${edit} onToggle=${(name, on) => setAll(toggleTool(entries, name, on))} />
   </fieldset>`;

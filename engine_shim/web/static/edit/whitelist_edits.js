@@ -8,7 +8,7 @@ export const isPattern = (name) => /[*?[]/.test(name);
 
 /** What an entry binds its tool by, in a few words each. */
 export function boundsOf(entry) {
-  if (typeof entry === "string" || entry === null) return [];
+  if (!isObject(entry)) return [];
   const said = [];
   const preset = Object.keys(entry.preset ?? {});
   if (preset.length) said.push(["preset", preset.join(", ")]);
@@ -29,9 +29,9 @@ export function toggleTool(entries, name, on) {
  *  `keys` is the place in the entry. */
 export function writeBound(target, path, keys, value) {
   const entry = target.get(path);
-  if (typeof entry === "string") {
+  if (!isObject(entry)) {
     if (value === undefined) return;
-    target.set(path, { tool: entry });
+    target.set(path, { tool: toolOf(entry) });
   }
   if (value === undefined) removeBound(target, path, keys);
   else target.set([...path, ...keys], value);

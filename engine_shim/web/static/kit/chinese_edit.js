@@ -31,6 +31,7 @@ export const chineseEdit = {
   Changes: "改动",
   "There is unsaved work. Leave all the same? It is kept in this tab.": "有未保存的内容。仍要离开吗？内容会保留在这个标签页里。",
   "Your unsaved work from before is here again.": "之前未保存的内容已恢复。",
+  "The saved text is another one since; “Changes” shows what is different from it now.": "保存的文本其间已变；“变更”显示与它的差异。",
   "Go on with it": "继续编辑",
   "Throw it away": "丢弃",
   "This part cannot be changed by the form: {why}. Change it in the text.": "表单无法修改这一处：{why}。请在文本里修改。",

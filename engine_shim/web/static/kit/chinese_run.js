@@ -148,6 +148,8 @@ export const chineseRun = {
   Outputs: "输出",
   "The outputs cannot be read.": "无法读取输出。",
   "{used} of {limit}": "{used} / {limit}",
+  Graph: "图",
+  "An agent by itself has no graph.": "单独的智能体没有图。",
   "Graph of the workflow": "工作流图",
   "on error": "出错时",
   "{n} visits": "访问 {n} 次",

@@ -48,7 +48,7 @@ function mayLeave(href) {
   return true;
 }
 
-const pathOf = (href) => new URL(href, location.href).pathname;
+const pathOf = (href) => decode(new URL(href, location.href).pathname);
 
 /** Follow links within the page without loading it again. */
 export function startRouter() {

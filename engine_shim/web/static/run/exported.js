@@ -17,7 +17,7 @@ import { readSpans } from "./spans.js";
 import { TimeBar } from "./time_bar.js";
 import { Timeline } from "./timeline.js";
 
-const TABS = [["steps", "Steps"], ["time", "Time"], ["decisions", "Decisions"], ["inputs", "Inputs"]];
+const TABS = [["steps", "Steps"], ["graph", "Graph"], ["time", "Time"], ["decisions", "Decisions"], ["inputs", "Inputs"]];
 
 /** Fill an element with the run of a journal file. */
 export function showRun(box, text) {
@@ -54,7 +54,7 @@ function ExportedRun({ journal, verdict, text }) {
       </div>
       <${Aside}>
         <${Guard}><${Facts} run=${journal.run} summary=${summary} />
-        ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${verdict.complete} chosen=${null} onChoose=${() => setView("steps")} />`}
+        ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${verdict.complete} chosen=${null} onChoose=${() => setView("graph")} width=${276} />`}
         <${Budgets} budgets=${reading.budgets} /><//>
       <//>
     </div>
@@ -62,6 +62,9 @@ function ExportedRun({ journal, verdict, text }) {
 }
 
 function View({ view, at, reading, verdict, hrefOf }) {
+  if (view === "graph" && reading.summary.definition)
+    return html`<div class="whole-graph"><${FlowGraph} definition=${reading.summary.definition} states=${reading.states} taken=${reading.taken} ended=${verdict.complete} chosen=${null} onChoose=${() => {}} /></div>`;
+  if (view === "graph") return html`<p class="soft">${t("An agent by itself has no graph.")}</p>`;
   if (view === "time") return html`<${TimeBar} spans=${readSpans(reading.items, 0)} hrefOf=${hrefOf} />`;
   if (view === "decisions") return html`<${Decisions} decisions=${reading.decisions} hrefOf=${hrefOf} />`;
   if (view === "inputs") return html`<${Block} value=${reading.summary.inputs ?? {}} />`;

@@ -3,16 +3,20 @@
 import { html, useMemo } from "../vendor/preact.js";
 import { cut, show } from "../kit/text.js";
 import { t } from "../kit/words.js";
-import { drawLine, layOut } from "./graph_layout.js";
+import { drawLine, layOut, LONGEST_LABEL } from "./graph_layout.js";
 
 const MARKS = { done: "✓", failed: "✕", waiting: "…", running: "●", cancelled: "–" };
 
-/** The graph of a definition. `states` is by node; `chosen` is the node whose steps are shown. */
-export function FlowGraph({ definition, states, taken, ended, chosen, onChoose }) {
+const SMALLEST = 0.55;
+
+/** The graph of a definition. `states` is by node; `chosen` is the node whose steps are shown. With a `width` in pixels it
+ *  is drawn smaller where it is wider than that. */
+export function FlowGraph({ definition, states, taken, ended, chosen, onChoose, width = Infinity }) {
   const drawn = useMemo(() => layOut(definition), [definition]);
+  const scale = Math.max(SMALLEST, Math.min(1, width / drawn.width));
   const stateOf = (name) => states.get(name)?.state ?? (ended ? "skipped" : "ahead");
   return html`<div class="graph scroll-x" role="group" aria-label=${t("Graph of the workflow")}>
-    <div class="graph-box" style=${{ width: `${drawn.width}px`, height: `${drawn.height}px` }}>
+    <div class="graph-box" style=${{ width: `${drawn.width}px`, height: `${drawn.height}px`, zoom: scale }}>
       <svg width=${drawn.width} height=${drawn.height} aria-hidden="true">
         <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" /></marker></defs>
         ${drawn.edges.map((edge) => html`<${Edge} edge=${edge} isTaken=${taken.has(`${edge.from}\0${edge.to}`)} />`)}
@@ -28,7 +32,7 @@ function Edge({ edge, isTaken }) {
   const label = edge.error ? t("on error") : edge.label;
   return html`<g class=${kind}>
     <path d=${drawLine(edge.points)} marker-end="url(#arrow)" />
-    ${label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle"><title>${show(label)}</title>${show(cut(label, 18))}</text>`}
+    ${label && html`<text x=${edge.x} y=${edge.y} text-anchor="middle"><title>${show(label)}</title>${show(cut(label, LONGEST_LABEL))}</text>`}
   </g>`;
 }
 

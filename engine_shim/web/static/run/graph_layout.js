@@ -4,6 +4,9 @@ import { Graph, layout } from "../vendor/dagre.js";
 
 const NODE_HEIGHT = 44;
 const CHARACTER = 7.4;
+const SMALL = 5.8;
+/** How many characters of an edge's condition are drawn. */
+export const LONGEST_LABEL = 22;
 const [NARROWEST, WIDEST] = [96, 210];
 const REFERENCE = /\{\{[^{}]*?\bnodes(?:\.([\w-]+)|\["([^"]+)"\])/g;
 
@@ -31,7 +34,7 @@ export function layOut(definition, direction = "TB") {
   }
   const edges = readEdges(definition);
   edges.forEach((edge, at) => {
-    const size = edge.label || edge.error ? { width: 60, height: 14, labelpos: "c" } : {};
+    const size = edge.label || edge.error ? { width: 12 + SMALL * Math.min(LONGEST_LABEL, edge.label.length || 8), height: 14, labelpos: "c" } : {};
     graph.setEdge(keyOf(edge.from), keyOf(edge.to), size, String(at));
   });
   layout(graph);

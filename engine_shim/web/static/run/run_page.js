@@ -22,8 +22,10 @@ import { TimeBar } from "./time_bar.js";
 import { Timeline } from "./timeline.js";
 import { WhatIf } from "./what_if.js";
 
-const TABS = [["steps", "Steps"], ["time", "Time"], ["decisions", "Decisions"], ["result", "Result"], ["proof", "Proof"], ["what-if", "What if"]];
+const TABS = [["steps", "Steps"], ["graph", "Graph"], ["time", "Time"], ["decisions", "Decisions"], ["result", "Result"], ["proof", "Proof"], ["what-if", "What if"]];
 const NONE = new Set();
+/** How wide a graph may be beside the steps, in pixels. */
+const SIDE = 276;
 
 /** The page of a run. The query has `view`, `at` (a record, as "strand:n"), `node`, `only` and `text`. */
 export function RunPage({ run, query, me }) {
@@ -86,6 +88,8 @@ function OpenCalls({ run, me, live, reading }) {
 function View({ run, me, live, reading, query, place, status, bad, setBad }) {
   const hrefOf = ({ strand, n }) => place({ at: `${strand}:${n}`, view: null });
   switch (query.get("view") ?? "steps") {
+    case "graph":
+      return html`<${WholeGraph} reading=${reading} query=${query} place=${place} />`;
     case "time":
       return html`<${TimeView} items=${reading.items} hrefOf=${hrefOf} isOpen=${live.view?.status === "running" || live.view?.status === "waiting"} />`;
     case "decisions":
@@ -99,6 +103,14 @@ function View({ run, me, live, reading, query, place, status, bad, setBad }) {
     default:
       return html`<${Steps} run=${run} me=${me} live=${live} reading=${reading} query=${query} place=${place} hrefOf=${hrefOf} bad=${bad} />`;
   }
+}
+
+function WholeGraph({ reading, query, place }) {
+  const { summary } = reading;
+  if (!summary.definition) return html`<p class="soft">${t("An agent by itself has no graph.")}</p>`;
+  const choose = (node) => go(place({ node, at: null, view: null }));
+  return html`<div class="whole-graph"><${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${summary.endedAt !== null}
+    chosen=${query.get("node")} onChoose=${choose} /></div>`;
 }
 
 function TimeView({ items, hrefOf, isOpen }) {
@@ -164,7 +176,7 @@ function Side({ run, live, reading, query, place }) {
   const choose = (node) => go(place({ node, at: null, view: null }), { replace: true });
   return html`<${Aside}>
     <${Facts} run=${run} summary=${summary} by=${live.view?.submitted_by} linkOf=${(other) => link(["runs", other])} />
-    ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${ended}
+    ${summary.definition && html`<${FlowGraph} definition=${summary.definition} states=${reading.states} taken=${reading.taken} ended=${ended} width=${SIDE}
       chosen=${query.get("node")} onChoose=${choose} />`}
     <${Budgets} budgets=${reading.budgets} />
   <//>`;

@@ -1,0 +1,51 @@
+"""The page's files as a server gives them: what a browser may do with them, and how they are sent."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.served_host import Served, served
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("host"), with_page=True, is_open=False) as found:
+        yield found
+
+
+def test_page_needs_no_token_and_may_run_its_own_scripts_alone(host: Served) -> None:
+    for path in ("/ui/", "/ui/runs/x?at=flow:1", "/ui/app.js", "/ui/static/css/base.css"):
+        answer = host.client.get(path)
+        assert answer.status_code == 200
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert host.client.get("/", follow_redirects=False).headers["location"] == "/ui/"
+
+
+def test_script_is_sent_packed_and_once(host: Served) -> None:
+    first = host.client.get("/ui/app.js")
+    assert (first.headers["content-encoding"], first.headers["vary"]) == ("gzip", "Accept-Encoding")
+    again = host.client.get("/ui/app.js", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    plain = host.client.get("/ui/app.js", headers={"Accept-Encoding": "identity"})
+    assert plain.text == first.text
+
+
+@pytest.mark.parametrize("path", ["../site.py", "%2e%2e/site.py", "..%2fsite.py", "css/../../site.py", "//etc/passwd"])
+def test_no_file_beside_those_of_the_page_is_served(host: Served, path: str) -> None:
+    assert "serve_page" not in host.client.get(f"/ui/static/{path}").text
+    assert host.client.get("/ui/static/css").status_code == 404
+
+
+def test_run_as_a_file_is_an_attachment_and_asks_for_a_token(host: Served, tmp_path: Path) -> None:
+    assert host.client.get("/runs/x/page").status_code == 401
+    reader = host.issue("reader", "read")
+    assert host.client.get("/runs/x/page", headers=reader).status_code == 404
+    run = host.client.post("/workflows/count/runs", json={"external": {"sum": "1+1"}}, headers=host.issue("r", "run"))
+    answer = host.client.get(f"/runs/{run.json()['run_id']}/page", headers=reader)
+    assert answer.headers["content-disposition"].startswith("attachment; filename")
+    assert '"journal"' in answer.text
