@@ -1,6 +1,6 @@
 // The page: who is signed in, where in it he is, and what is shown there.
 
-import { html, render, useEffect, useState } from "./vendor/preact.js";
+import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { ask, onSignedOut, Problem, token } from "./kit/api.js";
 import { Button, Dialog, Failure, Field, Guard, Loading, Notice, useAct, useAnswer } from "./kit/parts.js";
 import { link, startRouter, usePlace } from "./kit/router.js";
@@ -84,7 +84,14 @@ function skipToMain(event) {
 function Settings({ me, onSignOut, onLanguage }) {
   const [mode, setMode] = useState(theme());
   const choose = (event) => (setTheme(event.target.value), setMode(event.target.value));
-  return html`<details class="settings">
+  const box = useRef(null);
+  useEffect(() => {
+    const close = (event) => box.current.contains(event.target) || (box.current.open = false);
+    addEventListener("pointerdown", close);
+    return () => removeEventListener("pointerdown", close);
+  }, []);
+  const leave = (event) => event.key === "Escape" && ((box.current.open = false), box.current.firstElementChild.focus());
+  return html`<details class="settings" ref=${box} onKeyDown=${leave}>
     <summary aria-label=${t("Settings")}>
       <svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 7h9M17 7h3M4 17h3M11 17h9" /><circle cx="15" cy="7" r="2" /><circle cx="9" cy="17" r="2" /></svg>
     </summary>

@@ -60,6 +60,9 @@ export const chinesePages = {
   Conversations: "会话",
   "New conversation": "新会话",
   "None yet.": "还没有会话。",
+  "An agent is a file such as {file} beside the host's configuration: its name, its model, and the tools that it may use. Start the server again once it is there.":
+    "智能体是主机配置旁的一个文件，例如 {file}：写明名称、模型和可用的工具。写好后请重新启动服务器。",
+  "Begin a new one here, import a file, or put files into the workflows directory of the host.": "在此新建，导入文件，或把文件放入主机的工作流目录。",
   "This server has no agents.": "这台服务器上没有智能体。",
   "This needs a token with the scope {scope}.": "需要带有 {scope} 权限的令牌。",
   "The conversation is deleted.": "会话已删除。",

@@ -99,12 +99,18 @@ function Messages({ talk, me, agent }) {
   };
   return html`<div class="turns-frame"><div class="turns" ref=${box} onScroll=${look} role="log" aria-label=${t("Conversation")} tabindex="0"><div class="turns-all">
       ${!talk.isLoaded && html`<${Loading} />`}
-      ${talk.isLoaded && talk.turns.length === 0 && !talk.error && agent && html`<${Begin} agent=${agent} />`}
+      ${talk.isLoaded && talk.turns.length === 0 && !talk.error && (agent ? html`<${Begin} agent=${agent} />` : html`<${NoAgent} />`)}
       ${talk.turns.map((turn) => html`<${TurnView} key=${turn.trace} turn=${turn} me=${me} onShowSteps=${talk.showSteps} />`)}
       ${!talk.isConnected && html`<${Notice} tone="wait" live title=${t("The server does not answer; it is asked again.")} />`}
     </div></div>
     ${isAway && html`<${Button} class="to-end" aria-label=${t("To the end")} onClick=${toEnd}>↓<//>`}
   </div>`;
+}
+
+/** What to do on a host without agents. */
+function NoAgent() {
+  return html`<${Notice} title=${t("This server has no agents.")}>
+    <p>${t("An agent is a file such as {file} beside the host's configuration: its name, its model, and the tools that it may use. Start the server again once it is there.", { file: "agents/clerk.yaml" })}</p><//>`;
 }
 
 function Begin({ agent }) {

@@ -25,7 +25,7 @@ export function WorkflowsPage() {
     <${Failure} error=${error} again=${load} />
     ${!data && !error && html`<${Loading} />`}
     ${data && html`<div class="row"><input type="search" class="workflow-search" aria-label=${t("Search the workflows")} placeholder=${t("Search {n} workflows", { n: number(groups.length) })} value=${text} onInput=${(event) => setText(event.target.value)} /></div>
-      ${found.length ? html`<ul class="workflow-list">${found.map((group) => html`<${Row} key=${group.id} group=${group} />`)}</ul>` : html`<${Notice} title=${groups.length ? t("No workflow fits.") : t("There is no workflow yet.")} />`}`}`;
+      ${found.length ? html`<ul class="workflow-list">${found.map((group) => html`<${Row} key=${group.id} group=${group} />`)}</ul>` : html`<${Notice} title=${groups.length ? t("No workflow fits.") : t("There is no workflow yet.")}>${groups.length ? "" : html`<p>${t("Begin a new one here, import a file, or put files into the workflows directory of the host.")}</p>`}<//>`}`}`;
 }
 
 function Row({ group: { id, name, description, versions } }) {

@@ -1,6 +1,6 @@
 // What a person may decide about a call that waits: approve, deny, edit; or retry, skip, fail where it is in doubt.
 
-import { html, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { ask, Problem } from "../kit/api.js";
 import { parseJson } from "../kit/json.js";
 import { announce, Button, Failure, Field, useAct } from "../kit/parts.js";
@@ -33,11 +33,19 @@ export function Decide({ run, call, me, onDecided }) {
   </div>`;
 }
 
+/** The field that has the focus once it is there. */
+function useFocus() {
+  const field = useRef(null);
+  useEffect(() => field.current.focus(), []);
+  return field;
+}
+
 function Deny({ busy, onDeny }) {
   const [text, setText] = useState("");
+  const field = useFocus();
   const submit = (event) => (event.preventDefault(), onDeny(text.trim()));
   return html`<form class="decide-form" onSubmit=${submit}>
-    <${Field} label=${t("Why not?")} help=${t("The model reads it.")} render=${(props) => html`<input ...${props} value=${text} autofocus onInput=${(event) => setText(event.target.value)} />`} />
+    <${Field} label=${t("Why not?")} help=${t("The model reads it.")} render=${(props) => html`<input ...${props} ref=${field} value=${text} onInput=${(event) => setText(event.target.value)} />`} />
     <${Button} kind="bad" type="submit" busy=${busy}>${t("Deny")}<//>
   </form>`;
 }
@@ -45,6 +53,7 @@ function Deny({ busy, onDeny }) {
 function Edit({ args, busy, onEdit }) {
   const [text, setText] = useState(JSON.stringify(args, null, 2));
   const [fault, setFault] = useState("");
+  const field = useFocus();
   const submit = (event) => {
     event.preventDefault();
     try {
@@ -58,7 +67,7 @@ function Edit({ args, busy, onEdit }) {
   };
   return html`<form class="decide-form" onSubmit=${submit}>
     <${Field} label=${t("Arguments")} help=${t("They are judged again.")} fault=${fault}
-      render=${(props) => html`<textarea ...${props} class="code" rows=${Math.min(16, text.split("\n").length + 1)} value=${text} spellcheck=${false} onInput=${(event) => setText(event.target.value)}></textarea>`} />
+      render=${(props) => html`<textarea ...${props} ref=${field} class="code" rows=${Math.min(16, text.split("\n").length + 1)} value=${text} spellcheck=${false} onInput=${(event) => setText(event.target.value)}></textarea>`} />
     <${Button} kind="main" type="submit" busy=${busy}>${t("Approve as edited")}<//>
   </form>`;
 }
