@@ -1,6 +1,6 @@
 // The small parts that all pages are made of.
 
-import { Fragment, html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { Fragment, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { own } from "./own.js";
 import { Problem } from "./problem.js";
 import { show } from "./text.js";
@@ -83,7 +83,7 @@ export function useId() {
 export function Dialog({ title, onClose, wide = false, children }) {
   const box = useRef(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     box.current.showModal();
     return () => before?.isConnected && before.focus();
