@@ -32,7 +32,7 @@ export function EditPage({ name, query, me }) {
   const draft = useDraft(name);
   const { data: tools, error: toolsError, load } = useAnswer((signal) => ask("tools", { signal }), []);
   const { data: agents } = useAnswer((signal) => ask("agents", { signal }), []);
-  if (draft.error && !draft.source) return html`<h1>${t("Workflows")}</h1><${Failure} error=${draft.error} />`;
+  if (draft.error && !draft.source) return html`<h1>${t("Workflows")}</h1><${Failure} error=${draft.error} again=${draft.reload} />`;
   if (draft.text === null || (!tools && !toolsError)) return html`<h1>${show(name === NEW ? t("New workflow") : name)}</h1><${Loading} />`;
   return html`${toolsError && html`<${Failure} error=${toolsError} again=${load} />`}<${Editor} name=${name} draft=${draft} tools=${tools?.tools ?? []} agents=${agents?.agents ?? []} query=${query} me=${me} />`;
 }
