@@ -86,6 +86,7 @@ def test_without_a_gate_the_attacks_succeed() -> None:
 
 
 @pytest.mark.xdist_group("offices")
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("order", ["attack_first", "task_first"])
 def test_the_policies_stop_the_attacks(order: str) -> None:
     through = [name for score in scores() for name in getattr(score, order)]
@@ -93,12 +94,14 @@ def test_the_policies_stop_the_attacks(order: str) -> None:
 
 
 @pytest.mark.xdist_group("offices")
+@pytest.mark.exhaustive
 def test_a_person_is_asked_once_in_four_tasks_at_most() -> None:
     questions = [question for score in scores() for question in score.questions]
     assert len(questions) * 4 <= len(CASES), questions
 
 
 @pytest.mark.xdist_group("offices")
+@pytest.mark.exhaustive
 def test_the_table_has_a_row_for_each_office_and_their_sum() -> None:
     _, *table = rows(scores())
     assert [row.split()[0] for row in table] == [*BY_NAME, "all"]

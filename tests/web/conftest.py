@@ -1,4 +1,4 @@
-"""What the tests of the page share: one browser for all of them."""
+"""What the tests of the page share: a browser for each file of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from support.browser import open_browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is there, its event loop runs in this thread, where others could not
 def browser() -> Iterator[Any]:
     with open_browser() as found:
         yield found

@@ -11,7 +11,7 @@ from engine_shim.web.bundle import STATIC
 from support.optional import NODE, needs_node
 from utools.document import read_document
 
-pytestmark = needs_node
+pytestmark = [needs_node, pytest.mark.exhaustive]
 ROOT = Path(__file__).parents[2]
 FLOWS = [
     path
@@ -96,7 +96,6 @@ def test_an_edit_changes_its_own_lines_alone(edit: str, new: list[str], gone: li
     assert (added, removed) == (new, gone)
 
 
-@pytest.mark.exhaustive
 def test_every_value_of_every_flow_can_be_changed_by_itself() -> None:
     script = """(texts) => texts.map((text) => {
       const { data } = source.readText(text, "yaml");
@@ -121,7 +120,6 @@ def test_every_value_of_every_flow_can_be_changed_by_itself() -> None:
     assert all(added <= 2 for _, added in found)
 
 
-@pytest.mark.exhaustive
 def test_a_definition_becomes_any_other_by_its_differences() -> None:
     script = """(texts) => texts.flatMap((text) => texts.map((other) => {
       const wanted = source.readText(other, "yaml").data;

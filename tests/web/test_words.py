@@ -12,7 +12,7 @@ from support.optional import NODE, needs_node
 
 CALLS = (
     re.compile(r'\bt\(\s*"((?:[^"\\]|\\.)*)"'),
-    re.compile(r'\bcount\([^"]*?"((?:[^"\\]|\\.)*)",\s*"((?:[^"\\]|\\.)*)"'),
+    re.compile(r'\bcount\([^"\n]*"((?:[^"\\]|\\.)*)",\s*"((?:[^"\\]|\\.)*)"'),
 )
 MODULES = [path for path in STATIC.rglob("*.js") if "vendor" not in path.parts and not path.name.startswith("chinese")]
 
