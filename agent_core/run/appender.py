@@ -20,19 +20,19 @@ _WAITING = b'{"kind":"waiting"'
 class Appender:
     """Appends to the journal of one run, and shows each row to the listener.
 
-    Once something waits, any row may be the last, so that each is signed in the same step.
+    Once something waits the run `may_rest`: any row may be the last, so that each is signed in the same step.
     """
 
     def __init__(
         self, run: str, journal: Journal, keys: Keys | None, listener: Listener | None, stop: StopSignal
     ) -> None:
         self._run, self._journal, self._keys, self._listener, self._stop = run, journal, keys, listener, stop
-        self._may_rest = False
+        self.may_rest = False
         self._written: set[tuple[str, int]] = set()
 
     def resume_from(self, tape: Tape) -> None:
         """Go on from a tape, on which something may wait."""
-        self._may_rest = any(_may_be_last(rows[-1]) for rows in tape.values())
+        self.may_rest = any(may_be_last(rows[-1]) for rows in tape.values())
 
     def append(self, rows: Sequence[Row]) -> bool:
         """Append rows; whether the last one is new."""
@@ -40,9 +40,9 @@ class Appender:
 
     def append_settled(self, rows: Sequence[Row]) -> None:
         """Append rows that no act follows at once; a write's answer among them is on disk already."""
-        self._may_rest = self._may_rest or any(map(_may_be_last, rows))
+        self.may_rest = self.may_rest or any(map(may_be_last, rows))
         new = [row for row in rows if (row.path, row.n) not in self._written]
-        self._append(new, self._keys if self._may_rest else None)
+        self._append(new, self._keys if self.may_rest else None)
 
     def _append(self, rows: Sequence[Row], keys: Keys | None) -> bool:
         if self._stop.is_abandoned:
@@ -93,6 +93,6 @@ class Appender:
             append_signed(self._journal, self._run, [row], self._keys)
 
 
-def _may_be_last(row: Row) -> bool:
+def may_be_last(row: Row) -> bool:
     """Whether a run may be at rest after this row."""
     return row.data.startswith(_WAITING) or (row.data.startswith(_RUN_FINISHED) and "/" not in row.path)

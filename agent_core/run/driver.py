@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_core.audit.signature import Keys
-from agent_core.effects import CallModel, Cancelled, Classify, InDoubt, Json, Received, Suspended
+from agent_core.effects import CallModel, Cancelled, Classify, Json, Received, Suspended
 from agent_core.errors import Lost
 from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
@@ -15,15 +15,15 @@ from agent_core.journal.record import Row
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
-from agent_core.run.admission import Admission, call_to_admit
+from agent_core.run.admission import Admission
 from agent_core.run.appender import Appender, Listener
-from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, sign_run
 from agent_core.run.events import EventSource
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.log import RunLog, with_log
 from agent_core.run.observer import Observer
+from agent_core.run.world import LocalWorld, World
 
 log = logging.getLogger("agent_core")
 MAX_DRIVES = 10
@@ -53,7 +53,7 @@ async def drive(
     listener = with_log(run, executor.redactor, listener, observer)
     stop = stop or StopSignal()
     appender = Appender(run, journal, keys, _with_observer(observer, listener), stop)
-    driver = LiveDriver(appender, executor, stop, inbox)
+    driver = LiveDriver(LocalWorld(appender, executor, inbox), stop)
     for count in range(1, MAX_DRIVES + 1):
         tape = check_chains(run, journal.load(run))
         appender.resume_from(tape)
@@ -94,11 +94,11 @@ def _with_observer(observer: Observer | None, listener: Listener | None) -> List
 class LiveDriver:
     """One walk through the recorder's operations. `interrupted` once the caller has cancelled it."""
 
-    def __init__(self, appender: Appender, executor: Executor, stop: StopSignal, inbox: Inbox | None = None) -> None:
+    def __init__(self, world: World, stop: StopSignal) -> None:
         self.interrupted = False
         self._acting: set[asyncio.Task[Any]] = set()
         self._sleeping: set[asyncio.Task[Any]] = set()
-        self._appender, self._executor, self._stop, self._inbox = appender, executor, stop, inbox
+        self._world, self._stop = world, stop
         stop.listeners.append(self._wake)
 
     @property
@@ -118,23 +118,23 @@ class LiveDriver:
     async def _perform(self, operation: Operation) -> Any:
         match operation:
             case Append(rows):
-                self._appender.append_settled(rows)
+                await self._world.append(rows, settled=True)
                 return None
             case Act():
                 return await self._act(operation)
             case Begin(path):
-                return self._stop_reply(path) or await self._executor.begin(operation)
+                return self._stop_reply(path) or await self._world.begin(operation)
             case Sleep(path, seconds):
                 return await self._sleep(path, seconds)
             case Classify():
-                return self._executor.classify(operation)
+                return await self._world.classify(operation)
             case Fork():
                 return await self._fork(operation)
 
     def _stop_reply(self, path: str) -> Cancelled | Suspended | None:
         """The reply to whatever would begin now, when the run is being stopped."""
         if self.is_cancelled:
-            return Cancelled(now())
+            return Cancelled(self._world.now())
         if self._stop.requested == "pause":
             waiting: Json = {"strand": path, "n": 0, "tool": name_of(path), "args": {}, "reason": "paused"}
             return Suspended("paused", (waiting,))
@@ -158,38 +158,33 @@ class LiveDriver:
     async def _act(self, act: Act) -> Any:
         stop_reply = self._stop_reply(act.slot.path)
         if isinstance(stop_reply, Suspended):
-            self._appender.append(act.rows[:-1])
+            await self._world.append(act.rows[:-1])
             return stop_reply
-        if messages := self._take_messages(act):
-            self._appender.append(act.rows[:-1])
+        if messages := await self._take_messages(act):
+            await self._world.append(act.rows[:-1])
             return Received(messages)
         rows, admission = act.rows, None
-        if call_to_admit(act) and not self.is_cancelled:
-            self._appender.append(rows[:-1])
+        if self._world.must_admit(act) and not self.is_cancelled:
+            await self._world.append(rows[:-1])
             rows, admission = rows[-1:], await self._admit(act)
             if isinstance(stop_reply := self._stop_reply(act.slot.path), Suspended):
                 return stop_reply
-        is_claimed = self._appender.append(rows)
-        if act.rows and not is_claimed:  # another driver wrote this very `asked`: it acts, and may have answered by now
-            raise Lost(act.slot.path, act.slot.n - 1)
         if self.is_cancelled:
-            return Cancelled(now())
-        reply = await self._execute(act, admission)
-        if act.once_only and not isinstance(reply, InDoubt | Cancelled):
-            self._appender.append_answer(act, reply)
-        return reply
+            await self._world.claim(rows)
+            return Cancelled(self._world.now())
+        return await self._execute(act, rows, admission)
 
-    def _take_messages(self, act: Act) -> tuple[Json, ...]:
+    async def _take_messages(self, act: Act) -> tuple[Json, ...]:
         """The messages for a question that is not asked yet."""
         is_new = isinstance(act.effect, CallModel) and bool(act.rows) and not self.is_cancelled
-        return self._inbox.take(act.slot.path) if is_new and self._inbox is not None else ()
+        return await self._world.take_messages(act.slot.path) if is_new else ()
 
     async def _admit(self, act: Act) -> Admission | None:
         """Wait until the act may be asked; None when the run is stopped meanwhile."""
         task = _current_task()
         self._sleeping.add(task)
         try:
-            return await self._executor.admit(act)
+            return await self._world.admit(act)
         except asyncio.CancelledError:
             if self._stop.requested is None:
                 self._interrupt()
@@ -197,15 +192,15 @@ class LiveDriver:
         finally:
             self._sleeping.discard(task)
 
-    async def _execute(self, act: Act, admission: Admission | None) -> Any:
+    async def _execute(self, act: Act, rows: Sequence[Row], admission: Admission | None) -> Any:
         task = _current_task()
         self._acting.add(task)
         try:
-            return await self._executor.act(act, admission)
+            return await self._world.act(act, rows, admission)
         except asyncio.CancelledError:
             if self._stop.requested != "cancel":
                 self._interrupt()
-            return Cancelled(now())
+            return Cancelled(self._world.now())
         finally:
             self._acting.discard(task)
 

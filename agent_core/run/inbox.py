@@ -2,12 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from agent_core.effects import Json
 from agent_core.journal.control import unread_messages
 from agent_core.journal.record import Tape
-from agent_core.journal.store import Journal
 from agent_core.run.control import StopSignal
+
+
+class Tapes(Protocol):
+    """Whatever has the tape of a run: its journal, as a rule."""
+
+    def load(self, run: str) -> Tape: ...
 
 
 @dataclass(slots=True)
@@ -15,7 +21,7 @@ class Inbox:
     """Hands each message to one agent. `accepts` says whether the agent of a strand reads them."""
 
     run: str
-    journal: Journal
+    journal: Tapes
     stop: StopSignal
     accepts: Callable[[str], bool]
     _unread: list[Json] = field(default_factory=list)

@@ -51,13 +51,25 @@ class TenantConfig(BaseModel):
     webhooks: list[WebhookConfig] = []
 
 
+class TemporalConfig(BaseModel):
+    """Where the workers of a host meet: a Temporal server, a namespace in it, and the queue of this host's runs. Hosts
+    with other tools or another store have another queue."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    address: Annotated[str, StringConstraints(pattern=r"^[^\s/:]+:[0-9]{1,5}$")] = "127.0.0.1:7233"
+    namespace: Annotated[str, StringConstraints(min_length=1)] = "default"
+    queue: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = "agent-core"
+
+
 class HostConfig(BaseModel):
     """The file's keys. `tools` are `module:name` or `file.py:name`, each a Tool, a list of them, or a factory.
 
     `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may
     only narrow; `allow_tools` and `deny_tools` are globs; `agents`, `workflows` and `triggers` are directories. A
     server has `tenants`, tells `webhooks` of its runs, and executes by themselves the tools that the globs
-    `execute_tools` name. Paths start from the directory of the configuration.
+    `execute_tools` name. With the `engine` temporal its runs are driven by the workers at `temporal`. Paths start from
+    the directory of the configuration.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -82,6 +94,8 @@ class HostConfig(BaseModel):
     webhooks: list[WebhookConfig] = []
     execute_tools: list[str] = []
     tenants: dict[TenantName, TenantConfig] = {}
+    engine: Literal["process", "temporal"] = "process"
+    temporal: TemporalConfig = TemporalConfig()
     _document: Document | None = PrivateAttr(None)
     _hidden: frozenset[str] = PrivateAttr(frozenset())
     _tenant: str | None = PrivateAttr(None)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from agent_core.effects import Json
 from agent_core.journal.operations import Spec
@@ -66,6 +66,16 @@ class Job:
     on_event: OnEvent = None
 
 
+class Driver(Protocol):
+    """What drives the runs of a store, and tells the watcher that `watch` gives for each of them."""
+
+    watch: Callable[[str], Watcher] | None
+
+    async def drive(self, job: Job) -> RunResult:
+        """The result of the run once it has come to rest."""
+        ...
+
+
 class RunDriver:
     """Drives the runs of one store, `limiter` of them at a time. DefinitionError for keys that cannot sign."""
 
@@ -123,26 +133,21 @@ class RunDriver:
             return EventSource(job.on_event)
         return None if self.watch is None else self.watch(job.run)
 
+    def executor(self, run: str, preparer: Preparer, listener: Watcher | None = None) -> Executor:
+        """What a run needs of this host."""
+        models, redactor = self._models.at(preparer.base), self._secrets.redactor()
+        prepare, observer = preparer.by_tool(), self._observe(run)
+        return Executor(run, self._registry, models, prepare, self._secrets, redactor, listener, observer)
+
     async def _run_once(self, job: Job) -> RunResult:
         listener = self._listener(job)
-        models, redactor = self._models.at(job.preparer.base), self._secrets.redactor()
         inbox = Inbox(job.run, self._journal, job.stop, is_of_node)
-        executor = Executor(
-            job.run,
-            self._registry,
-            models,
-            job.preparer.by_tool(),
-            self._secrets,
-            redactor,
-            listener,
-            self._observe(job.run),
-        )
         ended = await drive(
             job.run,
             ROOT,
             job.spec,
             journal=self._journal,
-            executor=executor,
+            executor=self.executor(job.run, job.preparer, listener),
             loops=job.preparer.loops(),
             listener=listener,
             keys=self._keys,

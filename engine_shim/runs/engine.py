@@ -18,6 +18,7 @@ from agent_core.run.arguments import model_of
 from agent_core.run.clock import now
 from agent_core.run.control import Stopping, StopSignal, append_decisions
 from agent_core.run.events import Watcher
+from agent_core.run.executor import Executor
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
@@ -25,12 +26,12 @@ from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, RunBusy, WritesRepeated
-from engine_shim.host.config import HostConfig
+from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.controls import INTERVAL_S, RunControls
-from engine_shim.runs.drive import Job, OnEvent, RunDriver, RunResult
+from engine_shim.runs.drive import Driver, Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.failures import find_failures
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
@@ -61,6 +62,7 @@ class Engine:
     a SQLite file, to one in the user's data directory. `model`, a client or `provider:name`, answers for every model
     name; without it the names of the definitions are looked up. `agents` are those that an agent's node may name.
     `telemetry` is told what the runs do; without it the providers are, that the program has set up for OpenTelemetry.
+    With `temporal` the workers at that server drive the runs, and this process follows them.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Engine:
         max_running: int = MAX_RUNNING,
         agents: AgentCatalog | None = None,
         telemetry: Telemetry | None = None,
+        temporal: TemporalConfig | None = None,
     ) -> None:
         model = model_of(model)
         self.registry = with_runs(default_registry() if registry is None else ToolRegistry.of(registry), model)
@@ -89,9 +92,10 @@ class Engine:
         protect_name(NAME)
         self._leases = LeaseKeeper(self.store.leases)
         self.telemetry = RunTelemetry(telemetry or Telemetry(), self.store, default_provider)
-        self._driver = RunDriver(
+        self._local = RunDriver(
             self.store, self.registry, self._models, self._secrets, Limiter(max_running), self.telemetry.observe
         )
+        self._driver: Driver = self._local if temporal is None else _open_temporal(self.store, temporal)
 
     @classmethod
     def from_config(
@@ -115,8 +119,9 @@ class Engine:
         store: RunStore | StrPath | None = None,
         model: ModelClient | str | None = None,
         telemetry: Telemetry | None = None,
+        is_worker: bool = False,
     ) -> "Engine":
-        """The engine of a host by its configuration, as it was read."""
+        """The engine of a host by its configuration, as it was read; a worker drives runs itself."""
         registry = with_runs(build_registry(config), model_of(model))
         engine = cls(
             registry,
@@ -127,6 +132,7 @@ class Engine:
             default_provider=config.default_provider,
             agents=build_catalog(config, registry),
             telemetry=telemetry,
+            temporal=config.temporal if config.engine == "temporal" and not is_worker else None,
         )
         engine._starter.host = "" if config.file is None else str(config.file.resolve())
         return engine
@@ -306,6 +312,11 @@ class Engine:
         """Let each run that is driven from now on without `on_event` have the watcher that this gives for its id."""
         self._driver.watch = watch
 
+    def executor(self, run_id: str) -> Executor:
+        """What a run of the store needs of this host, for whoever drives it elsewhere."""
+        _, base = self._index.load(run_id)
+        return self._local.executor(run_id, self._starter.preparer(base, begun=True))
+
     def release(self) -> None:
         """Let go of the runs that this engine drives: what is under way in them is answered, and nothing more begins.
 
@@ -361,11 +372,21 @@ class Engine:
         self._leases.notify(run_id, how)
         while not await self._controls.has_reached_driver(run_id, how):
             with suppress(RunBusy), self._leases.driving(run_id) as stop:
-                if how == "cancel":
-                    stop.request("cancel")
+                if how == "cancel" or self._driver is not self._local:
+                    stop.request(how)
                     await self._resume_from_journal(run_id, stop, None)
                 else:
                     self._index.set_status(run_id, self._index.final_status(run_id) or "paused")
                 break
             await asyncio.sleep(INTERVAL_S)
         return self._index.status(run_id)
+
+
+def _open_temporal(store: RunStore, temporal: TemporalConfig) -> Driver:
+    """The driver by workers at Temporal. DefinitionError where what that needs is not installed."""
+    try:
+        from engine_shim.runs.temporal.driver import TemporalDriver
+    except ImportError:
+        message = "runs on Temporal need the extra temporal: pip install 'agent-core[temporal]'"
+        raise DefinitionError(message, where="engine") from None
+    return TemporalDriver(store, temporal)

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from agent_core.journal.operations import Operation, Spec, walk
+from agent_core.effects import Classify, Suspended
+from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Spec, walk
+from agent_core.journal.path import name_of
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
@@ -26,6 +28,27 @@ def read_result(run: str, tape: Tape) -> RunResult | None:
         return None
     assert isinstance(ended, Ended)
     return RunResult.of(ended)
+
+
+def read_paused(run: str, tape: Tape) -> RunResult:
+    """The result of a run that was paused: what it would do next is what it waits with."""
+    ended = walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), _suspend)
+    assert isinstance(ended, Ended)
+    return RunResult.of(ended)
+
+
+def _suspend(operation: Operation) -> Any:
+    match operation:
+        case Append():
+            return None
+        case Classify():
+            return "read"
+        case Act(slot=slot):
+            path, n = slot.path, slot.n
+        case _:
+            path, n = operation.path if isinstance(operation, Begin | Sleep) else "", 0
+    waiting = {"strand": path, "n": n, "tool": name_of(path), "args": {}, "reason": "paused"}
+    return Suspended("paused", (waiting,))
 
 
 def _perform_nothing(operation: Operation) -> Any:

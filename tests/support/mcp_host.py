@@ -149,10 +149,11 @@ class McpHost:
     async def connect(self, person: Person | None = None) -> AsyncIterator[Any]:
         """The official client, connected."""
         from mcp import Client
-        from mcp.client.stdio import StdioServerParameters
+        from mcp.client.stdio import StdioServerParameters, stdio_client
         from mcp_types import Implementation
 
-        server = self.url or StdioServerParameters(command=AGENT_CORE, args=["mcp"], env=self.env, cwd=self.home)
+        started = StdioServerParameters(command=AGENT_CORE, args=["mcp"], env=self.env, cwd=self.home)
+        server = self.url or stdio_client(started, errlog=sys.__stderr__)  # its own is that of its first import
         info = Implementation(name="tester", version="1")
         async with Client(server, mode=self.mode, elicitation_callback=person, client_info=info) as client:
             yield client

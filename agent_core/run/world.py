@@ -1,0 +1,97 @@
+"""World: where a driver's operations happen: in this process, or by way of an engine that calls processes."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from agent_core.effects import Cancelled, Classify, InDoubt, Json
+from agent_core.errors import Lost
+from agent_core.journal.operations import Act, Begin
+from agent_core.journal.record import Row
+from agent_core.run.admission import Admission, call_to_admit
+from agent_core.run.appender import Appender
+from agent_core.run.clock import now
+from agent_core.run.executor import Executor
+from agent_core.run.inbox import Inbox
+
+
+class World(Protocol):
+    """What a driver needs done. Each raises Lost when another driver was first."""
+
+    def now(self) -> str:
+        """The time, as records hold it."""
+        ...
+
+    async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
+        """Append rows. After those that are `settled` no act follows at once."""
+        ...
+
+    async def begin(self, begin: Begin) -> Any:
+        """The body of `run_started` for a run, or Failed."""
+        ...
+
+    async def classify(self, classify: Classify) -> str:
+        """What a call would do: "read", "write" or "nested"."""
+        ...
+
+    async def take_messages(self, strand: str) -> tuple[Json, ...]:
+        """The messages for the question that a strand is about to ask."""
+        ...
+
+    def must_admit(self, act: Act) -> bool:
+        """Whether `admit` has to be asked before the act's last row is appended."""
+        ...
+
+    async def admit(self, act: Act) -> Admission | None:
+        """Wait until the act may begin."""
+        ...
+
+    async def claim(self, rows: Sequence[Row]) -> None:
+        """Append rows of which the last is an `asked`. Lost when another driver wrote it: that one acts."""
+        ...
+
+    async def act(self, act: Act, rows: Sequence[Row], admission: Admission | None) -> Any:
+        """Claim the act by its rows, act, and put a write's answer on disk."""
+        ...
+
+
+class LocalWorld:
+    """The world of a run that is driven in this process."""
+
+    def __init__(self, appender: Appender, executor: Executor, inbox: Inbox | None = None) -> None:
+        self._appender, self._executor, self._inbox = appender, executor, inbox
+
+    def now(self) -> str:
+        return now()
+
+    async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
+        if settled:
+            self._appender.append_settled(rows)
+        else:
+            self._appender.append(rows)
+
+    async def begin(self, begin: Begin) -> Any:
+        return await self._executor.begin(begin)
+
+    async def classify(self, classify: Classify) -> str:
+        return self._executor.classify(classify)
+
+    async def take_messages(self, strand: str) -> tuple[Json, ...]:
+        return () if self._inbox is None else self._inbox.take(strand)
+
+    def must_admit(self, act: Act) -> bool:
+        return call_to_admit(act) is not None
+
+    async def admit(self, act: Act) -> Admission | None:
+        return await self._executor.admit(act)
+
+    async def claim(self, rows: Sequence[Row]) -> None:
+        is_claimed = self._appender.append(rows)
+        if rows and not is_claimed:  # another driver wrote this very `asked`: it acts, and may have answered by now
+            raise Lost(rows[-1].path, rows[-1].n)
+
+    async def act(self, act: Act, rows: Sequence[Row], admission: Admission | None) -> Any:
+        await self.claim(rows)
+        reply = await self._executor.act(act, admission)
+        if act.once_only and not isinstance(reply, InDoubt | Cancelled):
+            self._appender.append_answer(act, reply)
+        return reply

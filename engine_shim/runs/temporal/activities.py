@@ -1,0 +1,222 @@
+"""RunActivities: what a worker does for the workflows of runs. Each may come again, and then does what is missing."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
+from time import monotonic
+from typing import Any, Final
+
+import orjson
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from agent_core.audit.signature import Keys, split_own_strands
+from agent_core.effects import Classify, Failed, InDoubt
+from agent_core.errors import Damaged, JournalError, Lost
+from agent_core.journal.approvals import DIED
+from agent_core.journal.operations import Act, Begin
+from agent_core.journal.record import Row
+from agent_core.journal.store import Journal
+from agent_core.records import encode_answer
+from agent_core.run.appender import Appender
+from agent_core.run.clock import now
+from agent_core.run.control import StopSignal, cancel_pending, sign_run
+from engine_shim.runs.run_index import ENDED, RunIndex
+from engine_shim.runs.store import RunStore
+from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, Reference, find_on_tape
+from engine_shim.runs.temporal.rows import Rows
+from engine_shim.runs.temporal.run_host import RunHosts
+from engine_shim.runs.temporal.settings import BEAT_S, SILENCE
+
+AGAIN_S: Final = 0.5
+"""How long an answer waits for a store that is away, before it is appended again."""
+
+
+class RunActivities:
+    """The activities on one store. Nothing that blocks runs in the event loop, so that acts go on telling that they
+    live."""
+
+    def __init__(self, store: RunStore, hosts: RunHosts, keys: Keys | None) -> None:
+        self._store, self._index, self._hosts, self._keys = store, RunIndex(store), hosts, keys
+
+    @property
+    def _journal(self) -> Journal:
+        return self._store.journal
+
+    def all(self) -> list[Any]:
+        return [self.load, self.read_strand, self.begin, self.classify, self.append, self.act, self.rest, self.withdraw]
+
+    # ── before and after a drive ──────────────────────────────────────────────────────────────────
+
+    @activity.defn
+    async def load(self, run: str, _: None) -> Rows:
+        """All rows of a run that is about to be driven. Damaged where they are not whole."""
+        return await asyncio.to_thread(self._load, run)
+
+    def _load(self, run: str) -> Rows:
+        tape = self._index.load_to_go_on(run)
+        if self._index.status(run) not in ENDED:
+            self._index.set_status(run, "running")
+        return Rows(run, tuple(row for rows in tape.values() for row in rows))
+
+    @activity.defn
+    async def read_strand(self, run: str, path: str) -> Rows:
+        """The rows of one strand."""
+        tape = await asyncio.to_thread(self._journal.load, run)
+        return Rows(run, tuple(tape.get(path, ())))
+
+    @activity.defn
+    async def rest(self, run: str, status: str) -> str:
+        """Sign a run that has come to rest, and note its status. Gives it."""
+        return await asyncio.to_thread(self._rest, run, status)
+
+    def _rest(self, run: str, status: str) -> str:
+        if self._keys is not None:
+            sign_run(self._journal, run, self._keys)
+        own, _ = split_own_strands(self._journal.load(run))
+        self._index.set_status(run, status, sum(map(len, own.values())))
+        if status in ENDED:
+            self._hosts.drop(run)
+        return status
+
+    @activity.defn
+    async def withdraw(self, run: str, _: None) -> None:
+        """Cancel what waits for people in a run that is cancelled."""
+        await asyncio.to_thread(cancel_pending, self._journal, run, self._keys)
+
+    # ── operations ────────────────────────────────────────────────────────────────────────────────
+
+    @activity.defn
+    async def begin(self, run: str, reference: list[Any]) -> bytes:
+        """The body of `run_started` for a nested run, or {failed}: as bytes, since Temporal's JSON sorts keys."""
+        begin: Begin = await self._find(run, reference)
+        body = await self._hosts.of(run).executor.begin(begin)
+        return orjson.dumps({"failed": asdict(body)} if isinstance(body, Failed) else body)
+
+    @activity.defn
+    async def classify(self, run: str, reference: list[Any]) -> str:
+        """What a call would do."""
+        classify: Classify = await self._find(run, reference)
+        return self._hosts.of(run).executor.classify(classify)
+
+    @activity.defn
+    async def append(self, run: str, told: list[Any]) -> bool:
+        """Append rows, by reference or as they are; whether the last one is new."""
+        settled, may_rest, what = told
+        if isinstance(what[0], str):
+            rows: Sequence[Row] = await self._find(run, what)
+        else:
+            rows = [Row(path, n, bytes.fromhex(hash_), data.encode()) for path, n, hash_, data in what]
+        return await self._append(run, rows, may_rest=may_rest if settled else None)
+
+    @activity.defn
+    async def act(self, run: str, told: list[Any]) -> Any:
+        """Append what is pending, act, append the answer. Of an attempt that comes again, only what is missing."""
+        *reference, may_rest = told
+        async with _beating():
+            act: Act = await self._find(run, reference)
+            host = self._hosts.of(run)
+            admission = await host.executor.admit(act)
+            claimed_at = monotonic()
+            if act.rows and not await self._append(run, act.rows):
+                if (stored := await self._read_answer(run, act)) is not None:
+                    return stored
+                if act.once_only:
+                    return _doubt(InDoubt(DIED, now(), 0.0))
+            if act.once_only and monotonic() - claimed_at > SILENCE.total_seconds():
+                return _doubt(InDoubt(DIED, now(), 0.0))  # it slept meanwhile, and others have given it up
+            try:
+                reply = await host.executor.act(act, admission)
+            except asyncio.CancelledError:
+                if activity.is_worker_shutdown():
+                    raise
+                return None
+            if isinstance(reply, InDoubt):
+                return _doubt(reply)
+            return await self._append_answer(run, act, reply, may_rest)
+
+    async def _find(self, run: str, told: Sequence[Any]) -> Any:
+        reference: Reference = (told[0], told[1], told[2], told[3])
+        if (known := AT_HAND.get(run, reference)) is not None:
+            return known
+        tape = await asyncio.to_thread(self._journal.load, run)
+        try:
+            return find_on_tape(run, tape, reference, self._hosts.of(run).executor.classify)
+        except NotOnTape as error:
+            raise _lost(reference[1], reference[2], str(error)) from error
+
+    async def _append(self, run: str, rows: Sequence[Row], *, may_rest: bool | None = None) -> bool:
+        appender = self._appender(run, may_rest)
+        try:
+            is_new = await asyncio.to_thread(appender.append if may_rest is None else appender.append_settled, rows)
+        except Lost as error:
+            raise _lost(error.path, error.n) from error
+        await self._tell(run, rows)
+        return bool(is_new)
+
+    async def _append_answer(self, run: str, act: Act, reply: Any, may_rest: bool) -> Any:
+        """Append an answer, for as long as the store is away; a late one finds what was recorded in its place."""
+        row = act.slot.row(encode_answer(reply))
+        while True:
+            appender = self._appender(run, may_rest)
+            try:
+                if act.once_only:
+                    await asyncio.to_thread(appender.append_answer, act, reply)
+                else:
+                    await asyncio.to_thread(appender.append_settled, [row])
+                break
+            except Lost as error:
+                if (stored := await self._read_answer(run, act)) is not None:
+                    return stored
+                raise _lost(error.path, error.n) from error
+            except Damaged:
+                raise
+            except JournalError as error:
+                activity.logger.warning("run %s: an answer is kept until the store is back: %s", run, error)
+                await asyncio.sleep(AGAIN_S)
+        await self._tell(run, [row])
+        return Rows(run, (row,))
+
+    async def _read_answer(self, run: str, act: Act) -> Rows | None:
+        """The answer that is there; None where there is none. Lost where something else is there."""
+        rows = (await asyncio.to_thread(self._journal.load, run)).get(act.slot.path, [])
+        if len(rows) <= act.slot.n:
+            return None
+        if rows[act.slot.n].record()["kind"] not in ("answered", "cancelled"):
+            raise _lost(act.slot.path, act.slot.n)
+        return Rows(run, (rows[act.slot.n],))
+
+    async def _tell(self, run: str, rows: Sequence[Row]) -> None:
+        self._hosts.of(run).tell(rows, lambda: self._journal.load(run))
+
+    def _appender(self, run: str, may_rest: bool | None) -> Appender:
+        appender = Appender(run, self._journal, self._keys, None, StopSignal())
+        appender.may_rest = bool(may_rest)
+        return appender
+
+
+def _doubt(doubt: InDoubt) -> dict[str, Any]:
+    return {"doubt": asdict(doubt)}
+
+
+def _lost(path: str, n: int, why: str = "another driver was first") -> ApplicationError:
+    return ApplicationError(why, path, n, type=Lost.__name__, non_retryable=True)
+
+
+@asynccontextmanager
+async def _beating() -> AsyncIterator[None]:
+    """Tell Temporal that the activity lives, until it ends."""
+
+    async def beat() -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(BEAT_S)
+
+    task = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

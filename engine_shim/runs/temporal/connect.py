@@ -1,0 +1,17 @@
+"""connect(): a client of the Temporal server that a host names."""
+
+from temporalio.client import Client
+from temporalio.converter import DataConverter
+
+from engine_shim.errors import EngineError
+from engine_shim.host.config import TemporalConfig
+
+
+async def connect(config: TemporalConfig, converter: DataConverter) -> Client:
+    """A connected client. EngineError when no server answers."""
+    try:
+        return await Client.connect(config.address, namespace=config.namespace, data_converter=converter)
+    except RuntimeError as error:
+        why = str(error).split("\n")[0][:200]
+        hint = "start one (`temporal server start-dev`), or name another by --temporal HOST:PORT"
+        raise EngineError(f"no Temporal server answers at {config.address}: {why}; {hint}") from error

@@ -1,0 +1,117 @@
+"""References to operations: small enough for Temporal's history, and found again by whoever has the journal.
+
+A process that walks a run has its operations at hand. Any other finds them by walking the run's tape, as far as that
+goes: what a recorder asks for depends on nothing else.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from agent_core.effects import Classify
+from agent_core.errors import AgentCoreError
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
+from agent_core.journal.record import Row, Tape
+from agent_core.journal.recorder import record_run
+from agent_core.journal.strand import Run
+from engine_shim.runs.loops import LOOPS
+from engine_shim.runs.prepare import ROOT
+
+MAX_AT_HAND: Final = 2000
+Reference = tuple[str, str, int, str]
+"""What is to be done, in which strand, at which record, and the hash there, hex, or which of several."""
+
+
+def reference_to(operation: Begin | Classify | Act) -> Reference:
+    """The reference to one operation of a run."""
+    match operation:
+        case Begin(path):
+            return "begin", path, 0, ""
+        case Classify():
+            return "classify", operation.strand, operation.n, str(operation.index)
+        case Act(slot=slot):
+            return "act", slot.path, slot.n, slot.head.hex()
+
+
+def reference_to_rows(rows: Sequence[Row]) -> Reference:
+    """The reference to rows that are to be appended: by the last one."""
+    return "rows", rows[-1].path, rows[-1].n, rows[-1].hash.hex()
+
+
+class OperationsAtHand:
+    """What this process's workflows have asked for lately: (run, reference) → the operation, or the rows."""
+
+    def __init__(self, most: int = MAX_AT_HAND) -> None:
+        self._most = most
+        self._found: OrderedDict[tuple[str, Reference], Any] = OrderedDict()
+
+    def keep(self, run: str, reference: Reference, what: Any) -> None:
+        self._found[run, reference] = what
+        if len(self._found) > self._most:
+            self._found.popitem(last=False)
+
+    def get(self, run: str, reference: Reference) -> Any:
+        return self._found.get((run, reference))
+
+
+AT_HAND: Final = OperationsAtHand()
+
+
+class NotOnTape(AgentCoreError):
+    """The tape does not lead to what is referred to: another driver has gone another way."""
+
+
+def find_on_tape(run: str, tape: Tape, reference: Reference, classify: Callable[[Classify], str]) -> Any:
+    """The operation, or the rows, that a walk along the tape asks for. NotOnTape where it does not."""
+    found: list[Any] = []
+
+    def look(operation: Operation) -> Any:
+        found.extend(_match(operation, reference))
+        if isinstance(operation, Classify):
+            return classify(operation)
+        if isinstance(operation, Append | Sleep):
+            return None
+        raise _Unknown
+
+    with suppress(_Unknown):
+        _walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), look)
+    if not found:
+        raise NotOnTape(f"run {run!r}: nothing on the tape leads to {' '.join(map(str, reference))}")
+    return found[0]
+
+
+def _match(operation: Operation, reference: Reference) -> list[Any]:
+    if isinstance(operation, Begin | Classify | Act) and reference_to(operation) == reference:
+        return [operation]
+    rows = operation.rows if isinstance(operation, Append | Act) else ()
+    return [rows[: at + 1] for at, row in enumerate(rows) if reference_to_rows([row]) == reference]
+
+
+class _Unknown(Exception):
+    """The tape ends here: how it goes on is not known."""
+
+
+def _walk(operations: Operations, look: Callable[[Operation], Any]) -> Any:
+    """Walk as far as the tape goes, in every branch. Raises _Unknown unless that is the end."""
+    reply: Any = None
+    while True:
+        try:
+            operation = operations.send(reply)
+        except StopIteration as stop:
+            return stop.value
+        reply = _walk_branches(operation, look) if isinstance(operation, Fork) else look(operation)
+
+
+def _walk_branches(fork: Fork, look: Callable[[Operation], Any]) -> list[Any]:
+    queue, replies, unknown = list(fork.branches), list[Any](), False
+    for branch in queue:
+        try:
+            replies.append(_walk(branch, look))
+        except _Unknown:
+            unknown = True
+        else:
+            queue.extend(fork.more(replies[-1]) if fork.more else ())
+    if unknown:
+        raise _Unknown
+    return replies

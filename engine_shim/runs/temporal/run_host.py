@@ -1,0 +1,67 @@
+"""RunHost: what a worker has for one run: the door to the outside, and whoever follows the run here."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from agent_core.journal.record import Row, Tape
+from agent_core.run.executor import Executor
+from agent_core.run.log import RunLog, with_log
+
+MAX_HOSTS: Final = 1000
+
+
+class RunHost:
+    """A run's executor, and the log and telemetry of its rows, of which other workers may have told some."""
+
+    def __init__(self, run: str, executor: Executor) -> None:
+        self.executor = executor
+        self._log = with_log(run, executor.redactor, None, executor.observer)
+        self._told: dict[str, int] = {}
+
+    def tell(self, rows: Sequence[Row], load: Callable[[], Tape]) -> None:
+        """Tell of rows that were appended here. What others appended is told by them."""
+        if not (self._log or self.executor.observer):
+            return
+        new = [row for row in rows if row.n >= self._told.get(row.path, 0)]
+        if any(row.n != self._told.get(row.path, 0) for row in new[:1]) or not self._told:
+            self._resume_from(_before(load(), new))
+        for row in new:
+            self._told[row.path] = row.n + 1
+            if self.executor.observer is not None:
+                self.executor.observer(row)
+            if self._log is not None:
+                self._log(row)
+
+    def _resume_from(self, tape: Tape) -> None:
+        self._told = {path: len(rows) for path, rows in tape.items()}
+        if self.executor.observer is not None:
+            self.executor.observer.resume_from(tape)
+        if isinstance(self._log, RunLog):
+            self._log.resume_from(tape)
+
+
+def _before(tape: Tape, rows: Sequence[Row]) -> Tape:
+    """The tape as it was before these rows."""
+    first = {row.path: row.n for row in reversed(rows)}
+    cut = {path: held[: first.get(path, len(held))] for path, held in tape.items()}
+    return {path: held for path, held in cut.items() if held}
+
+
+class RunHosts:
+    """The runs that a worker knows, the ones that it has served last."""
+
+    def __init__(self, executor: Callable[[str], Executor], most: int = MAX_HOSTS) -> None:
+        self._executor, self._most = executor, most
+        self._hosts: OrderedDict[str, RunHost] = OrderedDict()
+
+    def of(self, run: str) -> RunHost:
+        if run not in self._hosts:
+            self._hosts[run] = RunHost(run, self._executor(run))
+            if len(self._hosts) > self._most:
+                self._hosts.popitem(last=False)
+        self._hosts.move_to_end(run)
+        return self._hosts[run]
+
+    def drop(self, run: str) -> None:
+        self._hosts.pop(run, None)

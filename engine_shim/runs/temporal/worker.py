@@ -1,0 +1,55 @@
+"""work(): a worker, which takes up the runs of one store that Temporal hands out."""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Final
+
+from temporalio.client import Client
+from temporalio.worker import Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from agent_core.run.secrets import signing_keys
+from engine_shim.host.config import TemporalConfig
+from engine_shim.runs.engine import Engine
+from engine_shim.runs.temporal.activities import RunActivities
+from engine_shim.runs.temporal.connect import connect
+from engine_shim.runs.temporal.rows import data_converter
+from engine_shim.runs.temporal.run_host import RunHosts
+from engine_shim.runs.temporal.settings import BEAT_S, STICKY
+from engine_shim.runs.temporal.workflow import AgentRun
+
+GRACE: Final = timedelta(seconds=20)
+"""How long a worker that is to end lets acts answer."""
+PASSED: Final = ("agent_core", "engine_shim", "utools", "orjson", "jsonschema", "referencing", "rpds", "regex", "idna")
+"""What workflows share with the process: it is pure where a workflow reaches it, and large."""
+SANDBOX: Final = SandboxedWorkflowRunner(
+    restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED, "pydantic", "pydantic_core", "openai")
+)
+log = logging.getLogger("engine_shim")
+
+
+def make_worker(client: Client, engine: Engine, queue: str) -> Worker:
+    """A worker of one engine's store."""
+    activities = RunActivities(engine.store, RunHosts(engine.executor), signing_keys())
+    return Worker(
+        client,
+        task_queue=queue,
+        workflows=[AgentRun],
+        workflow_runner=SANDBOX,
+        activities=activities.all(),
+        sticky_queue_schedule_to_start_timeout=STICKY,
+        max_heartbeat_throttle_interval=timedelta(seconds=BEAT_S),
+        graceful_shutdown_timeout=GRACE,
+    )
+
+
+async def work(engines: dict[str, Engine], config: TemporalConfig, until: asyncio.Event) -> None:
+    """Work on the queue of each engine until the event is set. EngineError where no server answers."""
+    async with AsyncExitStack() as stack:
+        for queue, engine in engines.items():
+            client = await connect(config, data_converter(engine.store.journal))
+            await stack.enter_async_context(make_worker(client, engine, queue))
+            log.info("worker on queue %s of %s", queue, config.address)
+        await until.wait()

@@ -1,0 +1,104 @@
+"""AgentRun: the workflow of one run, from where its tape ends to its outcome."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from agent_core.errors import AgentCoreError, Lost
+from agent_core.journal.chain import check_chains
+from agent_core.journal.operations import Spec
+from agent_core.journal.recorder import Ended, record_run
+from agent_core.journal.strand import Run
+from agent_core.run.control import StopSignal
+from agent_core.run.driver import LiveDriver
+from engine_shim.flow.outcome import FlowOutcome
+from engine_shim.runs.loops import LOOPS
+from engine_shim.runs.prepare import ROOT
+from engine_shim.runs.run_index import ENDED
+from engine_shim.runs.temporal.rows import Rows
+from engine_shim.runs.temporal.settings import MAX_DRIVES, WORKFLOW
+from engine_shim.runs.temporal.world import TemporalWorld, perform
+
+
+@workflow.defn(name=WORKFLOW, failure_exception_types=[AgentCoreError])
+class AgentRun:
+    """Drives a run whose beginning is in the journal, rests while it waits or is paused, and ends with it.
+
+    Decisions, messages and requests are in the journal before a signal comes; the signal says that it is to be read.
+    """
+
+    def __init__(self) -> None:
+        self._status, self._waiting = "pending", list[Any]()
+        self._stop = StopSignal()
+        self._is_woken = False
+
+    @workflow.signal
+    def wake(self, word: str) -> None:
+        """Something was written into the run's journal: decisions, a message, a request to pause, cancel or resume."""
+        self._is_woken = True
+        if word == "message":
+            self._stop.has_messages = True
+        elif word in ("pause", "cancel"):
+            self._stop.request("cancel" if word == "cancel" else "pause")
+        elif word == "resume" and self._stop.requested == "pause":
+            self._stop = StopSignal()
+
+    @workflow.query
+    def status(self) -> dict[str, Any]:
+        """{status, waiting, events}: how the run is, what waits in it, and how long its history is."""
+        return {
+            "status": self._status,
+            "waiting": self._waiting,
+            "events": workflow.info().get_current_history_length(),
+        }
+
+    @workflow.run
+    async def run(self, run: str) -> str:
+        """Returns the run's status when it has ended."""
+        while True:
+            self._is_woken, self._status = False, "running"
+            outcome = await self._drive_on(run)
+            self._waiting = list(outcome["waiting"])
+            self._status = await perform("rest", run, outcome["status"])
+            if self._status in ENDED:
+                return self._status
+            if self._stop.requested == "cancel":
+                await perform("withdraw", run)
+                continue
+            self._stop = StopSignal(has_messages=self._stop.has_messages)
+            await workflow.wait_condition(lambda: self._is_woken)
+            if workflow.info().is_continue_as_new_suggested():
+                workflow.continue_as_new(run)
+
+    async def _drive_on(self, run: str) -> dict[str, Any]:
+        """Drive from the tape until the run comes to rest, and anew where another driver was first."""
+        for _ in range(MAX_DRIVES):
+            with suppress(Lost):
+                return await self._drive(run)
+            workflow.logger.info("run %s: another driver wrote first; driving again from the tape", run)
+        raise ApplicationError(f"run {run}: lost {MAX_DRIVES} races against other drivers", non_retryable=True)
+
+    async def _drive(self, run: str) -> dict[str, Any]:
+        loaded: Rows = await perform("load", run)
+        tape, stop = check_chains(run, loaded.tape()), self._stop
+        world = TemporalWorld(run, tape, stop)
+        driver = LiveDriver(world, stop)
+        walk = asyncio.create_task(driver.run(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {}))))
+        await self._wait_for(walk, world)
+        ended = await walk
+        if not (isinstance(ended, Ended) and isinstance(ended.outcome, FlowOutcome)):
+            raise ApplicationError(f"run {run} is no workflow's: {ended}", non_retryable=True)
+        return {"status": ended.outcome.output["status"], "waiting": ended.outcome.waiting}
+
+    async def _wait_for(self, walk: "asyncio.Task[Any]", world: TemporalWorld) -> None:
+        """Wait until a walk has ended; where the history is long, go on in a new one once nothing is under way."""
+        while not walk.done():
+            try:
+                await workflow.wait_condition(lambda: walk.done() or world.is_held)
+            except asyncio.CancelledError:  # by somebody at Temporal
+                self._stop.request("cancel")
+            if world.is_held:
+                workflow.continue_as_new(world.run)

@@ -1,0 +1,175 @@
+"""TemporalWorld: what a driver asks for, done by activities of any worker. It lives in a workflow."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+import orjson
+from temporalio import exceptions, workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.workflow import ActivityCancellationType
+
+from agent_core.effects import Cancelled, Classify, Failed, InDoubt, Json
+from agent_core.errors import Lost
+from agent_core.journal.control import CONTROL
+from agent_core.journal.operations import Act, Begin
+from agent_core.journal.record import Row, Tape
+from agent_core.records import decode_answer
+from agent_core.run.admission import Admission
+from agent_core.run.appender import may_be_last
+from agent_core.run.control import StopSignal
+from agent_core.run.inbox import Inbox
+from engine_shim.flow.branch import is_of_node
+from engine_shim.runs.temporal.references import AT_HAND, reference_to, reference_to_rows
+from engine_shim.runs.temporal.rows import Rows
+from engine_shim.runs.temporal.settings import FINAL, LONGEST, SHORT, SILENCE
+
+RETRY: Final = RetryPolicy(
+    initial_interval=timedelta(milliseconds=100), maximum_interval=timedelta(seconds=5), non_retryable_error_types=FINAL
+)
+ONCE: Final = RetryPolicy(maximum_attempts=1)
+_FOUND_AGAIN: Final = (b'{"kind":"asked"', b'{"kind":"decided"', b'{"kind":"run_finished"')
+"""Rows that follow from the tape alone, so that a reference to them is enough."""
+
+
+class TemporalWorld:
+    """The world of one walk along a tape. Once its history is long it begins nothing more."""
+
+    def __init__(self, run: str, tape: Tape, stop: StopSignal) -> None:
+        self.run, self.tape = run, tape
+        self._in_flight, self._is_full = 0, False
+        self._written = {path: len(rows) for path, rows in tape.items()}
+        self._may_rest = any(may_be_last(rows[-1]) for rows in tape.values())
+        self._stop, self._inbox = stop, Inbox(run, self, stop, is_of_node)
+        self._inbox.resume_from(tape)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it has begun nothing more for the length of its history, and nothing is under way."""
+        return self._is_full and self._in_flight == 0
+
+    def now(self) -> str:
+        return workflow.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def load(self, run: str) -> Tape:
+        """The tape, for the inbox."""
+        return self.tape
+
+    async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
+        self._may_rest = self._may_rest or any(map(may_be_last, rows))
+        if new := [row for row in rows if row.n >= self._written.get(row.path, 0)]:
+            await self._append(new, settled=settled)
+
+    async def begin(self, begin: Begin) -> Any:
+        reference = reference_to(begin)
+        AT_HAND.keep(self.run, reference, begin)
+        body = orjson.loads(await self._perform("begin", reference))
+        return Failed(**body["failed"]) if "failed" in body else body
+
+    async def classify(self, classify: Classify) -> str:
+        reference = reference_to(classify)
+        AT_HAND.keep(self.run, reference, classify)
+        return str(await self._perform("classify", reference))
+
+    async def take_messages(self, strand: str) -> tuple[Json, ...]:
+        if self._stop.has_messages:
+            told: Rows = await self._perform("read_strand", CONTROL)
+            self.tape[CONTROL] = list(told.rows)
+        return self._inbox.take(strand)
+
+    def must_admit(self, act: Act) -> bool:
+        return False  # the activity waits, before it claims
+
+    async def admit(self, act: Act) -> Admission | None:
+        raise AssertionError
+
+    async def claim(self, rows: Sequence[Row]) -> None:
+        if rows and not await self._append(rows, settled=False):
+            raise Lost(rows[-1].path, rows[-1].n)
+
+    async def act(self, act: Act, rows: Sequence[Row], admission: Admission | None) -> Any:
+        if not _are_found_again(new := rows[:-1]):
+            await self.append(new)
+        reference = reference_to(act)
+        AT_HAND.keep(self.run, reference, act)
+        told = [*reference, self._may_rest]
+        within = LONGEST if act.effect.within is None else timedelta(seconds=act.effect.within) + SHORT
+        while True:
+            try:
+                reply = await self._perform("act", told, within=within, once=act.once_only, beats=True)
+            except ActivityError as error:
+                if is_cancelled_exception(error):
+                    return Cancelled(self.now())
+                if not act.once_only or (isinstance(error.cause, ApplicationError) and error.cause.non_retryable):
+                    raise
+                if not isinstance(error.cause, exceptions.TimeoutError):
+                    await workflow.sleep(1)
+                continue  # whoever claims it next finds what became of it
+            break
+        for row in rows:
+            self._written[row.path] = row.n + 1
+        return self._read_reply(act, reply)
+
+    def _read_reply(self, act: Act, reply: Any) -> Any:
+        match reply:
+            case Rows(rows=(row,)):
+                self._written[row.path] = row.n + 1
+                record = row.record()
+                return Cancelled(record["at"]) if record["kind"] == "cancelled" else decode_answer(record)
+            case {"doubt": doubt}:
+                return InDoubt(**doubt)
+            case _:
+                return Cancelled(self.now())
+
+    async def _append(self, rows: Sequence[Row], *, settled: bool) -> bool:
+        """Append rows; whether the last one is new."""
+        told: list[Any] = [settled, settled and self._may_rest]
+        if _are_found_again(rows):
+            reference = reference_to_rows(rows)
+            AT_HAND.keep(self.run, reference, rows)
+            is_new = await self._perform("append", [*told, list(reference)])
+        else:
+            whole = [[row.path, row.n, row.hash.hex(), row.data.decode()] for row in rows]
+            is_new = await self._perform("append", [*told, whole])
+        for row in rows:
+            self._written[row.path] = row.n + 1
+        return bool(is_new)
+
+    async def _perform(
+        self, name: str, told: Any, *, within: timedelta = SHORT, once: bool = False, beats: bool = False
+    ) -> Any:
+        if workflow.info().is_continue_as_new_suggested():
+            self._is_full = True
+            await workflow.wait_condition(lambda: False)
+        self._in_flight += 1
+        try:
+            return await perform(name, self.run, told, within=within, once=once, beats=beats)
+        finally:
+            self._in_flight -= 1
+
+
+async def perform(
+    name: str, run: str, told: Any = None, *, within: timedelta = SHORT, once: bool = False, beats: bool = False
+) -> Any:
+    """What an activity gives. Raises Lost when another driver was first, ActivityError for what retries do not mend.
+
+    A store that is away is tried again until it is back.
+    """
+    try:
+        return await workflow.execute_activity(
+            name,
+            args=[run, told],
+            start_to_close_timeout=within,
+            heartbeat_timeout=SILENCE if beats else None,
+            retry_policy=ONCE if once else RETRY,
+            cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        )
+    except ActivityError as error:
+        if isinstance(error.cause, ApplicationError) and error.cause.type == Lost.__name__:
+            raise Lost(*error.cause.details) from error
+        raise
+
+
+def _are_found_again(rows: Sequence[Row]) -> bool:
+    return all(row.data.startswith(_FOUND_AGAIN) for row in rows)
