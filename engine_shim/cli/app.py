@@ -9,7 +9,7 @@ from engine_shim.cli.eval_command import evaluate
 from engine_shim.cli.host_commands import agents, context, doctor, graph, init, schema, tools, validate
 from engine_shim.cli.mcp_commands import mcp
 from engine_shim.cli.run_commands import cancel, chat, decide, demo, fork, pause, resume, run
-from engine_shim.cli.serve_commands import serve, token
+from engine_shim.cli.serve_commands import serve, token, worker
 from engine_shim.cli.store_commands import diff, export, ledger, replay, retention, runs, show, stats, verify
 from engine_shim.cli.terminal import with_own_streams
 
@@ -17,7 +17,7 @@ COMMANDS: tuple[Callable[..., int], ...] = (
     *(init, run, chat, resume, decide, pause, cancel, fork, demo),
     *(runs, show, verify, ledger, replay, diff, export, stats),
     *(evaluate, retention, context, agents, tools, schema, validate, graph),
-    *(serve, token, mcp, doctor),
+    *(serve, worker, token, mcp, doctor),
 )
 NAMES = {evaluate: "eval"}
 """Commands whose name is one of Python's own."""

@@ -1,7 +1,9 @@
 """The command demo: a real workflow with real tools on real files, then the proof of what it did."""
 
 import tempfile
+from contextlib import AbstractContextManager, ExitStack
 from importlib.resources import as_file, files
+from importlib.util import find_spec
 from pathlib import Path
 
 import typer
@@ -16,6 +18,7 @@ from engine_shim.cli.output import Options
 from engine_shim.cli.run import with_model
 from engine_shim.cli.summary import exit_code, write_summary
 from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.loops import LOOPS
@@ -28,8 +31,11 @@ QUESTION = "What did the trip to Lisbon cost in all, and which item was the dear
 OWN_MACHINE = {"single_call_timeout": 600, "timeout": 1800}
 
 
-def show_demo(model: str | None, question: str | None, store: Path | None, *, as_json: bool) -> int:
-    """Run the demo, verify its journal and replay it."""
+def show_demo(
+    model: str | None, question: str | None, store: Path | None, engine: str | None = None, *, as_json: bool
+) -> int:
+    """Run the demo, verify its journal and replay it. With the engine temporal a development server and a worker are
+    started for it."""
     if question is not None and model is None:
         raise typer.BadParameter("--question: recorded replies cannot answer another question; name a model by --model")
     chosen, question = model and _from_here(model), question or QUESTION
@@ -41,7 +47,7 @@ def show_demo(model: str | None, question: str | None, store: Path | None, *, as
         if not as_json:
             output.line(f"question: {question}")
             output.line(f"model: {chosen or 'recorded replies (--model asks a real one)'}")
-        result = _run(workflow, directory, question, path)
+        result = _run(workflow, directory, question, path, on_temporal=engine == "temporal")
     proof = verify(path, run_id=result.run_id, head=result.journal["head"], count=result.journal["count"])
     again = replay(path, run_id=result.run_id, loops=LOOPS)
     if as_json:
@@ -68,14 +74,28 @@ def _limits_for(model: str) -> dict[str, int]:
     return OWN_MACHINE if model.startswith(("local:", "ollama:", "vllm:")) else {}
 
 
-def _run(workflow: Workflow, directory: Path, question: str | None, store: Path) -> RunResult:
+def _run(workflow: Workflow, directory: Path, question: str, store: Path, *, on_temporal: bool) -> RunResult:
     run_id = new_run_id()
-    with tempfile.TemporaryDirectory() as memory:
-        registry = default_registry(str(directory), context_store=SqliteContextStore(Path(memory, "context.db")))
-        engine = Engine(registry, store=SqliteRunStore(store))
+    with ExitStack() as stack:
+        memory = stack.enter_context(tempfile.TemporaryDirectory())
+
+        def open_engine(temporal: TemporalConfig | None = None) -> Engine:
+            registry = default_registry(str(directory), context_store=SqliteContextStore(Path(memory, "context.db")))
+            return Engine(registry, store=SqliteRunStore(store), temporal=temporal)
+
+        engine = open_engine(stack.enter_context(_working(open_engine())) if on_temporal else None)
         return drive(
             engine,
             workflow,
             lambda tell: engine.run(workflow, external={"message": question}, run_id=run_id, on_event=tell),
             on_interrupt=lambda: output.error("interrupted", kind="interrupted", where=run_id, as_json=False),
         )
+
+
+def _working(engine: Engine) -> AbstractContextManager[TemporalConfig]:
+    """A development server, and a worker. BadParameter where what they need is not installed."""
+    if find_spec("temporalio") is None:
+        raise typer.BadParameter("--engine temporal needs the extra temporal: pip install 'agent-core[temporal]'")
+    from engine_shim.cli.demo_temporal import working
+
+    return working(engine)

@@ -1,9 +1,13 @@
-"""open_engine(): the engine of a command, on the host that is found for it."""
+"""The engine of a command, on the host that is found for it."""
 
 import os
 from pathlib import Path
 
+import typer
+from pydantic import ValidationError
+
 from engine_shim.cli.output import Options
+from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.host.find import VARIABLE, find_host_config, open_host, recorded_host_config
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.store import SqliteRunStore, default_store
@@ -17,4 +21,14 @@ def open_engine(options: Options, *, definition: Path | None = None, run: str | 
         file: Path | None = recorded_host_config(entry.host, entry.run)
     else:
         file = find_host_config(options.config, definition)
-    return Engine.of_host(open_host(file), store=store)
+    return Engine.of_host(with_engine(open_host(file), options), store=store)
+
+
+def with_engine(config: HostConfig, options: Options) -> HostConfig:
+    """The host with the engine that the options name. BadParameter for what is no address."""
+    address = {} if options.temporal is None else {"address": options.temporal}
+    try:
+        temporal = TemporalConfig.model_validate({**config.temporal.model_dump(), **address})
+    except ValidationError:
+        raise typer.BadParameter(f"--temporal {options.temporal}: write HOST:PORT") from None
+    return config.model_copy(update={"temporal": temporal, "engine": options.engine or config.engine})

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from engine_shim.cli import terminal
 
@@ -23,10 +23,13 @@ class Options:
     store: Path | None = None
     config: Path | None = None
     as_json: bool = False
+    engine: Literal["process", "temporal"] | None = None
+    temporal: str | None = None
 
     def command(self, *words: str) -> str:
         """A command that a person can copy, with the options of this one."""
-        named = [("--store", self.store), ("--config", self.config)]
+        named: list[tuple[str, Path | str | None]] = [("--store", self.store), ("--config", self.config)]
+        named += [("--engine", self.engine), ("--temporal", self.temporal if self.engine == "temporal" else None)]
         options = [word for name, value in named if value is not None for word in (name, str(value))]
         return shlex.join(["agent-core", *words, *options])
 

@@ -79,6 +79,14 @@ ExistingStore = Annotated[
 ]
 """For commands that do not make a store."""
 Config = Annotated[Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG")]
+EngineKind = Annotated[
+    Literal["process", "temporal"] | None,
+    typer.Option("--engine", help="Who drives runs; else as the host says.", envvar="AGENT_CORE_ENGINE"),
+]
+Temporal = Annotated[
+    str | None,
+    typer.Option("--temporal", metavar="HOST:PORT", help="The Temporal server.", envvar="TEMPORAL_ADDRESS"),
+]
 Verbose = Annotated[
     bool, typer.Option("--verbose", help="Log what happens, on stderr.", callback=set_log, expose_value=False)
 ]

@@ -9,6 +9,7 @@ from engine_shim.cli.parameters import (
     AsJson,
     Config,
     Debug,
+    EngineKind,
     ExistingStore,
     Flow,
     LogFormat,
@@ -16,6 +17,7 @@ from engine_shim.cli.parameters import (
     Model,
     RunId,
     Store,
+    Temporal,
     Verbose,
 )
 from engine_shim.cli.serve_commands import check_extra
@@ -36,6 +38,8 @@ def run(
     watch: Annotated[bool, typer.Option("--watch", help="Run again whenever a file of it changes.")] = False,
     store: Store = None,
     config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
     verbose: Verbose = False,
     debug: Debug = False,
     log_level: LogLevel = None,
@@ -53,7 +57,7 @@ def run(
     from engine_shim.cli.output import Options
     from engine_shim.cli.run import run_workflow
 
-    options = Options(store, config, as_json)
+    options = Options(store, config, as_json, engine, temporal)
     if not watch:
         return run_workflow(file, pairs or [], inputs, model, options)
     if as_json or inputs == "-":
@@ -101,6 +105,8 @@ def resume(
     model: Annotated[str | None, typer.Option(hidden=True)] = None,
     store: ExistingStore = None,
     config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
     verbose: Verbose = False,
     debug: Debug = False,
     log_level: LogLevel = None,
@@ -125,10 +131,10 @@ def resume(
     if retry_failed:
         from engine_shim.cli.control import retry_run
 
-        return retry_run(find_workflow_run(run_id, store), Options(store, config, as_json))
+        return retry_run(find_workflow_run(run_id, store), Options(store, config, as_json, engine, temporal))
     from engine_shim.cli.run import resume_run
 
-    return resume_run(find_workflow_run(run_id, store), Options(store, config, as_json))
+    return resume_run(find_workflow_run(run_id, store), Options(store, config, as_json, engine, temporal))
 
 
 def decide(
@@ -144,6 +150,8 @@ def decide(
     ] = None,
     store: ExistingStore = None,
     config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
     verbose: Verbose = False,
     debug: Debug = False,
     log_level: LogLevel = None,
@@ -163,13 +171,19 @@ def decide(
     from engine_shim.cli.run import decide_call, read_decision
     from engine_shim.cli.run_names import find_workflow_run
 
-    options = Options(store, config, as_json)
+    options = Options(store, config, as_json, engine, temporal)
     decision = read_decision(word, message, args, attended=is_attended(options))
     return decide_call(find_workflow_run(run_id, store), decision, at, options)
 
 
 def pause(
-    run_id: RunId, store: ExistingStore = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
+    run_id: RunId,
+    store: ExistingStore = None,
+    config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
 ) -> int:
     """Pause a run: calls under way may answer. `resume` goes on.
 
@@ -181,11 +195,17 @@ def pause(
     from engine_shim.cli.output import Options
     from engine_shim.cli.run_names import find_workflow_run
 
-    return pause_run(find_workflow_run(run_id, store), Options(store, config, as_json))
+    return pause_run(find_workflow_run(run_id, store), Options(store, config, as_json, engine, temporal))
 
 
 def cancel(
-    run_id: RunId, store: ExistingStore = None, config: Config = None, verbose: Verbose = False, as_json: AsJson = False
+    run_id: RunId,
+    store: ExistingStore = None,
+    config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
 ) -> int:
     """End a run for good. Calls under way are aborted, and nobody is asked about what waits.
 
@@ -197,7 +217,7 @@ def cancel(
     from engine_shim.cli.output import Options
     from engine_shim.cli.run_names import find_workflow_run
 
-    return cancel_run(find_workflow_run(run_id, store), Options(store, config, as_json))
+    return cancel_run(find_workflow_run(run_id, store), Options(store, config, as_json, engine, temporal))
 
 
 def fork(
@@ -208,6 +228,8 @@ def fork(
     ] = False,
     store: ExistingStore = None,
     config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
     verbose: Verbose = False,
     debug: Debug = False,
     log_level: LogLevel = None,
@@ -224,7 +246,12 @@ def fork(
     from engine_shim.cli.output import Options
     from engine_shim.cli.run_names import find_workflow_run
 
-    return fork_run(find_workflow_run(run_id, store), at, Options(store, config, as_json), repeat_writes=repeat_writes)
+    return fork_run(
+        find_workflow_run(run_id, store),
+        at,
+        Options(store, config, as_json, engine, temporal),
+        repeat_writes=repeat_writes,
+    )
 
 
 def demo(
@@ -232,6 +259,7 @@ def demo(
     question: Annotated[str | None, typer.Option(help="Ask something else; needs --model.")] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Serve the page on the demo, for a browser.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve: the port to listen at.")] = 8080,
+    engine: EngineKind = None,
     store: Store = None,
     verbose: Verbose = False,
     debug: Debug = False,
@@ -245,6 +273,7 @@ def demo(
     Examples:
       agent-core demo
       agent-core demo --serve
+      agent-core demo --engine temporal
       agent-core demo --model ollama:qwen2.5:7b
     """
     if serve:
@@ -254,4 +283,4 @@ def demo(
         return serve_demo(port, model)
     from engine_shim.cli.demo import show_demo
 
-    return show_demo(model, question, store, as_json=as_json)
+    return show_demo(model, question, store, engine, as_json=as_json)

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from engine_shim.api.app import create_app
 from engine_shim.api.guard import LOOPBACK
 from engine_shim.cli import output
+from engine_shim.cli.engine import with_engine
 from engine_shim.cli.output import Options
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.store import default_store
@@ -104,7 +105,7 @@ def serve_host(
 def open_service(host: str, hosts: Sequence[str], model: str | None, options: Options) -> Service:
     """The service of this host, open where only this machine reaches it and there is no token. BadParameter for an
     address that others reach while it asks for no token."""
-    config, store = load_host_config(options.config), options.store or default_store()
+    config, store = with_engine(load_host_config(options.config), options), options.store or default_store()
     service = Service.of_host(config, store, model=model)
     if not service.tokens.any_exist():
         if not _is_local(host, hosts):

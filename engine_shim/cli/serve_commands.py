@@ -5,7 +5,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from engine_shim.cli.parameters import AsJson, Config, LogFormat, LogLevel, Model, Store, Verbose
+from engine_shim.cli.parameters import (
+    AsJson,
+    Config,
+    EngineKind,
+    LogFormat,
+    LogLevel,
+    Model,
+    Store,
+    Temporal,
+    Verbose,
+)
 
 
 def serve(
@@ -20,6 +30,8 @@ def serve(
     model: Model = None,
     store: Store = None,
     config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
     verbose: Verbose = False,
     log_level: LogLevel = None,
     log_format: LogFormat = "text",
@@ -36,7 +48,33 @@ def serve(
     from engine_shim.cli.output import Options
     from engine_shim.cli.serve import serve_host
 
-    return serve_host(host, port, allow_host or (), allow_origin or (), model, Options(store, config))
+    options = Options(store, config, engine=engine, temporal=temporal)
+    return serve_host(host, port, allow_host or (), allow_origin or (), model, options)
+
+
+def worker(
+    temporal: Temporal = None,
+    model: Model = None,
+    store: Store = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+) -> int:
+    """Drive runs that Temporal hands out, beside any number of other workers on the same store. Ctrl-C ends it: what is
+    under way may answer, and other workers go on with the rest.
+
+    \b
+    Examples:
+      agent-core worker --temporal 127.0.0.1:7233
+      agent-core worker --store runs.db
+    """
+    if find_spec("temporalio") is None:
+        raise typer.BadParameter("worker needs the extra temporal: pip install 'agent-core[temporal]'")
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.worker import run_worker
+
+    return run_worker(model, Options(store, config, engine="temporal", temporal=temporal))
 
 
 def check_extra(command: str) -> None:

@@ -108,7 +108,9 @@ class HostConfig(BaseModel):
             raise DefinitionError(f"there is no such tenant; there are {known}", where=self.at("tenants"), value=name)
         own = {key: getattr(self.tenants[name], key) for key in self.tenants[name].model_fields_set}
         unset: dict[str, Any] = {"allow_tools": None, "deny_tools": [], "execute_tools": [], "webhooks": []}
-        config = self.model_copy(update={**unset, "triggers": f"{self.triggers}/{name}", **own})
+        temporal = self.temporal.model_copy(update={"queue": f"{self.temporal.queue}.{name}"})
+        below: dict[str, Any] = {"triggers": f"{self.triggers}/{name}", "temporal": temporal}
+        config = self.model_copy(update={**unset, **below, **own})
         config._tenant, config._around = name, self.policy()
         return config
 

@@ -18,7 +18,7 @@ GIVES: Final = {
     "telemetry": "spans and metrics for OpenTelemetry",
     "email": "the tool `email`",
     "local": "models on this machine: `local:FILE.gguf`",
-    "temporal": "nothing yet: runs on a Temporal cluster are to come",
+    "temporal": "runs on Temporal: `engine: temporal`, and `agent-core worker`",
     "postgres": "checks of PostgreSQL in the tool `health`",
 }
 """What a person has of an extra."""

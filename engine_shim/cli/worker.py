@@ -1,0 +1,46 @@
+"""The command worker: drives the runs of this host and of its tenants that Temporal hands out."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from engine_shim.cli import output
+from engine_shim.cli.engine import with_engine
+from engine_shim.cli.output import Options
+from engine_shim.host.config import HostConfig
+from engine_shim.host.find import load_host_config
+from engine_shim.runs.engine import Engine
+from engine_shim.runs.store import default_store
+from engine_shim.runs.temporal.worker import work
+from engine_shim.telemetry.export import exporting
+from utools.defaults import of_tenant
+
+
+def run_worker(model: str | None, options: Options) -> int:
+    """Work until the process is told to end. EngineError where no Temporal server answers."""
+    config, store = with_engine(load_host_config(options.config), options), options.store or default_store()
+    engines = {config.temporal.queue: open_worker_engine(config, store, model)}
+    for name in config.tenants:
+        own = config.for_tenant(name)
+        engines[own.temporal.queue] = open_worker_engine(own, of_tenant(store, name), model)
+    with exporting():
+        asyncio.run(_work_until_told(engines, config))
+    return output.OK
+
+
+def open_worker_engine(config: HostConfig, store: Path, model: str | None) -> Engine:
+    """The engine of a host or tenant, which drives runs itself."""
+    return Engine.of_host(config, store=store, model=model, is_worker=True)
+
+
+async def _work_until_told(engines: dict[str, Engine], config: HostConfig) -> None:
+    until, loop = asyncio.Event(), asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, until.set)
+    sys.stderr.write(f"agent-core: worker on {', '.join(engines)} at {config.temporal.address}; Ctrl-C ends it\n")
+    try:
+        await work(engines, config.temporal, until)
+    finally:
+        for engine in engines.values():
+            await engine.close()
