@@ -61,8 +61,8 @@ def worker(
     log_level: LogLevel = None,
     log_format: LogFormat = "text",
 ) -> int:
-    """Drive runs that Temporal hands out, beside any number of other workers on the same store. Ctrl-C ends it: what is
-    under way may answer, and other workers go on with the rest.
+    """Drive the runs that Temporal hands out. Any number of workers share a store. Ctrl-C ends one: what is under way
+    may answer, and others go on with the rest.
 
     \b
     Examples:
