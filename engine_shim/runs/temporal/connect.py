@@ -12,6 +12,5 @@ async def connect(config: TemporalConfig, converter: DataConverter) -> Client:
     try:
         return await Client.connect(config.address, namespace=config.namespace, data_converter=converter)
     except RuntimeError as error:
-        why = str(error).split("\n")[0][:200]
         hint = "start one (`temporal server start-dev`), or name another by --temporal HOST:PORT"
-        raise EngineError(f"no Temporal server answers at {config.address}: {why}; {hint}") from error
+        raise EngineError(f"no Temporal server answers at {config.address}; {hint}") from error

@@ -16,6 +16,7 @@ from agent_core.decisions import Decision, Retry, Skip
 from agent_core.effects import Json
 from agent_core.journal.record import Tape
 from engine_shim import Engine, RunNotFound, Workflow, load_workflow
+from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.store import RunStore
@@ -45,8 +46,12 @@ class Attempts:
         store = KillableStore(home / "runs.db", self._world.killer, home / "run.jsonl" if self.case.jsonl else None)
         return self.engine_with(store)
 
-    def engine_with(self, store: RunStore) -> Engine:
-        return Engine(self._registry, store=store, model=self._model)
+    def engine_with(self, store: RunStore, *, temporal: TemporalConfig | None = None) -> Engine:
+        return Engine(self._registry, store=store, model=self._model, temporal=temporal)
+
+    def enter(self, home: Path, *, skipped: Collection[str] = (), pause: Pause | None = None) -> None:
+        """From now on deeds of this process are noted in `home`."""
+        self._world.enter(home, skipped=skipped, pause=pause)
 
     def workflow(self, home: Path) -> Workflow:
         return load_workflow(self.case.definition, base=home)
@@ -89,18 +94,18 @@ def _before(engine: Engine, ledger: Ledger) -> Json:
     return {"legal": legal, "answered": sorted(answered(RUN, tape)), "noted": len(ledger.lines())}
 
 
-def report(engine: Engine) -> Json:
+def report(engine: Engine, run: str = RUN) -> Json:
     """What is held of a run that has ended, and whether it is in order."""
-    journal, entry = engine.store.journal, engine.store.entry(RUN)
-    tape = journal.load(RUN)
+    journal, entry = engine.store.journal, engine.store.entry(run)
+    tape = journal.load(run)
     return {
         "strands": folded(split_own_strands(tape)[0]),
         "in_doubt": any(row.record().get("reason") == "in_doubt" for rows in tape.values() for row in rows),
         "skipped": _skipped(tape),
-        "verified": verify(journal, run_id=RUN).ok,
-        "replayed": replay(journal, run_id=RUN, loops=LOOPS).identical,
+        "verified": verify(journal, run_id=run).ok,
+        "replayed": replay(journal, run_id=run, loops=LOOPS).identical,
         "status": entry and entry.status,
-        "driver": engine.store.leases.holder(RUN),
+        "driver": engine.store.leases.holder(run),
     }
 
 

@@ -7,6 +7,7 @@ import asyncio
 import os
 import re
 import signal
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ class KillableStore(SqliteRunStore):
 
 
 class Ledger:
-    """What was really done, and by which process: one JSON object a line, in a file that is only ever appended to."""
+    """What was really done, when, and by which process: a JSON object a line, in a file that is only appended to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -89,7 +90,7 @@ class Ledger:
     def note(self, **told: Any) -> None:
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(handle, orjson.dumps({**told, "by": os.getpid()}) + b"\n")
+            os.write(handle, orjson.dumps({**told, "by": os.getpid(), "time": time.time()}) + b"\n")
         finally:
             os.close(handle)
 

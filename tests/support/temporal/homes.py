@@ -1,0 +1,120 @@
+"""The workflows of the crash matrix as hosts on one Temporal: a directory, a queue and a run for each."""
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import orjson
+
+from agent_core.effects import Json
+from agent_core.journal.record import Tape
+from engine_shim import Engine, RunResult
+from engine_shim.host.config import TemporalConfig
+from engine_shim.runs.open_store import store_of
+from support.crash.matrix_attempt import Attempts, report
+from support.crash.matrix_judge import differences, happened_again, many_keys
+from support.crash.matrix_workflows import CASES
+from support.crash.matrix_world import Ledger, Pause
+
+
+@dataclass
+class Home:
+    """One workflow, its directory, and an engine on its store."""
+
+    name: str
+    folder: Path
+    attempts: Attempts
+    engine: Engine
+
+    @property
+    def run(self) -> str:
+        """The id of its run, which is the name of its queue, too."""
+        return self.name.replace(" ", "-")
+
+    async def drive(self) -> RunResult:
+        """Run to the end, with a person who decides whatever waits."""
+        result = await self.engine.run(self.attempts.workflow(self.folder), run_id=self.run)
+        while result.status == "waiting":
+            said = {(each["strand"], each["n"]): self.attempts.decision(each, self.folder) for each in result.waiting}
+            result = await self.engine.resume(self.run, decisions=said)
+        return result
+
+    def problems(self, result: RunResult) -> list[str]:
+        """What is otherwise than in an undisturbed run in one process."""
+        told = {"result": result.as_json(), **report(self.engine, self.run)}
+        usual = undisturbed(self.name, self.folder, told["skipped"])
+        lines, tape = Ledger(self.folder / "ledger").lines(), self.engine.store.journal.load(self.run)
+        return [
+            *differences(told, usual, CASES[self.name]),
+            *(f"happened again: {each}" for each in happened_again(lines)),
+            *(f"under many keys: {each}" for each in many_keys(lines)),
+            *(f"done again after its answer: {each}" for each in done_after_answer(self.run, lines, tape)),
+        ]
+
+
+def open_homes(folder: Path, pause: Pause | None = None, temporal: str | None = None) -> dict[str, Home]:
+    """The workflows in a folder; with the address of a Temporal server their workers drive the runs."""
+    homes = {}
+    named = folder / "store"
+    for name in CASES:
+        home = folder / name
+        config = None if temporal is None else TemporalConfig(address=temporal, queue=name.replace(" ", "-"))
+        homes[name] = open_home(name, home, named.read_text() if named.exists() else None, pause, (), config)
+    return homes
+
+
+def open_home(
+    name: str,
+    folder: Path,
+    store: str | None = None,
+    pause: Pause | None = None,
+    skipped: Sequence[str] = (),
+    temporal: TemporalConfig | None = None,
+) -> Home:
+    """One workflow in a folder, its runs in a store or in a file there."""
+    folder.mkdir(exist_ok=True)
+    for file, definition in CASES[name].files.items():
+        (folder / file).write_bytes(orjson.dumps(definition))
+    attempts = Attempts(CASES[name])
+    attempts.enter(folder, skipped=skipped, pause=pause)
+    return Home(name, folder, attempts, attempts.engine_with(store_of(store or folder / "runs.db"), temporal=temporal))
+
+
+def undisturbed(name: str, beside: Path, skipped: Sequence[str]) -> Json:
+    """The report of the run in one process, which is driven for it."""
+    folder = beside.with_name(f"{beside.name}.undisturbed")
+    shutil.rmtree(folder, ignore_errors=True)
+    home = open_home(name, folder, skipped=skipped)
+
+    async def drive() -> RunResult:
+        try:
+            return await home.drive()
+        finally:
+            await home.engine.close()
+
+    return {"result": asyncio.run(drive()).as_json(), **report(home.engine, home.run)}
+
+
+def done_after_answer(run: str, lines: Sequence[Json], tape: Tape) -> list[str]:
+    """The acts that began at a later time than the journal has for their answer."""
+    ends = answer_times(run, tape)
+    told = [(line.get("question") or line["key"], line["time"]) for line in lines]
+    return [name for name, began in told if name in ends and began > ends[name] + 0.002]
+
+
+def answer_times(run: str, tape: Tape) -> dict[str, float]:
+    """When each act was answered: `STRAND INDEX` of questions, idempotency keys of calls."""
+    times: dict[str, float] = {}
+    for path, rows in tape.items():
+        questions, name = 0, ""
+        for n, record in enumerate(row.record() for row in rows):
+            if record["kind"] == "asked" and record["ask"] != "batch":
+                name = f"{run}/{path}/{n}"
+                if record["ask"] == "model":
+                    name, questions = f"{path} {questions}", questions + 1
+            elif record["kind"] == "answered" and name:
+                times[name] = datetime.fromisoformat(record["at"]).timestamp()
+    return times
