@@ -31,8 +31,13 @@ class Home:
 
     @property
     def run(self) -> str:
-        """The id of its run, which is the name of its queue, too."""
+        """The id of its run."""
         return self.name.replace(" ", "-")
+
+    @property
+    def queue(self) -> str:
+        """Its queue: each store has one of its own."""
+        return queue_of(self.folder)
 
     async def drive(self) -> RunResult:
         """Run to the end, with a person who decides whatever waits."""
@@ -61,9 +66,13 @@ def open_homes(folder: Path, pause: Pause | None = None, temporal: str | None = 
     named = folder / "store"
     for name in CASES:
         home = folder / name
-        config = None if temporal is None else TemporalConfig(address=temporal, queue=name.replace(" ", "-"))
+        config = None if temporal is None else TemporalConfig(address=temporal, queue=queue_of(home))
         homes[name] = open_home(name, home, named.read_text() if named.exists() else None, pause, (), config)
     return homes
+
+
+def queue_of(home: Path) -> str:
+    return f"{home.parent.name}.{home.name}".replace(" ", "-")
 
 
 def open_home(
