@@ -3,6 +3,7 @@
 UtoolsError
 ├── DefinitionError    the author of a definition: a bad schema, a bad or doubled code, a bad config
 ├── UnknownTool        the caller: no tool has this code (also a KeyError)
+├── DatabaseError      the machine: a database that is away, busy, or of a newer version
 └── ToolError          the tool: it could not do what it was asked; the message is for the model
     ├── ResultError    nobody: the call was made, and its result cannot be kept
     ├── SandboxError   the arguments: a path that is not inside the tool's root
@@ -49,6 +50,10 @@ class UnknownTool(UtoolsError, KeyError):
 
     def __str__(self) -> str:
         return self.message  # KeyError would show its repr
+
+
+class DatabaseError(UtoolsError):
+    """A database that cannot be used; the message says which, why, and what to do."""
 
 
 class ToolError(UtoolsError):
