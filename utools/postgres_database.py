@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
+from time import monotonic, sleep
 from typing import Any, Final, Literal, LiteralString, NamedTuple
 
 import psycopg
@@ -14,7 +15,8 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from utools.errors import DatabaseError
+from utools.errors import DatabaseAway, DatabaseError
+from utools.postgres_connection import KEEPALIVE, Connection, is_away
 
 CONNECTIONS: Final = 8
 """How many connections a process has to it at most; further threads wait for one."""
@@ -23,8 +25,12 @@ _MIGRATING: Final = 0x61676A6F
 _LAYOUTS: Final = "CREATE TABLE IF NOT EXISTS agent_core_layouts (name TEXT PRIMARY KEY, version INTEGER NOT NULL)"
 _SET_VERSION: Final = """INSERT INTO agent_core_layouts VALUES (%s, %s)
     ON CONFLICT (name) DO UPDATE SET version = excluded.version"""
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0)), pg_current_xact_id()::text"
+_FATE: Final = "SELECT pg_xact_status(?::text::xid8)"
+_POLL_S: Final = 0.05
+SILENCE: Final = 6
+"""A statement without a sign of life is given up after so many times the patience with others."""
 Durability = Literal["process", "power"]
-Connection = psycopg.Connection[Any]
 
 
 class PostgresLayout(NamedTuple):
@@ -36,6 +42,8 @@ class PostgresLayout(NamedTuple):
 
 class Transaction:
     """A transaction that is under way."""
+
+    id = ""
 
     def __init__(self, db: Connection) -> None:
         self._db = db
@@ -52,7 +60,8 @@ class PostgresDatabase:
     """One database by its URL, shared by threads. It must not be carried across a fork.
 
     With a `schema` its tables are in that, which is made if it is missing: databases of two schemas share nothing, no
-    lock either. It waits up to `patience` seconds for others. With durability "process" a crash of the server may lose
+    lock either. It waits up to `patience` seconds for others and for a connection, and raises DatabaseAway then: also
+    for a server that was lost in mid-statement. With durability "process" a crash of the server may lose
     the last moments, all that belongs together at once; with "power" nothing that was written is lost. Raises
     DatabaseError.
     """
@@ -68,6 +77,8 @@ class PostgresDatabase:
     ) -> None:
         self._url, self._layouts, self._patience, self.schema = url, layouts, patience, schema
         self._settings = f"-c lock_timeout={round(patience * 1000)} -c client_encoding=UTF8"
+        # what a client that was lost had locked is free again after this
+        self._settings += f" -c idle_in_transaction_session_timeout={round(patience * 3000)}"
         if durability == "process":
             self._settings += " -c synchronous_commit=off"
         if schema is not None:
@@ -91,16 +102,44 @@ class PostgresDatabase:
 
     @contextmanager
     def writing(self, subject: str) -> Iterator[Transaction]:
-        """A transaction that no other writer of the same subject shares, on whichever machine."""
-        with self._explained("write to"), self._connection() as db, db.transaction():
-            made = Transaction(db)
-            self.lock(made, subject)
-            yield made
+        """A transaction that no other writer of the same subject shares, on whichever machine.
 
-    def lock(self, transaction: Transaction, subject: str) -> None:
-        """Wait until no other transaction has this subject; keep it until the transaction ends."""
+        Where the connection is lost as it commits, another one asks whether it did. DatabaseAway has its id `in_doubt`
+        where nobody can be asked.
+        """
+        made, is_complete = None, False
+        try:
+            with self._explained("write to"), self._connection() as db, db.transaction():
+                made = Transaction(db)
+                made.id = self.lock(made, subject)
+                yield made
+                is_complete = True
+        except DatabaseAway:
+            if made is None or not is_complete or not self._was_committed_now(made.id):
+                raise
+
+    def was_committed(self, transaction: str) -> bool:
+        """Whether a transaction was committed, by its id. DatabaseAway while the server still waits for its client."""
+        end = monotonic() + self._patience
+        while (found := self.select(_FATE, transaction)[0][0]) == "in progress":
+            if monotonic() > end:
+                raise DatabaseAway(f"{self.name} still waits for the client of a transaction whose connection was lost")
+            sleep(_POLL_S)
+        return bool(found == "committed")
+
+    def _was_committed_now(self, transaction: str) -> bool:
+        try:
+            return self.was_committed(transaction)
+        except DatabaseAway as away:
+            away.in_doubt = transaction
+            raise
+
+    def lock(self, transaction: Transaction, subject: str) -> str:
+        """Wait until no other transaction has this subject; keep it until the transaction ends, whose id this gives."""
         key = subject if self.schema is None else f"{self.schema}: {subject}"
-        transaction.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (key,))
+        found = transaction.execute(_LOCK, (key,)).fetchone()
+        assert found is not None
+        return str(found[1])
 
     def close(self) -> None:
         """Close the connections; the next use opens them again."""
@@ -118,8 +157,7 @@ class PostgresDatabase:
             yield db
 
     def _open(self) -> "ConnectionPool[Connection]":
-        timeout = max(2, round(self._patience))
-        with psycopg.connect(self._url, connect_timeout=timeout) as db:
+        with self._connect() as db:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
             if self.schema is not None:
                 name = Identifier(self.schema)
@@ -131,25 +169,56 @@ class PostgresDatabase:
         theirs = conninfo_to_dict(self._url).get("options") or ""
         return ConnectionPool(
             self._url,
-            kwargs={"options": f"{theirs} {self._settings}", "autocommit": True, "connect_timeout": timeout},
+            connection_class=Connection,
+            kwargs={**self._options(), "options": f"{theirs} {self._settings}", "autocommit": True},
             min_size=0,
             max_size=CONNECTIONS,
             timeout=self._patience,
-            check=ConnectionPool.check_connection,
+            reconnect_timeout=self._patience,
+            configure=self._bind_patience,
+            check=self._check,
             open=True,
         )
+
+    def _options(self) -> dict[str, Any]:
+        """What notices that the server is lost, where the URL does not say it."""
+        theirs = conninfo_to_dict(self._url)
+        ours = {**KEEPALIVE, "connect_timeout": max(2, round(self._patience))}
+        return {name: value for name, value in ours.items() if name not in theirs}
+
+    def _connect(self) -> Connection:
+        return Connection.connect(self._url, **self._options())
+
+    def _bind_patience(self, db: Connection) -> None:
+        db.silence_s = SILENCE * self._patience
+
+    def _check(self, db: Connection) -> None:
+        """Raise where a connection from the pool is none any more; one that says nothing is not waited for so long."""
+        db.silence_s = self._patience
+        ConnectionPool.check_connection(db)
+        self._bind_patience(db)
 
     @contextmanager
     def _explained(self, doing: str) -> Iterator[None]:
         """Turn what PostgreSQL says into a DatabaseError that says what to do; it never has the password."""
         try:
             yield
-        except (psycopg.errors.LockNotAvailable, PoolTimeout) as error:
-            why = f"others have kept it busy for {self._patience:g} s; try again when that is done"
-            raise DatabaseError(f"cannot {doing} {self.name}: {why}") from error
-        except (psycopg.Error, UnicodeError) as error:
-            why = " ".join(str(error).split()) or type(error).__name__
-            raise DatabaseError(f"cannot {doing} {self.name}: {why}") from error
+        except (psycopg.Error, PoolTimeout, UnicodeError) as error:
+            cause = self._why_no_connection() if isinstance(error, PoolTimeout) else error
+            if cause is None or isinstance(cause, psycopg.errors.LockNotAvailable):
+                why = f"others have kept it busy for {self._patience:g} s; try again when that is done"
+                raise DatabaseAway(f"cannot {doing} {self.name}: {why}") from error
+            why = " ".join(str(cause).split()) or type(cause).__name__
+            kind = DatabaseAway if is_away(cause) else DatabaseError
+            raise kind(f"cannot {doing} {self.name}: {why}") from error
+
+    def _why_no_connection(self) -> Exception | None:
+        """Why the pool had no connection in time; None where one more can be made, so that others have them all."""
+        try:
+            self._connect().close()
+        except psycopg.Error as refusal:
+            return refusal
+        return None
 
 
 def _lay_out(db: Connection, layout: PostgresLayout) -> None:

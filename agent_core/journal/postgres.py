@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from agent_core.errors import JournalError
+from agent_core.errors import JournalAway, JournalError
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S
-from utools.errors import DatabaseError
+from utools.errors import DatabaseAway, DatabaseError
 from utools.postgres_database import Durability, PostgresDatabase, PostgresLayout, Transaction
 
 _TABLES: Final = """CREATE TABLE journal_rows (
@@ -39,6 +39,8 @@ class PostgresJournal:
             if isinstance(source, str)
             else source
         )
+        self._in_doubt: dict[tuple[str, Row], str] = {}
+        """Appends that may have been committed: their last row, which was new, and the transaction."""
 
     def load(self, run: str) -> Tape:
         query = "SELECT strand, n, hash, data FROM journal_rows WHERE run = ? ORDER BY strand, n"
@@ -47,18 +49,37 @@ class PostgresJournal:
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
             return False
-        with explained(), self._database.writing(run) as db:
-            ends = _read_ends(db, run, {row.path for row in rows})
+        with explained():
+            return self._was_appended(run, rows[-1]) or self._append(run, rows)
 
-            def last(path: str) -> End | None:
-                return ends[path] if path in ends else _read_ends(db, run, {path})[path]
+    def _append(self, run: str, rows: Sequence[Row]) -> bool:
+        new: list[Row] = []
+        try:
+            with self._database.writing(run) as db:
+                ends = _read_ends(db, run, {row.path for row in rows})
 
-            new = rows_to_append(run, rows, last, lambda row: _holds(db, run, row))
-            db.executemany(
-                "INSERT INTO journal_rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
-                [(run, row.path, row.n, row.hash, row.data) for row in new],
-            )
+                def last(path: str) -> End | None:
+                    return ends[path] if path in ends else _read_ends(db, run, {path})[path]
+
+                new = rows_to_append(run, rows, last, lambda row: _holds(db, run, row))
+                db.executemany(
+                    "INSERT INTO journal_rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
+                    [(run, row.path, row.n, row.hash, row.data) for row in new],
+                )
+        except DatabaseAway as away:
+            if away.in_doubt is not None and is_last_new(rows, new):
+                self._in_doubt[run, rows[-1]] = away.in_doubt
+            raise
         return is_last_new(rows, new)
+
+    def _was_appended(self, run: str, row: Row) -> bool:
+        """Whether this very row came into the journal by an append of ours whose answer was lost."""
+        transaction = self._in_doubt.get((run, row))
+        if transaction is None:
+            return False
+        was_committed = self._database.was_committed(transaction)
+        del self._in_doubt[run, row]
+        return was_committed
 
     def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
         """The rows of a run that were appended after a position, in the order of appending, each with its position."""
@@ -88,7 +109,8 @@ def explained() -> Iterator[None]:
     try:
         yield
     except DatabaseError as error:
-        raise JournalError(str(error)) from error
+        kind = JournalAway if isinstance(error, DatabaseAway) else JournalError
+        raise kind(str(error)) from error
 
 
 def _read_ends(db: Transaction, run: str, paths: set[str]) -> dict[str, End | None]:
