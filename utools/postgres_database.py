@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Identifier
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from utools.errors import DatabaseError
+from utools.transaction import Transaction
 
 CONNECTIONS: Final = 8
 """How many connections a process has to it at most; further threads wait for one."""
@@ -34,16 +35,16 @@ class PostgresLayout(NamedTuple):
     steps: Sequence[LiteralString]
 
 
-class Transaction:
-    """A transaction that is under way."""
+class PostgresTransaction:
+    """A `Transaction` that is under way."""
 
     def __init__(self, db: Connection) -> None:
         self._db = db
 
-    def execute(self, query: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[Any]:
         return self._db.execute(_translate(query), values, binary=True)
 
-    def executemany(self, query: str, rows: Iterable[Sequence[Any]]) -> None:
+    def executemany(self, query: str, rows: Iterable[Sequence[Any]], /) -> None:
         with self._db.cursor() as cursor:
             cursor.executemany(_translate(query), rows)
 
@@ -90,11 +91,12 @@ class PostgresDatabase:
             return db.execute(_translate(query), values, binary=True).fetchall()
 
     @contextmanager
-    def writing(self, subject: str) -> Iterator[Transaction]:
-        """A transaction that no other writer of the same subject shares, on whichever machine."""
+    def writing(self, subject: str | None = None) -> Iterator[PostgresTransaction]:
+        """A transaction; with a subject one that no other writer of it shares, on whichever machine."""
         with self._explained("write to"), self._connection() as db, db.transaction():
-            made = Transaction(db)
-            self.lock(made, subject)
+            made = PostgresTransaction(db)
+            if subject is not None:
+                self.lock(made, subject)
             yield made
 
     def lock(self, transaction: Transaction, subject: str) -> None:
