@@ -17,6 +17,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from utools.errors import DatabaseAway, DatabaseError
 from utools.postgres_connection import KEEPALIVE, Connection, is_away
+from utools.transaction import Transaction
 
 CONNECTIONS: Final = 8
 """How many connections a process has to it at most; further threads wait for one."""
@@ -40,18 +41,16 @@ class PostgresLayout(NamedTuple):
     steps: Sequence[LiteralString]
 
 
-class Transaction:
-    """A transaction that is under way."""
-
-    id = ""
+class PostgresTransaction:
+    """A `Transaction` that is under way."""
 
     def __init__(self, db: Connection) -> None:
         self._db = db
 
-    def execute(self, query: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[Any]:
         return self._db.execute(_translate(query), values, binary=True)
 
-    def executemany(self, query: str, rows: Iterable[Sequence[Any]]) -> None:
+    def executemany(self, query: str, rows: Iterable[Sequence[Any]], /) -> None:
         with self._db.cursor() as cursor:
             cursor.executemany(_translate(query), rows)
 
@@ -101,21 +100,22 @@ class PostgresDatabase:
             return db.execute(_translate(query), values, binary=True).fetchall()
 
     @contextmanager
-    def writing(self, subject: str) -> Iterator[Transaction]:
-        """A transaction that no other writer of the same subject shares, on whichever machine.
+    def writing(self, subject: str | None = None) -> Iterator[PostgresTransaction]:
+        """A transaction; with a subject one that no other writer of it shares, on whichever machine.
 
-        Where the connection is lost as it commits, another one asks whether it did. DatabaseAway has its id `in_doubt`
-        where nobody can be asked.
+        Where the connection is lost as it commits one with a subject, another one asks whether it did. DatabaseAway has
+        its id `in_doubt` where nobody can be asked.
         """
-        made, is_complete = None, False
+        number, is_complete = None, False
         try:
             with self._explained("write to"), self._connection() as db, db.transaction():
-                made = Transaction(db)
-                made.id = self.lock(made, subject)
+                made = PostgresTransaction(db)
+                if subject is not None:
+                    number = self.lock(made, subject)
                 yield made
                 is_complete = True
         except DatabaseAway:
-            if made is None or not is_complete or not self._was_committed_now(made.id):
+            if number is None or not is_complete or not self._was_committed_now(number):
                 raise
 
     def was_committed(self, transaction: str) -> bool:

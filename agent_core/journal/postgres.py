@@ -5,11 +5,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from agent_core.errors import JournalAway, JournalError
+from agent_core.journal.keeper import Keeper
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S
 from utools.errors import DatabaseAway, DatabaseError
-from utools.postgres_database import Durability, PostgresDatabase, PostgresLayout, Transaction
+from utools.postgres_database import Durability, PostgresDatabase, PostgresLayout
+from utools.transaction import Transaction
 
 _TABLES: Final = """CREATE TABLE journal_rows (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -19,21 +21,29 @@ _TABLES: Final = """CREATE TABLE journal_rows (
     hash BYTEA NOT NULL,
     data BYTEA NOT NULL,
     UNIQUE (run, strand, n))"""
-LAYOUT: Final = PostgresLayout("journal", (_TABLES,))
-_ENDS: Final = """SELECT DISTINCT ON (strand) strand, n + 1, hash FROM journal_rows
+_ONE_NAME: Final = "ALTER TABLE journal_rows RENAME TO rows"
+"""The table is called as in a file, so that one query serves both."""
+LAYOUT: Final = PostgresLayout("journal", (_TABLES, _ONE_NAME))
+_ENDS: Final = """SELECT DISTINCT ON (strand) strand, n + 1, hash FROM rows
     WHERE run = ? AND strand = ANY(?) ORDER BY strand, n DESC"""
 
 
 class PostgresJournal:
     """A `Journal` of any number of runs in a database: its URL, or the database itself, which stays its owner's.
 
-    Appends to one run wait for each other, up to `patience` seconds, on whichever machine they are.
+    Appends to one run wait for each other, up to `patience` seconds, on whichever machine they are. A `keeper` keeps
+    what is in further tables of the database.
     """
 
     def __init__(
-        self, source: str | PostgresDatabase, *, durability: Durability = "power", patience: float = PATIENCE_S
+        self,
+        source: str | PostgresDatabase,
+        *,
+        durability: Durability = "power",
+        patience: float = PATIENCE_S,
+        keeper: Keeper | None = None,
     ) -> None:
-        self._is_own = isinstance(source, str)
+        self._is_own, self._keeper = isinstance(source, str), keeper
         self._database = (
             PostgresDatabase(source, (LAYOUT,), durability=durability, patience=patience)
             if isinstance(source, str)
@@ -43,7 +53,7 @@ class PostgresJournal:
         """Appends that may have been committed: their last row, which was new, and the transaction."""
 
     def load(self, run: str) -> Tape:
-        query = "SELECT strand, n, hash, data FROM journal_rows WHERE run = ? ORDER BY strand, n"
+        query = "SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n"
         return by_path(Row(*row) for row in self._select(query, run))
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
@@ -63,9 +73,11 @@ class PostgresJournal:
 
                 new = rows_to_append(run, rows, last, lambda row: _holds(db, run, row))
                 db.executemany(
-                    "INSERT INTO journal_rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
+                    "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
                     [(run, row.path, row.n, row.hash, row.data) for row in new],
                 )
+                if self._keeper is not None and new:
+                    self._keeper.note_appended(db, run, new)
         except DatabaseAway as away:
             if away.in_doubt is not None and is_last_new(rows, new):
                 self._in_doubt[run, rows[-1]] = away.in_doubt
@@ -83,16 +95,18 @@ class PostgresJournal:
 
     def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
         """The rows of a run that were appended after a position, in the order of appending, each with its position."""
-        query = "SELECT seq, strand, n, hash, data FROM journal_rows WHERE run = ? AND seq > ? ORDER BY seq"
+        query = "SELECT seq, strand, n, hash, data FROM rows WHERE run = ? AND seq > ? ORDER BY seq"
         return [(seq, Row(*row)) for seq, *row in self._select(query, run, after)]
 
     def runs(self) -> list[str]:
-        query = "SELECT run FROM journal_rows GROUP BY run ORDER BY min(seq)"
+        query = "SELECT run FROM rows GROUP BY run ORDER BY min(seq)"
         return [run for (run,) in self._select(query)]
 
     def delete(self, run: str) -> bool:
         with explained(), self._database.writing(run) as db:
-            return db.execute("DELETE FROM journal_rows WHERE run = ?", (run,)).rowcount > 0
+            if self._keeper is not None:
+                self._keeper.note_deleted(db, run)
+            return db.execute("DELETE FROM rows WHERE run = ?", (run,)).rowcount > 0
 
     def close(self) -> None:
         if self._is_own:
@@ -120,5 +134,5 @@ def _read_ends(db: Transaction, run: str, paths: set[str]) -> dict[str, End | No
 
 
 def _holds(db: Transaction, run: str, row: Row) -> bool:
-    query = "SELECT hash, data FROM journal_rows WHERE run = ? AND strand = ? AND n = ?"
+    query = "SELECT hash, data FROM rows WHERE run = ? AND strand = ? AND n = ?"
     return bool(db.execute(query, (run, row.path, row.n)).fetchone() == (row.hash, row.data))
