@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from agent_core.audit.signature import Keys
@@ -24,6 +25,7 @@ from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.log import RunLog, with_log
 from agent_core.run.observer import Observer
+from agent_core.run.outlast import PATIENCE_S
 
 log = logging.getLogger("agent_core")
 MAX_DRIVES = 10
@@ -42,20 +44,22 @@ async def drive(
     keys: Keys | None = None,
     stop: StopSignal | None = None,
     inbox: Inbox | None = None,
+    patience: float = PATIENCE_S,
 ) -> Ended:
     """Drive a run from its tape, and live where that ends, to its outcome. With `keys` it is signed then.
 
     A cancelled driver still writes the run's last record before the cancellation goes on; a run cancelled by `stop`
-    ends like any other. A question reads the messages that `inbox` has for it. Raises DefinitionError for a run that
-    cannot be started and JournalError when the journal cannot be read or written.
+    ends like any other. A question reads the messages that `inbox` has for it. A journal whose database is away is
+    waited for, up to `patience` seconds. Raises DefinitionError for a run that cannot be started and JournalError when
+    the journal cannot be read or written.
     """
     observer = executor.observer
     listener = with_log(run, executor.redactor, listener, observer)
     stop = stop or StopSignal()
-    appender = Appender(run, journal, keys, _with_observer(observer, listener), stop)
+    appender = Appender(run, journal, keys, _with_observer(observer, listener), stop, patience)
     driver = LiveDriver(appender, executor, stop, inbox)
     for count in range(1, MAX_DRIVES + 1):
-        tape = check_chains(run, journal.load(run))
+        tape = check_chains(run, await appender.outlast(partial(journal.load, run)))
         appender.resume_from(tape)
         if inbox is not None:
             inbox.resume_from(tape)
@@ -71,7 +75,7 @@ async def drive(
             log.info("run %s: another driver wrote first; driving again from the tape", run)
             continue
         if keys is not None:
-            sign_run(journal, run, keys)
+            await appender.outlast(partial(sign_run, journal, run, keys))
         if driver.interrupted:
             raise asyncio.CancelledError
         assert isinstance(ended, Ended)
@@ -100,6 +104,7 @@ class LiveDriver:
         self._sleeping: set[asyncio.Task[Any]] = set()
         self._appender, self._executor, self._stop, self._inbox = appender, executor, stop, inbox
         stop.listeners.append(self._wake)
+        appender.interrupt = self._interrupt
 
     @property
     def is_cancelled(self) -> bool:
@@ -118,7 +123,7 @@ class LiveDriver:
     async def _perform(self, operation: Operation) -> Any:
         match operation:
             case Append(rows):
-                self._appender.append_settled(rows)
+                await self._appender.append_settled(rows)
                 return None
             case Act():
                 return await self._act(operation)
@@ -158,25 +163,25 @@ class LiveDriver:
     async def _act(self, act: Act) -> Any:
         stop_reply = self._stop_reply(act.slot.path)
         if isinstance(stop_reply, Suspended):
-            self._appender.append(act.rows[:-1])
+            await self._appender.append(act.rows[:-1])
             return stop_reply
-        if messages := self._take_messages(act):
-            self._appender.append(act.rows[:-1])
+        if messages := await self._appender.outlast(partial(self._take_messages, act)):
+            await self._appender.append(act.rows[:-1])
             return Received(messages)
         rows, admission = act.rows, None
         if call_to_admit(act) and not self.is_cancelled:
-            self._appender.append(rows[:-1])
+            await self._appender.append(rows[:-1])
             rows, admission = rows[-1:], await self._admit(act)
             if isinstance(stop_reply := self._stop_reply(act.slot.path), Suspended):
                 return stop_reply
-        is_claimed = self._appender.append(rows)
+        is_claimed = await self._appender.append(rows)
         if act.rows and not is_claimed:  # another driver wrote this very `asked`: it acts, and may have answered by now
             raise Lost(act.slot.path, act.slot.n - 1)
         if self.is_cancelled:
             return Cancelled(now())
         reply = await self._execute(act, admission)
         if act.once_only and not isinstance(reply, InDoubt | Cancelled):
-            self._appender.append_answer(act, reply)
+            await self._appender.append_answer(act, reply)
         return reply
 
     def _take_messages(self, act: Act) -> tuple[Json, ...]:

@@ -48,8 +48,7 @@ class BadLink:
     connections: int = 0
     _state: State = "pass"
     _cut_after: bytes | None = None
-    cuts: int = 0
-    """How often an answer was cut off, as `cut_answer` asked."""
+    _after_cut: State | None = None
     _pairs: set[_Pair] = field(default_factory=set)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _server: asyncio.Server | None = None
@@ -67,9 +66,9 @@ class BadLink:
         """Reset every connection that lives now; new ones work."""
         asyncio.run_coroutine_threadsafe(self._reset_all(), self._loop).result(10)
 
-    def cut_answer(self, question: bytes) -> None:
-        """Pass the next `question` on, and reset its connection in place of the server's answer."""
-        self._cut_after = question
+    def cut_answer(self, question: bytes, then: State | None = None) -> None:
+        """Pass the next `question` on, and reset its connection in place of the answer; `then` have another state."""
+        self._cut_after, self._after_cut = question, then
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         """Do something to this link in so many seconds."""
@@ -129,8 +128,9 @@ class BadLink:
     ) -> None:
         while data := await reader.read(PIECE):
             if cut.is_set():
-                self.cuts += 1
                 pair.reset()
+                if self._after_cut is not None:
+                    await self._become(self._after_cut)
                 return
             await asyncio.sleep(self.latency)
             for piece in [data[at : at + 1] for at in range(len(data))] if self._state == "drip" else [data]:
