@@ -2,6 +2,7 @@
 
 AgentCoreError
 ├── JournalError        the journal cannot be read or written
+│   ├── JournalAway     its database cannot be reached now, or is busy: another try may help
 │   ├── Lost            another driver wrote there first: drive again from the tape
 │   ├── Damaged         a record is not what its chain says
 │   └── Abandoned       this process has let go of the run
@@ -33,6 +34,10 @@ class AgentCoreError(Exception):
 
 class JournalError(AgentCoreError):
     """A journal that cannot be read or written."""
+
+
+class JournalAway(JournalError):
+    """A journal whose database cannot be reached now, or is busy; what was to be written may be written again."""
 
 
 class Lost(JournalError):

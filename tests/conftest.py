@@ -1,14 +1,18 @@
-"""What all tests share: the event loop, and how many examples of a property are tried."""
+"""What all tests share: the event loop, how many examples of a property are tried, and real servers."""
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from agent_core.models.providers import shared_client
 from support.examples import load_profile
+from support.postgres_server import Postgres, real_postgres
+from support.redis_server import RealServer, real_server
 
 load_profile()
+NUMBERS = itertools.count()
 EVERY = 8
 """Of the cases of a test with the mark `sampled`, the fast tier runs one in so many."""
 
@@ -36,3 +40,37 @@ def no_shared_clients() -> Iterator[None]:
     """Another test's endpoint may have had the same port."""
     yield
     shared_client.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def running_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    with real_server(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def redis_server(running_redis: RealServer) -> RealServer:
+    """A real server with nothing in it."""
+    running_redis.client.flushall()
+    return running_redis
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `postgres`)")
+    with real_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def new_database(postgres: Postgres) -> Callable[[], str]:
+    """Makes one more empty database, and gives its URL."""
+    import psycopg
+
+    def make() -> str:
+        name = f"test_{next(NUMBERS)}"
+        with psycopg.connect(postgres.url(), autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name}")
+        return postgres.url(name)
+
+    return make

@@ -3,6 +3,8 @@
 UtoolsError
 ├── DefinitionError    the author of a definition: a bad schema, a bad or doubled code, a bad config
 ├── UnknownTool        the caller: no tool has this code (also a KeyError)
+├── DatabaseError      the machine: a database that is closed to us, or of a newer version
+│   └── DatabaseAway   the network: it cannot be reached now, or is busy; another try may help
 └── ToolError          the tool: it could not do what it was asked; the message is for the model
     ├── ResultError    nobody: the call was made, and its result cannot be kept
     ├── SandboxError   the arguments: a path that is not inside the tool's root
@@ -49,6 +51,16 @@ class UnknownTool(UtoolsError, KeyError):
 
     def __str__(self) -> str:
         return self.message  # KeyError would show its repr
+
+
+class DatabaseError(UtoolsError):
+    """A database that cannot be used; the message says which, why, and what to do."""
+
+
+class DatabaseAway(DatabaseError):
+    """A database that cannot be reached now, or is busy. `in_doubt`: a transaction that it may have committed."""
+
+    in_doubt: str | None = None
 
 
 class ToolError(UtoolsError):

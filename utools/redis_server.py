@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,8 @@ SECONDS = 10.0
 """How long an answer may take, unless the URL says otherwise (`?socket_timeout=2`)."""
 CONNECTIONS = 64
 """In one event loop; a caller that finds all of them busy waits."""
+IDLE_SECONDS = 30.0
+"""A connection that was idle for longer is made anew: what lies between may have forgotten it, and tells nobody."""
 
 ERROR = re.compile(r"Error ([1-9]\d*) ")
 TURNS = 2
@@ -40,8 +43,10 @@ class RedisServer:
     `name`, because its URL may hold a password.
     """
 
-    def __init__(self, url: str, *, name: str | None = None, connections: Any = None) -> None:
-        self._url, self._connections = url, connections
+    def __init__(
+        self, url: str, *, name: str | None = None, connections: Any = None, idle_seconds: float = IDLE_SECONDS
+    ) -> None:
+        self._url, self._connections, self._idle_seconds = url, connections, idle_seconds
         self.name = f"Redis ({name})" if name else "Redis"
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Connections] = WeakKeyDictionary()
 
@@ -55,14 +60,16 @@ class RedisServer:
 
         local = await self._of_this_loop()
         async with local.slots:
-            connection = local.idle.pop() if local.idle else self._new_connection(local.pool)
+            since, connection = local.idle.pop() if local.idle else (0.0, self._new_connection(local.pool))
             try:
+                if connection.is_connected and monotonic() - since > self._idle_seconds:
+                    await connection.disconnect(nowait=True)
                 for _ in range(TURNS if connection.is_connected else 0):
                     await sleep(0)
                 await self._connect(local.pool, connection)
                 return await self._answer(connection, command)
             finally:
-                local.idle.append(connection)
+                local.idle.append((monotonic(), connection))
 
     def check(self) -> None:
         """DefinitionError for a URL that cannot be used; nothing is connected."""
@@ -175,12 +182,13 @@ class _Connections:
 
     pool: "ConnectionPool"
     slots: "asyncio.Semaphore"
-    idle: "list[AbstractConnection]" = field(default_factory=list)
+    idle: "list[tuple[float, AbstractConnection]]" = field(default_factory=list)
+    """Each with the time since when it is idle."""
     closing: "AsyncGenerator[None] | None" = None
     holder: "asyncio.TimerHandle | None" = None
 
 
-async def _close_with_loop(idle: "list[AbstractConnection]") -> "AsyncGenerator[None]":
+async def _close_with_loop(idle: "list[tuple[float, AbstractConnection]]") -> "AsyncGenerator[None]":
     """Closes the connections when the event loop ends, since a loop then closes its unfinished async generators.
 
     A timer that never fires holds the generator: without it, the generator would be collected outside of the loop.
@@ -188,7 +196,7 @@ async def _close_with_loop(idle: "list[AbstractConnection]") -> "AsyncGenerator[
     try:
         yield
     finally:
-        for each in idle:
+        for _, each in idle:
             await each.disconnect()
 
 

@@ -1,12 +1,17 @@
 """The journal in PostgreSQL: many runs, many writers on many machines, one short transaction an append."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
-from agent_core.journal.postgres_database import Connection, Durability, PostgresDatabase, PostgresLayout
+from agent_core.errors import JournalAway, JournalError
+from agent_core.journal.keeper import Keeper
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S
+from utools.errors import DatabaseAway, DatabaseError
+from utools.postgres_database import Durability, PostgresDatabase, PostgresLayout
+from utools.transaction import Transaction
 
 _TABLES: Final = """CREATE TABLE journal_rows (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -16,72 +21,118 @@ _TABLES: Final = """CREATE TABLE journal_rows (
     hash BYTEA NOT NULL,
     data BYTEA NOT NULL,
     UNIQUE (run, strand, n))"""
-LAYOUT: Final = PostgresLayout("journal", (_TABLES,))
-_ENDS: Final = """SELECT DISTINCT ON (strand) strand, n + 1, hash FROM journal_rows
-    WHERE run = %s AND strand = ANY(%s) ORDER BY strand, n DESC"""
+_ONE_NAME: Final = "ALTER TABLE journal_rows RENAME TO rows"
+"""The table is called as in a file, so that one query serves both."""
+LAYOUT: Final = PostgresLayout("journal", (_TABLES, _ONE_NAME))
+_ENDS: Final = """SELECT DISTINCT ON (strand) strand, n + 1, hash FROM rows
+    WHERE run = ? AND strand = ANY(?) ORDER BY strand, n DESC"""
 
 
 class PostgresJournal:
     """A `Journal` of any number of runs in a database: its URL, or the database itself, which stays its owner's.
 
-    Appends to one run wait for each other, up to `patience` seconds, on whichever machine they are.
+    Appends to one run wait for each other, up to `patience` seconds, on whichever machine they are. A `keeper` keeps
+    what is in further tables of the database.
     """
 
     def __init__(
-        self, source: str | PostgresDatabase, *, durability: Durability = "power", patience: float = PATIENCE_S
+        self,
+        source: str | PostgresDatabase,
+        *,
+        durability: Durability = "power",
+        patience: float = PATIENCE_S,
+        keeper: Keeper | None = None,
     ) -> None:
-        self._is_own = isinstance(source, str)
+        self._is_own, self._keeper = isinstance(source, str), keeper
         self._database = (
             PostgresDatabase(source, (LAYOUT,), durability=durability, patience=patience)
             if isinstance(source, str)
             else source
         )
+        self._in_doubt: dict[tuple[str, Row], str] = {}
+        """Appends that may have been committed: their last row, which was new, and the transaction."""
 
     def load(self, run: str) -> Tape:
-        query = "SELECT strand, n, hash, data FROM journal_rows WHERE run = %s ORDER BY strand, n"
-        return by_path(Row(*row) for row in self._database.select(query, run))
+        query = "SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n"
+        return by_path(Row(*row) for row in self._select(query, run))
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
             return False
-        with self._database.writing(run) as db:
-            ends = _read_ends(db, run, {row.path for row in rows})
+        with explained():
+            return self._was_appended(run, rows[-1]) or self._append(run, rows)
 
-            def last(path: str) -> End | None:
-                return ends[path] if path in ends else _read_ends(db, run, {path})[path]
+    def _append(self, run: str, rows: Sequence[Row]) -> bool:
+        new: list[Row] = []
+        try:
+            with self._database.writing(run) as db:
+                ends = _read_ends(db, run, {row.path for row in rows})
 
-            new = rows_to_append(run, rows, last, lambda row: _holds(db, run, row))
-            with db.cursor() as cursor:
-                cursor.executemany(
-                    "INSERT INTO journal_rows (run, strand, n, hash, data) VALUES (%s, %s, %s, %s, %s)",
+                def last(path: str) -> End | None:
+                    return ends[path] if path in ends else _read_ends(db, run, {path})[path]
+
+                new = rows_to_append(run, rows, last, lambda row: _holds(db, run, row))
+                db.executemany(
+                    "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
                     [(run, row.path, row.n, row.hash, row.data) for row in new],
                 )
+                if self._keeper is not None and new:
+                    self._keeper.note_appended(db, run, new)
+        except DatabaseAway as away:
+            if away.in_doubt is not None and is_last_new(rows, new):
+                self._in_doubt[run, rows[-1]] = away.in_doubt
+            raise
         return is_last_new(rows, new)
+
+    def _was_appended(self, run: str, row: Row) -> bool:
+        """Whether this very row came into the journal by an append of ours whose answer was lost."""
+        transaction = self._in_doubt.get((run, row))
+        if transaction is None:
+            return False
+        was_committed = self._database.was_committed(transaction)
+        del self._in_doubt[run, row]
+        return was_committed
 
     def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
         """The rows of a run that were appended after a position, in the order of appending, each with its position."""
-        query = "SELECT seq, strand, n, hash, data FROM journal_rows WHERE run = %s AND seq > %s ORDER BY seq"
-        return [(seq, Row(*row)) for seq, *row in self._database.select(query, run, after)]
+        query = "SELECT seq, strand, n, hash, data FROM rows WHERE run = ? AND seq > ? ORDER BY seq"
+        return [(seq, Row(*row)) for seq, *row in self._select(query, run, after)]
 
     def runs(self) -> list[str]:
-        query = "SELECT run FROM journal_rows GROUP BY run ORDER BY min(seq)"
-        return [run for (run,) in self._database.select(query)]
+        query = "SELECT run FROM rows GROUP BY run ORDER BY min(seq)"
+        return [run for (run,) in self._select(query)]
 
     def delete(self, run: str) -> bool:
-        with self._database.writing(run) as db:
-            return db.execute("DELETE FROM journal_rows WHERE run = %s", (run,)).rowcount > 0
+        with explained(), self._database.writing(run) as db:
+            if self._keeper is not None:
+                self._keeper.note_deleted(db, run)
+            return db.execute("DELETE FROM rows WHERE run = ?", (run,)).rowcount > 0
 
     def close(self) -> None:
         if self._is_own:
             self._database.close()
 
+    def _select(self, query: str, *values: Any) -> list[Any]:
+        with explained():
+            return self._database.select(query, *values)
 
-def _read_ends(db: Connection, run: str, paths: set[str]) -> dict[str, End | None]:
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn what is wrong with a database into a JournalError."""
+    try:
+        yield
+    except DatabaseError as error:
+        kind = JournalAway if isinstance(error, DatabaseAway) else JournalError
+        raise kind(str(error)) from error
+
+
+def _read_ends(db: Transaction, run: str, paths: set[str]) -> dict[str, End | None]:
     """The end of each strand; None for one without rows."""
-    found = db.execute(_ENDS, (run, sorted(paths)), binary=True).fetchall()
+    found = db.execute(_ENDS, (run, sorted(paths))).fetchall()
     return {**dict.fromkeys(paths), **{path: (count, head) for path, count, head in found}}
 
 
-def _holds(db: Connection, run: str, row: Row) -> bool:
-    query = "SELECT hash, data FROM journal_rows WHERE run = %s AND strand = %s AND n = %s"
-    return bool(db.execute(query, (run, row.path, row.n), binary=True).fetchone() == (row.hash, row.data))
+def _holds(db: Transaction, run: str, row: Row) -> bool:
+    query = "SELECT hash, data FROM rows WHERE run = ? AND strand = ? AND n = ?"
+    return bool(db.execute(query, (run, row.path, row.n)).fetchone() == (row.hash, row.data))

@@ -5,26 +5,15 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from agent_core.errors import Damaged, JournalError
+from agent_core.journal.keeper import Keeper
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
 from utools.sqlite_file import Layout, LayoutError, SqliteFile, address
-
-
-class Keeper(Protocol):
-    """What a store keeps beside the journal, in the same transactions: all of it is there, or nothing."""
-
-    def note_appended(self, db: sqlite3.Connection, run: str, rows: Sequence[Row]) -> None:
-        """These rows were appended to a run."""
-        ...
-
-    def note_deleted(self, db: sqlite3.Connection, run: str) -> None:
-        """The run is about to be dropped."""
-        ...
 
 
 class SqliteJournal:

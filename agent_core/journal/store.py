@@ -41,3 +41,11 @@ class Journal(Protocol):
     def close(self) -> None:
         """Let go of files and connections; closing twice is fine."""
         ...
+
+
+class TailedJournal(Journal, Protocol):
+    """A journal that can be followed."""
+
+    def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
+        """The rows of a run that were appended after a position, in the order of appending, each with its position."""
+        ...

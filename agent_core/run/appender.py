@@ -1,7 +1,8 @@
 """Appender: appends the records of a run that is driven, signed where the run may be at rest after them."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from agent_core.audit.signature import Keys
 from agent_core.errors import Abandoned, Lost
@@ -11,7 +12,9 @@ from agent_core.journal.record import Row, Tape
 from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
 from agent_core.run.control import StopSignal, append_signed
+from agent_core.run.outlast import outlast
 
+T = TypeVar("T")
 Listener = Callable[[Row], None]
 _RUN_FINISHED = b'{"kind":"run_finished"'
 _WAITING = b'{"kind":"waiting"'
@@ -20,13 +23,22 @@ _WAITING = b'{"kind":"waiting"'
 class Appender:
     """Appends to the journal of one run, and shows each row to the listener.
 
-    Once something waits the run `may_rest`: any row may be the last, so that each is signed in the same step.
+    Once something waits, any row may be the last, so that each is signed in the same step. A database that is away is
+    waited for, up to `patience` seconds; `interrupt` hears of a cancellation meanwhile.
     """
 
     def __init__(
-        self, run: str, journal: Journal, keys: Keys | None, listener: Listener | None, stop: StopSignal
+        self,
+        run: str,
+        journal: Journal,
+        keys: Keys | None,
+        listener: Listener | None,
+        stop: StopSignal,
+        patience: float,
     ) -> None:
         self._run, self._journal, self._keys, self._listener, self._stop = run, journal, keys, listener, stop
+        self._patience = patience
+        self.interrupt: Callable[[], None] | None = None
         self.may_rest = False
         self._written: set[tuple[str, int]] = set()
 
@@ -34,26 +46,33 @@ class Appender:
         """Go on from a tape, on which something may wait."""
         self.may_rest = any(may_be_last(rows[-1]) for rows in tape.values())
 
-    def append(self, rows: Sequence[Row]) -> bool:
-        """Append rows; whether the last one is new."""
-        return self._append(rows, None)
+    async def outlast(self, work: Callable[[], T]) -> T:
+        """What a step on the journal gives, once its database is there."""
+        return await outlast(work, run=self._run, patience=self._patience, interrupt=self.interrupt)
 
-    def append_settled(self, rows: Sequence[Row]) -> None:
+    async def append(self, rows: Sequence[Row]) -> bool:
+        """Append rows; whether the last one is new."""
+        return await self._append(rows, None)
+
+    async def append_settled(self, rows: Sequence[Row]) -> None:
         """Append rows that no act follows at once; a write's answer among them is on disk already."""
         self.may_rest = self.may_rest or any(map(may_be_last, rows))
         new = [row for row in rows if (row.path, row.n) not in self._written]
-        self._append(new, self._keys if self.may_rest else None)
+        await self._append(new, self._keys if self.may_rest else None)
 
-    def _append(self, rows: Sequence[Row], keys: Keys | None) -> bool:
-        if self._stop.is_abandoned:
-            raise Abandoned(self._run)
-        if any(row.data.startswith(_RUN_FINISHED) for row in rows):
-            self._check_no_concurrent_append(rows)
-        is_new = append_signed(self._journal, self._run, rows, keys)
+    async def _append(self, rows: Sequence[Row], keys: Keys | None) -> bool:
+        is_new = await self.outlast(partial(self._write, rows, keys))
         if self._listener is not None:
             for row in rows:
                 self._listener(row)
         return is_new
+
+    def _write(self, rows: Sequence[Row], keys: Keys | None) -> bool:
+        if self._stop.is_abandoned:
+            raise Abandoned(self._run)
+        if any(row.data.startswith(_RUN_FINISHED) for row in rows):
+            self._check_no_concurrent_append(rows)
+        return append_signed(self._journal, self._run, rows, keys)
 
     def _check_no_concurrent_append(self, rows: Sequence[Row]) -> None:
         """Raise Lost when a strand that the run's end closes has grown.
@@ -67,14 +86,14 @@ class Appender:
             if len(tape.get(path, ())) > count:
                 raise Lost(path, count)
 
-    def append_answer(self, act: Act, reply: Any) -> None:
+    async def append_answer(self, act: Act, reply: Any) -> None:
         """Put a write's answer on disk before anything else happens."""
         row = act.slot.row(encode_answer(reply))
         try:
-            self.append_settled((row,))
+            await self.append_settled((row,))
             self._written.add((row.path, row.n))
         except Lost:
-            self._append_late_answer(act, reply)
+            await self.outlast(partial(self._append_late_answer, act, reply))
             raise
 
     def _append_late_answer(self, act: Act, reply: Any) -> None:

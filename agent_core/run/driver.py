@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 from agent_core.audit.signature import Keys
@@ -23,6 +24,7 @@ from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.log import RunLog, with_log
 from agent_core.run.observer import Observer
+from agent_core.run.outlast import PATIENCE_S
 from agent_core.run.world import LocalWorld, World
 
 log = logging.getLogger("agent_core")
@@ -42,20 +44,23 @@ async def drive(
     keys: Keys | None = None,
     stop: StopSignal | None = None,
     inbox: Inbox | None = None,
+    patience: float = PATIENCE_S,
 ) -> Ended:
     """Drive a run from its tape, and live where that ends, to its outcome. With `keys` it is signed then.
 
     A cancelled driver still writes the run's last record before the cancellation goes on; a run cancelled by `stop`
-    ends like any other. A question reads the messages that `inbox` has for it. Raises DefinitionError for a run that
-    cannot be started and JournalError when the journal cannot be read or written.
+    ends like any other. A question reads the messages that `inbox` has for it. A journal whose database is away is
+    waited for, up to `patience` seconds. Raises DefinitionError for a run that cannot be started and JournalError when
+    the journal cannot be read or written.
     """
     observer = executor.observer
     listener = with_log(run, executor.redactor, listener, observer)
     stop = stop or StopSignal()
-    appender = Appender(run, journal, keys, _with_observer(observer, listener), stop)
+    appender = Appender(run, journal, keys, _with_observer(observer, listener), stop, patience)
     driver = LiveDriver(LocalWorld(appender, executor, inbox), stop)
+    appender.interrupt = driver.interrupt
     for count in range(1, MAX_DRIVES + 1):
-        tape = check_chains(run, journal.load(run))
+        tape = check_chains(run, await appender.outlast(partial(journal.load, run)))
         appender.resume_from(tape)
         if inbox is not None:
             inbox.resume_from(tape)
@@ -71,7 +76,7 @@ async def drive(
             log.info("run %s: another driver wrote first; driving again from the tape", run)
             continue
         if keys is not None:
-            sign_run(journal, run, keys)
+            await appender.outlast(partial(sign_run, journal, run, keys))
         if driver.interrupted:
             raise asyncio.CancelledError
         assert isinstance(ended, Ended)
@@ -148,7 +153,7 @@ class LiveDriver:
                 await asyncio.sleep(seconds)
         except asyncio.CancelledError:
             if self._stop.requested is None:
-                self._interrupt()
+                self.interrupt()
         finally:
             self._sleeping.discard(task)
         return self._stop_reply(path)
@@ -169,10 +174,7 @@ class LiveDriver:
             rows, admission = rows[-1:], await self._admit(act)
             if isinstance(stop_reply := self._stop_reply(act.slot.path), Suspended):
                 return stop_reply
-        if self.is_cancelled:
-            await self._world.claim(rows)
-            return Cancelled(self._world.now())
-        return await self._execute(act, rows, admission)
+        return await self._world.act(act, rows, admission, self._guard)
 
     async def _take_messages(self, act: Act) -> tuple[Json, ...]:
         """The messages for a question that is not asked yet."""
@@ -187,22 +189,25 @@ class LiveDriver:
             return await self._world.admit(act)
         except asyncio.CancelledError:
             if self._stop.requested is None:
-                self._interrupt()
+                self.interrupt()
             return None
         finally:
             self._sleeping.discard(task)
 
-    async def _execute(self, act: Act, rows: Sequence[Row], admission: Admission | None) -> Any:
+    async def _guard(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """What an act comes to that stops when the run is cancelled, and does not begin after that."""
         task = _current_task()
         self._acting.add(task)
         try:
-            return await self._world.act(act, rows, admission)
+            if not self.is_cancelled:
+                return await work
         except asyncio.CancelledError:
             if self._stop.requested != "cancel":
-                self._interrupt()
-            return Cancelled(self._world.now())
+                self.interrupt()
         finally:
+            work.close()
             self._acting.discard(task)
+        return Cancelled(self._world.now())
 
     # ── branches ──────────────────────────────────────────────────────────────────────────────────
 
@@ -235,11 +240,11 @@ class LiveDriver:
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 return done
             except asyncio.CancelledError:
-                self._interrupt()
+                self.interrupt()
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────
 
-    def _interrupt(self) -> None:
+    def interrupt(self) -> None:
         """The caller has cancelled: acts in progress stop, and nothing more begins."""
         if not self.interrupted:
             self.interrupted = True

@@ -105,7 +105,7 @@ class Executor:
             work = self._stream_reply(client, question, slot) if is_shown else client.complete(question)
             return self._model_reply(effect, await run_within(work, effect.within), start)
         except TooLate:
-            message = f"the model gave no reply within {effect.within:g} seconds; {ALLOW_MORE}"
+            message = f"{effect.model} gave no reply within {effect.within:g} seconds; {ALLOW_MORE}"
             seconds = max(perf_counter() - start, effect.within or 0.0)
             return Failed("timeout", message, now(), seconds, requests=max(1, requests.count))
         except ModelError as error:

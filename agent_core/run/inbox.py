@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent_core.effects import Json
+from agent_core.errors import JournalError
 from agent_core.journal.control import unread_messages
 from agent_core.journal.record import Tape
 from agent_core.run.control import StopSignal
@@ -37,7 +38,11 @@ class Inbox:
             return ()
         if self.stop.has_messages:
             self.stop.has_messages = False
-            unread = unread_messages(self.journal.load(self.run))
+            try:
+                unread = unread_messages(self.journal.load(self.run))
+            except JournalError:
+                self.stop.has_messages = True
+                raise
             self._unread = [each for each in unread if each["n"] not in self._taken]
         taken, self._unread = tuple(self._unread), []
         self._taken |= {each["n"] for each in taken}

@@ -32,6 +32,7 @@ from agent_core.run.driver import drive
 from agent_core.run.events import Event, EventSource
 from agent_core.run.executor import Executor
 from agent_core.run.observer import Observe
+from agent_core.run.outlast import patience_of_host
 from agent_core.run.prepare import Prepare, config_record, prepare_agent, to_journal
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
@@ -152,7 +153,7 @@ async def _run_agent(
     models: ClientOf = providers if model is None else lambda *_: model
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
-    keys, tape = signing_keys(), journal.load(run)
+    keys, patience, tape = signing_keys(), patience_of_host(), journal.load(run)
     if ROOT not in tape:
         config = await read_documents(config_as_dict(config), registry)
     prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start)
@@ -165,10 +166,18 @@ async def _run_agent(
     if decisions:
         append_decisions(journal, run, decisions, by=by, redactor=redactor, keys=keys)
     spec = Spec(CODE, config_as_dict(config))
-    driving = drive(
-        run, ROOT, spec, journal=journal, executor=executor, loops=AGENT_LOOPS, listener=listener, keys=keys
+    ended = await drive(
+        run,
+        ROOT,
+        spec,
+        journal=journal,
+        executor=executor,
+        loops=AGENT_LOOPS,
+        listener=listener,
+        keys=keys,
+        patience=patience,
     )
-    return _output_of(await driving)
+    return _output_of(ended)
 
 
 def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> AgentOutput:

@@ -1,6 +1,7 @@
 """World: where a driver's operations happen: in this process, or by way of an engine that calls processes."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from agent_core.effects import Cancelled, Classify, InDoubt, Json
@@ -13,9 +14,12 @@ from agent_core.run.clock import now
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 
+Guard = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
+"""Lets an act be aborted when its run is cancelled; it then comes to Cancelled."""
+
 
 class World(Protocol):
-    """What a driver needs done. Each raises Lost when another driver was first."""
+    """What a driver needs done. Each raises Lost where another driver was first."""
 
     def now(self) -> str:
         """The time, as records hold it."""
@@ -45,12 +49,9 @@ class World(Protocol):
         """Wait until the act may begin."""
         ...
 
-    async def claim(self, rows: Sequence[Row]) -> None:
-        """Append rows of which the last is an `asked`. Lost when another driver wrote it: that one acts."""
-        ...
-
-    async def act(self, act: Act, rows: Sequence[Row], admission: Admission | None) -> Any:
-        """Claim the act by its rows, act, and put a write's answer on disk."""
+    async def act(self, act: Act, rows: Sequence[Row], admission: Admission | None, guard: Guard) -> Any:
+        """Append the rows, act unless another driver appended the last one, and put a write's answer on disk. What
+        acts stands under the guard."""
         ...
 
 
@@ -65,9 +66,9 @@ class LocalWorld:
 
     async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
         if settled:
-            self._appender.append_settled(rows)
+            await self._appender.append_settled(rows)
         else:
-            self._appender.append(rows)
+            await self._appender.append(rows)
 
     async def begin(self, begin: Begin) -> Any:
         return await self._executor.begin(begin)
@@ -76,7 +77,7 @@ class LocalWorld:
         return self._executor.classify(classify)
 
     async def take_messages(self, strand: str) -> tuple[Json, ...]:
-        return () if self._inbox is None else self._inbox.take(strand)
+        return () if self._inbox is None else await self._appender.outlast(partial(self._inbox.take, strand))
 
     def must_admit(self, act: Act) -> bool:
         return call_to_admit(act) is not None
@@ -84,14 +85,11 @@ class LocalWorld:
     async def admit(self, act: Act) -> Admission | None:
         return await self._executor.admit(act)
 
-    async def claim(self, rows: Sequence[Row]) -> None:
-        is_claimed = self._appender.append(rows)
-        if rows and not is_claimed:  # another driver wrote this very `asked`: it acts, and may have answered by now
-            raise Lost(rows[-1].path, rows[-1].n)
-
-    async def act(self, act: Act, rows: Sequence[Row], admission: Admission | None) -> Any:
-        await self.claim(rows)
-        reply = await self._executor.act(act, admission)
+    async def act(self, act: Act, rows: Sequence[Row], admission: Admission | None, guard: Guard) -> Any:
+        is_claimed = await self._appender.append(rows)
+        if act.rows and not is_claimed:  # another driver wrote this very `asked`: it acts, and may have answered by now
+            raise Lost(act.slot.path, act.slot.n - 1)
+        reply = await guard(self._executor.act(act, admission))
         if act.once_only and not isinstance(reply, InDoubt | Cancelled):
-            self._appender.append_answer(act, reply)
+            await self._appender.append_answer(act, reply)
         return reply

@@ -31,8 +31,8 @@ from engine_shim.api.models import (
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import CAME, Wait, answer_run
 from engine_shim.runs.run_digest import RunDigest
+from engine_shim.runs.run_entry import RunEntry, RunFilter
 from engine_shim.runs.run_search import RunQuery, read_cursor, write_cursor
-from engine_shim.runs.store import RunEntry, RunFilter
 from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed import Position
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from agent_core.journal.record import Tape
 from engine_shim.cli import output
+from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import RunFilter, SqliteRunStore
+from engine_shim.runs.store import SqliteRunStore
 from engine_shim.runs.trial import try_replay
 
 _FINE: Final = {"identical", "unfinished", "inapplicable"}

@@ -11,8 +11,9 @@ from agent_core.journal.store import Journal
 from engine_shim.cli import output
 from engine_shim.cli.runs import entry_as_data, entry_as_line, read_statuses
 from engine_shim.cli.timespec import read_age
+from engine_shim.runs.run_entry import RunEntry, parse_time
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store, parse_time
+from engine_shim.runs.store import SqliteRunStore, default_store
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from typing import Final
 import typer
 
 from engine_shim.errors import RunNotFound
+from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import RunFilter, SqliteRunStore, default_store
+from engine_shim.runs.store import SqliteRunStore, default_store
 
 NEWEST: Final = "last"
 SHOWN: Final = 5

@@ -8,8 +8,9 @@ from typing import Any
 import typer
 
 from engine_shim.cli import output
+from engine_shim.runs.run_entry import RunEntry, RunFilter
 from engine_shim.runs.run_list import UNFINISHED, UNREADABLE, RunOutline, list_runs, origin_as_text, outline
-from engine_shim.runs.store import RunEntry, RunFilter, SqliteRunStore, default_store
+from engine_shim.runs.store import SqliteRunStore, default_store
 
 UNDER_WAY = ("pending", "running")
 STATUSES = ("completed", "failed", "cancelled", "waiting", "paused", *UNDER_WAY, UNFINISHED, UNREADABLE)

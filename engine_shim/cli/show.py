@@ -16,8 +16,9 @@ from engine_shim.cli.exported_page import unpack_page
 from engine_shim.cli.run_names import find_run
 from engine_shim.cli.timeline import TimedRecord, in_time
 from engine_shim.errors import RunNotFound
+from engine_shim.runs.run_entry import parse_time
 from engine_shim.runs.run_list import origin_as_text
-from engine_shim.runs.store import SqliteRunStore, default_store, parse_time
+from engine_shim.runs.store import SqliteRunStore, default_store
 
 LONGEST = 160
 JOURNALS = (".jsonl", ".db", ".sqlite")

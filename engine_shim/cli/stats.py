@@ -9,8 +9,9 @@ from agent_core.audit.signature import split_own_strands
 from agent_core.audit.totals import ModelTotals, Totals
 from agent_core.errors import JournalError
 from engine_shim.cli import output
+from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import RunFilter, SqliteRunStore, default_store
+from engine_shim.runs.store import SqliteRunStore, default_store
 
 
 def show_stats(wanted: RunFilter, path: Path | None, *, as_json: bool) -> int:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from agent_core.effects import Json
@@ -15,6 +16,7 @@ from agent_core.run.events import Event, EventSource, Watcher
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.observer import Observe
+from agent_core.run.outlast import outlast, patience_of_host
 from agent_core.run.secrets import Secrets, signing_keys
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
@@ -77,7 +79,8 @@ class Driver(Protocol):
 
 
 class RunDriver:
-    """Drives the runs of one store, `limiter` of them at a time. DefinitionError for keys that cannot sign."""
+    """Drives the runs of one store, `limiter` of them at a time. DefinitionError for keys that cannot sign, or a
+    patience that is none."""
 
     def __init__(
         self,
@@ -90,7 +93,7 @@ class RunDriver:
     ) -> None:
         self._journal, self._index = store.journal, RunIndex(store)
         self._registry, self._models, self._secrets, self._limiter = registry, models, secrets, limiter
-        self._keys = signing_keys()
+        self._keys, self._patience = signing_keys(), patience_of_host()
         self._observe = observe
         self.watch: Callable[[str], Watcher] | None = None
 
@@ -103,9 +106,9 @@ class RunDriver:
             result = await self._run_with_limit(job)
         except asyncio.CancelledError:
             job.stop.request("cancel")
-            self._set_status(await self._run_until_stopped(job))
+            await self._outlast(job, partial(self._set_status, await self._run_until_stopped(job)))
             raise
-        self._set_status(result)
+        await self._outlast(job, partial(self._set_status, result))
         return result
 
     def _set_status(self, result: RunResult) -> None:
@@ -113,18 +116,24 @@ class RunDriver:
         status = "pending" if is_released else result.status
         self._index.set_status(result.run_id, status, result.journal["count"])
 
+    def _set_running(self, run: str) -> None:
+        if self._index.status(run) not in ENDED:
+            self._index.set_status(run, "running")
+
+    async def _outlast(self, job: Job, work: Callable[[], None]) -> None:
+        await outlast(work, run=job.run, patience=self._patience)
+
     async def _run_with_limit(self, job: Job) -> RunResult:
         """Wait for a slot among the runs that are driven; a cancelled run needs none."""
         async with nullcontext() if job.stop.requested == "cancel" else self._limiter.slot():
-            if self._index.status(job.run) not in ENDED:
-                self._index.set_status(job.run, "running")
+            await self._outlast(job, partial(self._set_running, job.run))
             return await self._run_until_stopped(job)
 
     async def _run_until_stopped(self, job: Job) -> RunResult:
         """A run that is cancelled ends, even if something waits, a pause delays it, or a call is in doubt."""
         result = await self._run_once(job)
         while job.stop.requested == "cancel" and result.status not in ENDED:
-            cancel_pending(self._journal, job.run, self._keys)
+            await self._outlast(job, partial(cancel_pending, self._journal, job.run, self._keys))
             result = await self._run_once(job)
         return result
 
@@ -153,5 +162,6 @@ class RunDriver:
             keys=self._keys,
             stop=job.stop,
             inbox=inbox,
+            patience=self._patience,
         )
         return RunResult.of(ended)

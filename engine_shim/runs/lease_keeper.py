@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from agent_core.errors import JournalError
+from agent_core.errors import JournalAway, JournalError
 from agent_core.run.control import StopSignal
 from engine_shim.errors import RunBusy
-from engine_shim.runs.leases import Leases, Signal, new_driver
+from engine_shim.runs.leases import TTL, Leases, Signal, new_driver
 
 log = logging.getLogger("engine_shim")
 INTERVAL_S = 0.2
@@ -58,7 +58,13 @@ class LeaseKeeper:
                 del self._driven[run]
                 if not self._driven:
                     self._idle.set()
+            self._release(run)
+
+    def _release(self, run: str) -> None:
+        try:
             self._leases.release(run, self.driver)
+        except JournalAway as error:
+            log.warning("run %s: its lease could not be released, and ends within %g s: %s", run, TTL, error)
 
     def notify(self, run: str, signal: Signal) -> None:
         """Pass a signal on at once where this process drives the run: the store's comes with the next renewal."""

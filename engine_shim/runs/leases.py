@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, Literal, Protocol, get_args
 
 from engine_shim.runs.database import Database
+from utools.transaction import Transaction
 
 Signal = Literal["message", "pause", "cancel"]
 """That a message was added to a run, or that it is to stop; a later one in this list outweighs those before it."""
@@ -19,7 +20,8 @@ TTL = 15.0
 """Seconds that a lease holds without being renewed."""
 RENEW_AFTER = TTL / 3
 _TAKE = """INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFLICT (run) DO UPDATE SET
-    until = excluded.until, driver = excluded.driver, wish = CASE WHEN driver = excluded.driver THEN wish END"""
+    until = excluded.until, driver = excluded.driver,
+    wish = CASE WHEN run_claims.driver = excluded.driver THEN run_claims.wish END"""
 
 
 class Leases(Protocol):
@@ -108,16 +110,16 @@ class MemoryLeases:
             return living_holder(self._leases.get(run), self._clock())
 
 
-class SqliteLeases:
-    """Leases among all processes that share the run store's file."""
+class StoreLeases:
+    """Leases among all processes that share a run store. Times are those of its database, unless there is a `clock`."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
         self._database, self._clock = database, clock
 
     def acquire(self, run: str, driver: str) -> str | None:
-        with self._database.writing() as db:
+        with self._database.writing(_subject(run)) as db:
             row = db.execute("SELECT driver, until FROM run_claims WHERE run = ?", (run,)).fetchone()
-            now = self._clock()  # not before the lock: a lease taken while we waited would seem to be of the future
+            now = self._now(db)  # not before the lock: a lease taken while we waited would seem to be of the future
             if holder := living_holder(Lease(*row) if row else None, now, other_than=driver):
                 return holder
             db.execute(_TAKE, (run, driver, now + TTL))
@@ -126,10 +128,10 @@ class SqliteLeases:
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
         asked = set(runs)
         rows = self._select("SELECT run, wish, until FROM run_claims WHERE driver = ?", driver)
-        now = self._clock()
+        now = self._now()
         own: dict[str, Signal | None] = {run: signal for run, signal, _ in rows if run in asked}
         if not all(now + TTL - RENEW_AFTER < until <= now + TTL for run, _, until in rows if run in asked):
-            with self._database.writing() as db:
+            with self._database.writing(f"driver {driver}") as db:
                 renewed = [(now + TTL, run, driver) for run in own]
                 db.executemany("UPDATE run_claims SET until = ? WHERE run = ? AND driver = ?", renewed)
         return notices(runs, own)
@@ -138,7 +140,7 @@ class SqliteLeases:
         holder = self.holder(run)
         if holder is None:
             return False
-        with self._database.writing() as db:
+        with self._database.writing(_subject(run)) as db:
             row = db.execute("SELECT wish FROM run_claims WHERE run = ? AND driver = ?", (run, holder)).fetchone()
             if row is None:
                 return False
@@ -146,15 +148,22 @@ class SqliteLeases:
             return db.execute(update, (stronger(row[0], signal), run, holder)).rowcount == 1
 
     def release(self, run: str, driver: str) -> None:
-        with self._database.writing() as db:
+        with self._database.writing(_subject(run)) as db:
             db.execute("DELETE FROM run_claims WHERE run = ? AND driver = ?", (run, driver))
 
     def holder(self, run: str) -> str | None:
         rows = self._select("SELECT driver, until FROM run_claims WHERE run = ?", run)
-        return living_holder(Lease(*rows[0]) if rows else None, self._clock())
+        return living_holder(Lease(*rows[0]), self._now()) if rows else None
+
+    def _now(self, db: Transaction | None = None) -> float:
+        return self._database.read_clock(db) if self._clock is None else self._clock()
 
     def _select(self, query: str, value: str) -> list[tuple[Any, ...]]:
         return self._database.rows("run_claims", query, value)
+
+
+def _subject(run: str) -> str:
+    return f"lease {run}"
 
 
 def stronger(before: Signal | None, signal: Signal) -> Signal:

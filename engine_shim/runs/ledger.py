@@ -8,7 +8,6 @@ drops its run. Each hash is SHA-256(hash before it, bytes of the entry); the cha
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,53 +15,61 @@ from typing import Any, Final
 
 from agent_core.journal.record import Row, encode, link, run_head
 from engine_shim.runs.database import Database
+from utools.transaction import Transaction
 
 GENESIS: Final = hashlib.sha256(b"ledger").digest()
 _FINISHED: Final = b'{"kind":"run_finished"'
+SUBJECT: Final = "ledger"
 _BESIDE: Final = ("seal", "control")
-_ENDS: Final = "SELECT strand, hash, max(n) + 1 FROM rows WHERE run = ? GROUP BY strand"
-"""Of each strand the hash of its last row, which SQLite takes from the row that has the maximum."""
+_ENDS: Final = """SELECT strand, hash, n + 1 FROM rows AS one WHERE run = ?
+    AND n = (SELECT max(n) FROM rows WHERE run = one.run AND strand = one.strand)"""
+"""The last row of each strand."""
 _LAST: Final = "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1"
 _ENDED: Final = """SELECT run, max(seq) FROM rows WHERE strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')
-    AND substr(data, 1, 22) = CAST('{"kind":"run_finished"' AS BLOB) GROUP BY run"""
+    AND substr(data, 1, 22) = ? GROUP BY run"""
 Entry = Mapping[str, Any]
 
 
 class LedgerKeeper:
-    """Writes the ledger of a store, in the transactions of its journal."""
+    """Writes the ledger of a store, in the transactions of its journal: one of them at a time."""
 
-    def note_appended(self, db: sqlite3.Connection, run: str, rows: Sequence[Row]) -> None:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def note_appended(self, db: Transaction, run: str, rows: Sequence[Row]) -> None:
         """Enter the run, if these rows end it."""
         for row in rows:
             if row.data.startswith(_FINISHED) and "/" not in row.path and row.path not in _BESIDE:
-                _begin(db, before=len(rows))
+                self._database.lock(db, SUBJECT)
+                _begin(db, run, len(rows))
                 _add(db, run, "ended", at=str(row.record().get("at")))
 
-    def note_deleted(self, db: sqlite3.Connection, run: str) -> None:
+    def note_deleted(self, db: Transaction, run: str) -> None:
         """Enter that the run was deleted, if it was entered when it ended."""
         if db.execute("SELECT 1 FROM ledger WHERE run = ?", (run,)).fetchone():
+            self._database.lock(db, SUBJECT)
             _add(db, run, "deleted", at=datetime.now(UTC).isoformat())
 
 
-def _begin(db: sqlite3.Connection, before: int) -> None:
+def _begin(db: Transaction, run: str, count: int) -> None:
     """Write the first entry, which says where the journal stood before the rows that were just appended."""
     if db.execute(_LAST).fetchone() is None:
-        (last,) = db.execute("SELECT coalesce(max(seq), 0) FROM rows").fetchone()
-        _write(db, "", {"kind": "began", "rows": last - before, "at": datetime.now(UTC).isoformat()})
+        newest = db.execute("SELECT seq FROM rows WHERE run = ? ORDER BY seq DESC LIMIT ?", (run, count)).fetchall()
+        _write(db, "", {"kind": "began", "rows": newest[-1][0] - 1, "at": datetime.now(UTC).isoformat()})
 
 
-def _add(db: sqlite3.Connection, run: str, kind: str, at: str) -> None:
+def _add(db: Transaction, run: str, kind: str, at: str) -> None:
     head, count = _head(db, run)
     _write(db, run, {"kind": kind, "run": run, "head": head, "count": count, "at": at})
 
 
-def _write(db: sqlite3.Connection, run: str, entry: Entry) -> None:
+def _write(db: Transaction, run: str, entry: Entry) -> None:
     seq, previous = db.execute(_LAST).fetchone() or (0, GENESIS)
     data = encode(entry)
     db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (seq + 1, run, link(previous, data), data))
 
 
-def _head(db: sqlite3.Connection, run: str) -> tuple[str, int]:
+def _head(db: Transaction, run: str) -> tuple[str, int]:
     """Head and count of a run's own strands, as `verify` gives them."""
     strands = [each for each in db.execute(_ENDS, (run,)) if each[0] not in _BESIDE]
     return run_head(strands), sum(count for _, _, count in strands)
@@ -109,7 +116,7 @@ def prove_store(database: Database, head: str | None = None) -> LedgerProof:
             older_rows = entry["rows"]
         else:
             told[entry["run"]] = entry
-    ended = dict(database.rows("rows", _ENDED))
+    ended = dict(database.rows("rows", _ENDED, _FINISHED))
     for run, entry in told.items():
         _check_run(database, proof, run, entry, is_there=run in ended)
     listed = {run for (run,) in database.rows("workflow_runs", "SELECT run FROM workflow_runs")}

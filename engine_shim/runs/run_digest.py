@@ -10,8 +10,8 @@ import orjson
 
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.runs.database import Database
+from engine_shim.runs.run_entry import parse_time
 from engine_shim.runs.run_list import ROOT_STRANDS, Json
-from engine_shim.runs.store import parse_time
 
 LONGEST: Final = 120
 """Characters of what a run was asked."""
@@ -20,7 +20,7 @@ BEGUN: Final = b'{"kind":"run_started","loop":"agent",'
 CALLS: Final = (b'{"kind":"asked","ask":"tool"', b'{"kind":"waiting",')
 SAID: Final = b'{"kind":"answered","reply":"said",'
 """How the records begin that are read."""
-_IN: Final = "run IN (SELECT value FROM json_each(?))"
+_IN: Final = "run IN {values}"
 _ENDS: Final = f"""SELECT run, strand, n, data FROM rows WHERE {_IN} AND n = 0 AND {ROOT_STRANDS}
     UNION ALL SELECT run, strand, n, data FROM rows WHERE {_IN} AND substr(data, 1, {len(FINISHED)}) = ?"""
 _CALLS: Final = f"""SELECT run, substr(data, 1, 1000) FROM rows
@@ -64,10 +64,10 @@ class RunDigest:
 def digest_runs(database: Database, runs: Sequence[str]) -> dict[str, RunDigest]:
     """The digests of some runs, as far as their records can be read."""
     found = {run: RunDigest() for run in runs}
-    chosen = orjson.dumps(list(runs)).decode()
+    chosen = database.dialect.pack(list(runs))
     ends: dict[str, dict[str, Json]] = {run: {} for run in runs}
     began: dict[str, datetime | None] = {}
-    for run, strand, n, data in database.rows("rows", _ENDS, chosen, chosen, FINISHED):
+    for run, strand, n, data in _read_rows(database, _ENDS, chosen, chosen, FINISHED):
         record = _read(data)
         if n == 0 and record.get("kind") == "run_started":
             began[run] = _add_beginning(found[run], record)
@@ -75,10 +75,24 @@ def digest_runs(database: Database, runs: Sequence[str]) -> dict[str, RunDigest]
             ends[run][strand] = record
     for run, digest in found.items():
         _add_end(digest, began.get(run), ends[run])
-    for run, data in database.rows("rows", _CALLS, chosen, *CALLS):
-        _add_tool(found[run], data)
+    for run, tool in read_calls(database, runs):
+        if tool not in (AGENT, INVOKE, *found[run].tools):
+            found[run].tools.append(tool)
     _add_open_agents(database, chosen, found, ends)
     return found
+
+
+def read_calls(database: Database, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The run and the tool of each call in some runs; workflows and agents that they ran are among the tools."""
+    for run, data in _read_rows(database, _CALLS, database.dialect.pack(list(runs)), *CALLS):
+        match = _TOOL.match(data) if isinstance(data, bytes) else None
+        tool = None if match is None else _load(match[1])
+        if isinstance(tool, str):
+            yield run, tool
+
+
+def _read_rows(database: Database, query: str, *values: Any) -> list[Any]:
+    return database.rows("rows", query.format(values=database.dialect.values), *values)
 
 
 def _add_beginning(digest: RunDigest, first: Json) -> datetime | None:
@@ -101,23 +115,15 @@ def _add_end(digest: RunDigest, began: datetime | None, ends: Mapping[str, Json]
         digest.add_usage(_dict(record.get("usage")))
 
 
-def _add_tool(digest: RunDigest, data: Any) -> None:
-    """Note the tool of a call; runs of their own are none."""
-    match = _TOOL.match(data) if isinstance(data, bytes) else None
-    tool = None if match is None else _load(match[1])
-    if isinstance(tool, str) and tool not in (AGENT, INVOKE, *digest.tools):
-        digest.tools.append(tool)
-
-
 def _add_open_agents(
-    database: Database, chosen: str, found: Mapping[str, RunDigest], ends: Mapping[str, Mapping[str, Any]]
+    database: Database, chosen: Any, found: Mapping[str, RunDigest], ends: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Count what the models of agents that have not ended have cost so far, reply by reply."""
-    begun = database.rows("rows", _AGENTS, chosen, BEGUN)
+    begun = _read_rows(database, _AGENTS, chosen, BEGUN)
     unended = sorted({run for run, strand in begun if strand not in ends[run]})
     if not unended:
         return
-    for run, strand, data in database.rows("rows", _SAID, orjson.dumps(unended).decode(), SAID):
+    for run, strand, data in _read_rows(database, _SAID, database.dialect.pack(unended), SAID):
         if not any("finish_reason" in ends[run].get(path, {}) for path in (strand, *_above(strand))):
             found[run].add_usage(_dict(_read(data).get("usage")))
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine_shim.runs.store import ALL, RunEntry, RunFilter, SqliteRunStore, parse_time
+from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, parse_time
+from engine_shim.runs.store import DatabaseRunStore
 
 UNFINISHED, UNREADABLE = "unfinished", "unreadable"
 """The statuses that only such runs have: nobody knows who drives them; their beginning cannot be read."""
@@ -34,7 +35,7 @@ class RunOutline:
     forked: Json | None
 
 
-def list_runs(store: SqliteRunStore, wanted: RunFilter = ALL) -> list[RunEntry]:
+def list_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> list[RunEntry]:
     """The entries of all runs that the filter admits, newest first."""
     listed = store.entries(wanted)
     others = [entry for entry in _unlisted(store) if wanted.admits(entry)]
@@ -43,7 +44,7 @@ def list_runs(store: SqliteRunStore, wanted: RunFilter = ALL) -> list[RunEntry]:
     return sorted([*listed, *others], key=lambda entry: (entry.started_at, entry.run), reverse=True)[: wanted.limit]
 
 
-def outline(store: SqliteRunStore, run: str) -> RunOutline:
+def outline(store: DatabaseRunStore, run: str) -> RunOutline:
     """What a run was given, how long it took and where it comes from, as far as its journal can be read."""
     first, last = _record(store, _FIRST, run), _record(store, _LAST, run)
     forked = first.get("forked")
@@ -58,7 +59,7 @@ def origin_as_text(forked: Mapping[str, Any]) -> str:
     return f"{'retry of' if forked.get('retry') else 'forked from'} {forked['run']}"
 
 
-def _unlisted(store: SqliteRunStore) -> Iterator[RunEntry]:
+def _unlisted(store: DatabaseRunStore) -> Iterator[RunEntry]:
     """Entries of the runs that only the journal holds."""
     known = {run for (run,) in store.database.rows("workflow_runs", "SELECT run FROM workflow_runs")}
     for run, data in store.database.rows("rows", _BEGUN):
@@ -66,7 +67,7 @@ def _unlisted(store: SqliteRunStore) -> Iterator[RunEntry]:
             yield _entry(store, run, read_record(data))
 
 
-def _entry(store: SqliteRunStore, run: str, first: Json) -> RunEntry:
+def _entry(store: DatabaseRunStore, run: str, first: Json) -> RunEntry:
     entry = begun_entry(run, first)
     return replace(entry, status=entry.status or find_status(store, run))
 
@@ -82,7 +83,7 @@ def begun_entry(run: str, first: Json) -> RunEntry:
             return RunEntry(run, "?", "", UNREADABLE, "", "")
 
 
-def find_status(store: SqliteRunStore, run: str) -> str:
+def find_status(store: DatabaseRunStore, run: str) -> str:
     """The status of a run that only the journal holds."""
     match _record(store, _LAST, run):
         case {"kind": "run_finished", "status": status}:
@@ -112,7 +113,7 @@ def _external(first: Json) -> Json:
             return {}
 
 
-def _record(store: SqliteRunStore, query: str, run: str) -> Json:
+def _record(store: DatabaseRunStore, query: str, run: str) -> Json:
     rows = store.database.rows("rows", query, run)
     return read_record(rows[0][0]) if rows else {}
 

@@ -2,7 +2,7 @@
 
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
@@ -12,10 +12,11 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from engine_shim.errors import DefinitionError
-from engine_shim.runs.database import Database
-from engine_shim.runs.run_digest import RunDigest, digest_runs
+from engine_shim.runs.database import Database, Dialect
+from engine_shim.runs.run_digest import RunDigest, digest_runs, read_calls
+from engine_shim.runs.run_entry import RunEntry, RunFilter, select_entries
 from engine_shim.runs.run_list import ROOT_STRANDS, Json, begun_entry, find_status, read_record
-from engine_shim.runs.store import RunEntry, RunFilter, SqliteRunStore, select_entries
+from engine_shim.runs.store import DatabaseRunStore
 
 SEARCH_S: Final = 3.0
 """How long one page is searched for; it then has what was found, and the next one begins there."""
@@ -31,15 +32,13 @@ _LAST_ROW: Final = "SELECT seq, hash FROM rows ORDER BY seq DESC LIMIT 1"
 _SAME_ROW: Final = "SELECT 1 FROM rows WHERE seq = ? AND hash = ?"
 """Whether the newest row of an earlier look is there still: else its number may have been given to another one."""
 _NEWER: Final = "SELECT DISTINCT run FROM rows WHERE seq > ?"
-_UNLISTED: Final = """SELECT value FROM json_each(?) AS each WHERE EXISTS (SELECT 1 FROM rows WHERE run = each.value)
+_UNLISTED: Final = """SELECT value FROM {values} AS each WHERE EXISTS (SELECT 1 FROM rows WHERE run = each.value)
     AND NOT EXISTS (SELECT 1 FROM workflow_runs WHERE run = each.value)"""
-_FIRST: Final = f"SELECT run, data FROM rows WHERE run IN (SELECT value FROM json_each(?)) AND n = 0 AND {ROOT_STRANDS}"
-_HOLDS: Final = "SELECT value FROM json_each(?) AS wanted WHERE "
+_FIRST: Final = f"SELECT run, data FROM rows WHERE run IN {{values}} AND n = 0 AND {ROOT_STRANDS}"
+_HOLDS: Final = "SELECT value FROM {values} AS wanted WHERE "
 _ROW: Final = "EXISTS (SELECT 1 FROM rows WHERE rows.run = wanted.value AND {})"
-_TOOL: Final = """substr(data, 1, {length}) = ? AND
-    CASE WHEN json_valid(CAST(data AS TEXT)) THEN json_extract(CAST(data AS TEXT), '$.tool') END = ?"""
-_CALLS: Final = (b'{"kind":"asked","ask":"tool"', b'{"kind":"waiting",')
-"""How records begin that have the tool of a call."""
+SLACK: Final = 1000
+"""Rows whose numbers are not much higher are looked at again: they may have been written at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +56,16 @@ class RunQuery:
         """Whether records have to be looked into."""
         return (self.reason, self.tool, self.text) != (None, None, None)
 
-    def as_sql(self) -> tuple[str, list[Any]]:
-        """What the rows of a run have to be, as a term of a query, and its values."""
-        terms, values = ["1"], list[Any]()
+    def as_sql(self, dialect: Dialect) -> tuple[str, list[Any]]:
+        """What the rows of a run have to be, as a term of a query, and its values; the tool is not in it."""
+        terms, values = ["true"], list[Any]()
         if self.reason is not None:
             beginning = b'{"kind":"run_finished","finish_reason":' + orjson.dumps(self.reason)
-            terms.append(_ROW.format("substr(data, 1, ?) = ?"))
-            values += [len(beginning), beginning]
-        if self.tool is not None:
-            tests = " OR ".join(f"({_TOOL.format(length=len(each))})" for each in _CALLS)
-            terms.append(_ROW.format(f"({tests})"))
-            values += [value for each in _CALLS for value in (each, self.tool)]
+            terms.append(_ROW.format(f"substr(data, 1, {len(beginning)}) = ?"))
+            values.append(beginning)
         if self.text is not None:
-            patterns = _patterns(self.text)
-            tests = " OR ".join(["CAST(data AS TEXT) LIKE ? ESCAPE '!'"] * len(patterns))
-            terms.append(_ROW.format(f"({tests})"))
+            patterns = [dialect.spell(each) for each in _patterns(self.text)]
+            terms.append(_ROW.format(f"({' OR '.join([dialect.contains] * len(patterns))})"))
             values += patterns
         return " AND ".join(terms), values
 
@@ -100,9 +94,9 @@ class _Begun(NamedTuple):
 
 
 class RunSearch:
-    """The search in one store. Threads may share it; each search has a connection of its own."""
+    """The search in one store. Threads may share it; a long one keeps nobody waiting."""
 
-    def __init__(self, store: SqliteRunStore, *, seconds: float = SEARCH_S) -> None:
+    def __init__(self, store: DatabaseRunStore, *, seconds: float = SEARCH_S) -> None:
         self._store, self._seconds = store, seconds
         self._begun: dict[str, _Begun] = {}
         self._lock = Lock()
@@ -111,21 +105,15 @@ class RunSearch:
 
     def find(self, query: RunQuery) -> RunPage:
         """A page of as many runs as the filter's limit says, or of those that were found in time."""
-        database = Database(self._store.path)
-        try:
+        with self._store.database.open_reader() as database:
             found, place = self._find(query, database)
             found = [replace(each, status=each.status or find_status(self._store, each.run)) for each in found]
             return RunPage(found, digest_runs(database, [each.run for each in found]), place)
-        finally:
-            database.close()
 
     def find_turns(self) -> list[Turn]:
         """The newest turn of each conversation, newest first."""
-        database = Database(self._store.path)
-        try:
+        with self._store.database.open_reader() as database:
             begun = sorted(self._all_begun(database), key=lambda each: _place_of(each.entry), reverse=True)
-        finally:
-            database.close()
         newest: dict[str, Turn] = {}
         for _, turn in begun:
             if turn is not None:
@@ -150,20 +138,21 @@ class RunSearch:
         """Those of some runs whose records are as they are wanted."""
         if not query.looks_inside:
             return window
-        term, values = query.as_sql()
-        runs = orjson.dumps([each.run for each in window]).decode()
-        kept = {run for (run,) in database.rows("rows", _HOLDS + term, runs, *values)}
+        runs = [each.run for each in window]
+        if query.tool is not None:
+            runs = list(dict.fromkeys(run for run, tool in read_calls(database, runs) if tool == query.tool))
+        term, values = query.as_sql(database.dialect)
+        kept = {run for (run,) in _read_of(database, _HOLDS + term, runs, *values)}
         return [each for each in window if each.run in kept]
 
     def _listed(self, query: RunQuery, database: Database) -> Iterator[RunEntry]:
         """The runs that have an entry, some at a time."""
         wanted = replace(query.wanted, limit=(query.wanted.limit or 100) + 1)
-        clause, values = wanted.as_sql()
-        while entries := select_entries(database, clause, *values):
+        while entries := select_entries(database, wanted):
             yield from entries
             if len(entries) < (wanted.limit or 0):
                 return
-            clause, values = replace(wanted, before=_place_of(entries[-1])).as_sql()
+            wanted = replace(wanted, before=_place_of(entries[-1]))
 
     def _unlisted(self, wanted: RunFilter, database: Database) -> Iterator[RunEntry]:
         """The runs that only the journal holds."""
@@ -180,8 +169,7 @@ class RunSearch:
         with self._lock:
             runs = self._unlisted_runs(database)
             known = {run: begun for run, begun in self._begun.items() if run in runs}
-            missing = orjson.dumps(sorted(runs - known.keys())).decode()
-            for run, data in database.rows("rows", _FIRST, missing):
+            for run, data in _read_of(database, _FIRST, sorted(runs - known.keys())):
                 known[run] = _read_beginning(run, read_record(data))
             self._begun = known
             return list(known.values())
@@ -193,9 +181,13 @@ class RunSearch:
         if mark is None or time.monotonic() > self._scan_at or not database.rows("rows", _SAME_ROW, *mark):
             self._scan_at = time.monotonic() + SCAN_S
             return {run for (run,) in database.rows("rows", _RUNS_OF_JOURNAL)}
-        newer = {run for (run,) in database.rows("rows", _NEWER, mark[0])}
-        candidates = orjson.dumps([*self._begun.keys() | newer]).decode()
-        return {run for (run,) in database.rows("rows", _UNLISTED, candidates)}
+        newer = {run for (run,) in database.rows("rows", _NEWER, mark[0] - SLACK)}
+        return {run for (run,) in _read_of(database, _UNLISTED, [*self._begun.keys() | newer])}
+
+
+def _read_of(database: Database, query: str, runs: Sequence[str], *values: Any) -> list[Any]:
+    """What a query finds about some runs, which are its first value."""
+    return database.rows("rows", query.format(values=database.dialect.values), database.dialect.pack(runs), *values)
 
 
 def write_cursor(place: tuple[str, str]) -> str:

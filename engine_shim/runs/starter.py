@@ -17,8 +17,9 @@ from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer
+from engine_shim.runs.run_entry import RunEntry
 from engine_shim.runs.run_index import RunIndex
-from engine_shim.runs.store import RunEntry, RunStore, StrPath
+from engine_shim.runs.store import RunStore, StrPath
 from utools.registry import ToolRegistry
 
 

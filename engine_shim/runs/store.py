@@ -1,100 +1,32 @@
 """RunStore: the journal of workflow runs, an index to list them by, and the leases on them."""
 
-import json
 import os
 import time
-from collections.abc import Callable, Collection
-from dataclasses import astuple, dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_core.journal.storage_errors import PATIENCE_S
-from engine_shim.runs.database import LAYOUT, Database
-from engine_shim.runs.leases import Leases, MemoryLeases, SqliteLeases
+from engine_shim.runs.database import Database
+from engine_shim.runs.database_sqlite import LAYOUT, SqliteDatabase
+from engine_shim.runs.leases import Leases, MemoryLeases, StoreLeases
+from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries
 from utools.sqlite_file import data_file
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from agent_core.journal.record import Row
     from agent_core.journal.sqlite import SqliteJournal
-    from agent_core.journal.store import Journal
+    from agent_core.journal.store import Journal, TailedJournal
+    from utools.transaction import Transaction
 
 StrPath = str | os.PathLike[str]
-_COLUMNS = "run, workflow, version, status, started_at, base"
 TOLD = ("waiting", "completed", "failed", "cancelled")
 """The statuses that webhooks tell of."""
+_ADD_EVENT = "INSERT INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunEntry:
-    """A run as a list shows it. `base` is the directory that its definition's relative paths start from.
-
-    `records` is how many records the run had when its status was set: its journal never has fewer. `host` is the
-    configuration file of the host that began it, empty where there was none.
-    """
-
-    run: str
-    workflow: str
-    version: str
-    status: str
-    started_at: str
-    base: str
-    records: int = 0
-    host: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RunFilter:
-    """Which runs of a list are wanted: of these statuses, of this workflow, begun at `since` or later, the newest ones.
-
-    A run whose beginning nobody can read passes `since`. `before` is the place of a run in the list, {started_at, run}:
-    those after it are wanted. With `host` those of other hosts are left out; of a run that
-    was begun without a host's file nobody knows whose it is.
-    """
-
-    statuses: Collection[str] = ()
-    workflow: str | None = None
-    since: datetime | None = None
-    limit: int | None = None
-    host: str | None = None
-    before: tuple[str, str] | None = None
-
-    def admits(self, entry: RunEntry) -> bool:
-        """Whether the entry is wanted, whatever the limit."""
-        if self.host is not None and entry.host not in ("", self.host):
-            return False
-        if self.workflow not in (None, entry.workflow) or (self.statuses and entry.status not in self.statuses):
-            return False
-        if self.before is not None and (entry.started_at, entry.run) >= self.before:
-            return False
-        began = parse_time(entry.started_at)
-        return self.since is None or began is None or began >= self.since
-
-    def as_sql(self) -> tuple[str, list[Any]]:
-        """The same as the end of a query, and its values."""
-        terms, values = ["1"], list[Any](self.statuses)
-        if self.statuses:
-            terms.append(f"status IN ({', '.join('?' for _ in self.statuses)})")
-        if self.workflow is not None:
-            terms, values = [*terms, "workflow = ?"], [*values, self.workflow]
-        if self.since is not None:
-            began = "coalesce(julianday(started_at) >= julianday(?), 1)"
-            terms, values = [*terms, began], [*values, self.since.isoformat()]
-        if self.host is not None:
-            others = "SELECT run FROM run_hosts WHERE host NOT IN ('', ?)"
-            terms, values = [*terms, f"run NOT IN ({others})"], [*values, self.host]
-        if self.before is not None:
-            terms, values = [*terms, "(started_at, run) < (?, ?)"], [*values, *self.before]
-        limit = -1 if self.limit is None else self.limit
-        return f"WHERE {' AND '.join(terms)} ORDER BY started_at DESC, run DESC LIMIT ?", [*values, limit]
-
-
-ALL = RunFilter()
 
 
 class RunStore(Protocol):
@@ -202,46 +134,37 @@ class MemoryRunStore:
         self.journal.close()
 
 
-class SqliteRunStore:
-    """Runs in one SQLite file, which any number of processes may share; it is made with the first run.
+class DatabaseRunStore:
+    """Runs in a database, which any number of processes may share. Raises JournalError when it cannot be used."""
 
-    Raises JournalError when the file cannot be used.
-    """
-
-    def __init__(self, path: StrPath, *, clock: Callable[[], float] = time.time, patience: float = PATIENCE_S) -> None:
-        self.path = Path(path)
-        self._patience = patience
-        self.database = Database(self.path, patience=patience)
-        self.leases: Leases = SqliteLeases(self.database, clock=clock)
+    def __init__(
+        self, database: Database, open_journal: "Callable[[], TailedJournal]", *, clock: Callable[[], float] | None
+    ) -> None:
+        self.database, self._open_journal = database, open_journal
+        self.leases: Leases = StoreLeases(database, clock=clock)
 
     @cached_property
-    def journal(self) -> "SqliteJournal":
-        """The journal in the same file; a list of runs starts without it."""
-        from agent_core.journal.sqlite import SqliteJournal
-        from engine_shim.runs.ledger import LedgerKeeper
-
-        return SqliteJournal(self.path, patience=self._patience, layout=LAYOUT, keeper=LedgerKeeper())
+    def journal(self) -> "TailedJournal":
+        """The journal in the same database; a list of runs starts without it."""
+        return self._open_journal()
 
     def save(self, entry: RunEntry) -> None:
-        with self.database.writing() as db:
-            *columns, records, host = astuple(entry)
-            db.execute(f"REPLACE INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
-            db.execute("REPLACE INTO run_hosts (run, records, host) VALUES (?, ?, ?)", (entry.run, records, host))
+        with self.database.writing(_subject(entry.run)) as db:
+            save_entry(db, entry)
             if entry.status in TOLD:
-                _add_event(db, entry.run, entry.status, records)
+                self._add_event(db, entry.run, entry.status, entry.records)
 
     def note_rest(self, run: str, status: str, records: int) -> None:
         """Note for webhooks that a run which has no entry, such as an agent's own, waits or has ended."""
-        with self.database.writing() as db:
-            _add_event(db, run, status, records)
+        with self.database.writing(_subject(run)) as db:
+            self._add_event(db, run, status, records)
 
     def entry(self, run: str) -> RunEntry | None:
-        entries = self._select("WHERE run = ?", run)
+        entries = read_entries(self.database, "WHERE run = ?", run)
         return entries[0] if entries else None
 
     def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
-        clause, values = wanted.as_sql()
-        return self._select(clause, *values)
+        return select_entries(self.database, wanted)
 
     def find(self, beginning: str, *, limit: int) -> list[str]:
         found: set[str] = set()
@@ -254,26 +177,22 @@ class SqliteRunStore:
         return self.journal.tail(run, after)
 
     def save_submission(self, run: str, submitter: str) -> None:
-        with self.database.writing() as db:
-            db.execute("INSERT OR IGNORE INTO run_submissions (run, submitter) VALUES (?, ?)", (run, submitter))
+        self._keep_first("run_submissions", run, submitter)
 
     def submitter(self, run: str) -> str | None:
-        found = self.database.rows("run_submissions", "SELECT submitter FROM run_submissions WHERE run = ?", run)
-        return found[0][0] if found else None
+        return self._kept("run_submissions", "submitter", run)
 
     def save_trace(self, run: str, traceparent: str) -> None:
-        with self.database.writing() as db:
-            db.execute("INSERT OR IGNORE INTO run_traces (run, traceparent) VALUES (?, ?)", (run, traceparent))
+        self._keep_first("run_traces", run, traceparent)
 
     def trace(self, run: str) -> str | None:
-        found = self.database.rows("run_traces", "SELECT traceparent FROM run_traces WHERE run = ?", run)
-        return found[0][0] if found else None
+        return self._kept("run_traces", "traceparent", run)
 
     def forget(self, run: str) -> bool:
         journaled, is_known = self.journal.delete(run), self.entry(run) is not None
         if not (journaled or is_known or self.submitter(run)):
             return False
-        with self.database.writing() as db:
+        with self.database.writing(_subject(run)) as db:
             for table in ("workflow_runs", "run_hosts", "run_submissions", "run_traces", "run_events"):
                 db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
         return is_known or journaled
@@ -283,31 +202,45 @@ class SqliteRunStore:
             self.journal.close()
         self.database.close()
 
-    def _select(self, clause: str, *values: Any) -> list[RunEntry]:
-        return select_entries(self.database, clause, *values)
+    def _keep_first(self, table: str, run: str, value: str) -> None:
+        with self.database.writing(_subject(run)) as db:
+            db.execute(f"INSERT INTO {table} VALUES (?, ?) ON CONFLICT DO NOTHING", (run, value))
+
+    def _kept(self, table: str, column: str, run: str) -> str | None:
+        found = self.database.rows(table, f"SELECT {column} FROM {table} WHERE run = ?", run)
+        return found[0][0] if found else None
+
+    def _add_event(self, db: "Transaction", run: str, status: str, records: int) -> None:
+        """Note what webhooks tell of. Numbers are given in the order in which others see the events."""
+        self.database.lock(db, "events")
+        event = (run, status, records, datetime.now(UTC).isoformat())
+        db.execute(_ADD_EVENT, event)
 
 
-def select_entries(database: Database, clause: str, *values: Any) -> list[RunEntry]:
-    """The entries of a store's file that the end of a query, such as `RunFilter.as_sql` gives, says."""
-    found = database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
-    query = "SELECT run, records, host FROM run_hosts WHERE run IN (SELECT value FROM json_each(?))"
-    runs = json.dumps([row[0] for row in found])
-    by_run = {run: (records, host) for run, records, host in database.rows("run_hosts", query, runs)}
-    return [RunEntry(*(*row, *by_run.get(row[0], (0, "")))) for row in found]
+class SqliteRunStore(DatabaseRunStore):
+    """Runs in one SQLite file, which any number of processes may share; it is made with the first run.
+
+    Raises JournalError when the file cannot be used.
+    """
+
+    def __init__(
+        self, path: StrPath, *, clock: Callable[[], float] | None = None, patience: float = PATIENCE_S
+    ) -> None:
+        self.path = Path(path)
+        database = SqliteDatabase(self.path, patience=patience)
+
+        def open_journal() -> "SqliteJournal":
+            from agent_core.journal.sqlite import SqliteJournal
+            from engine_shim.runs.ledger import LedgerKeeper
+
+            return SqliteJournal(self.path, patience=patience, layout=LAYOUT, keeper=LedgerKeeper(database))
+
+        super().__init__(database, open_journal, clock=clock)
 
 
-def _add_event(db: "sqlite3.Connection", run: str, status: str, records: int) -> None:
-    event = (run, status, records, datetime.now(UTC).isoformat())
-    db.execute("INSERT OR IGNORE INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?)", event)
-
-
-def parse_time(at: str) -> datetime | None:
-    """A time as records and the list of runs hold it, in UTC unless it says otherwise; None for any other text."""
-    try:
-        time = datetime.fromisoformat(at)
-    except ValueError:
-        return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+def _subject(run: str) -> str:
+    """Whoever writes an entry waits for others that write the same one, and for nobody that appends to the journal."""
+    return f"entry {run}"
 
 
 def default_store() -> Path:

@@ -1,4 +1,4 @@
-"""Deliveries: what webhooks have still to be told, in the file of the runs, so that it outlives a server."""
+"""Deliveries: what webhooks have still to be told, in the store of the runs, so that it outlives a server."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -40,7 +40,8 @@ class Deliveries:
     def begin(self) -> None:
         """Tell of what happens from now on, if the webhook is new."""
         with self.database.writing() as db:
-            query = "INSERT OR IGNORE INTO webhook_cursors SELECT ?, coalesce(max(seq), 0) FROM run_events"
+            query = """INSERT INTO webhook_cursors (hook, event)
+                SELECT ?, coalesce(max(seq), 0) FROM run_events WHERE true ON CONFLICT DO NOTHING"""
             db.execute(query, (self.hook,))
 
     def collect(self, is_wanted: Callable[[str, str], bool]) -> int:
@@ -51,7 +52,8 @@ class Deliveries:
         if found:
             wanted = [(self.hook, seq, run, self.clock()) for seq, run, status in found if is_wanted(run, status)]
             with self.database.writing() as db:
-                db.executemany("INSERT OR IGNORE INTO webhook_deliveries VALUES (?, ?, ?, 0, ?)", wanted)
+                add = "INSERT INTO webhook_deliveries VALUES (?, ?, ?, 0, ?) ON CONFLICT DO NOTHING"
+                db.executemany(add, wanted)
                 move = "UPDATE webhook_cursors SET event = ? WHERE hook = ? AND event < ?"
                 db.execute(move, (found[-1][0], self.hook, found[-1][0]))
         return len(found)

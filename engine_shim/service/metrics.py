@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from engine_shim.runs.store import RunFilter
+from engine_shim.runs.run_entry import RunFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

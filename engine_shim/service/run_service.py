@@ -15,8 +15,8 @@ from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
+from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_index import ENDED
-from engine_shim.runs.store import RunFilter
 from engine_shim.service.feed import Feeds
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
 

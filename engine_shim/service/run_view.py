@@ -14,7 +14,8 @@ from engine_shim.errors import RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.results import read_result
-from engine_shim.runs.store import RunEntry, RunFilter, RunStore
+from engine_shim.runs.run_entry import RunEntry, RunFilter
+from engine_shim.runs.store import RunStore
 
 SUCCESS = {"final": "completed", "cancelled": "cancelled"}
 """The status of an agent's run by its finish reason; any other is a failure."""

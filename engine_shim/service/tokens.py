@@ -28,7 +28,7 @@ class Token:
 
 
 class Tokens:
-    """The tokens of a server, in the file of its runs: any process that has the file sees at once which hold."""
+    """The tokens of a server, in the store of its runs: any process that has the store sees at once which hold."""
 
     def __init__(self, database: Database, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._database, self._clock = database, clock

@@ -176,7 +176,8 @@ class Triggers:
 
     def _save(self, name: str, last: _Last) -> None:
         with self._database.writing() as db:
-            query = "REPLACE INTO trigger_times (name, at, run) VALUES (?, ?, ?)"
+            query = """INSERT INTO trigger_times (name, at, run) VALUES (?, ?, ?)
+                ON CONFLICT (name) DO UPDATE SET at = excluded.at, run = excluded.run"""
             db.execute(query, (name, last.at.isoformat(), last.run))
 
 

@@ -47,7 +47,7 @@ FOR_PEOPLE = {
     "X needs a person's approval",
     "the process ended before the call was answered",  # a write in doubt
     "not run: X",  # the trace
-    "the model gave no reply within X seconds; X",  # how a run ended
+    "X gave no reply within X seconds; X",  # how a run ended
     "single_call_timeout in the node's config gives a reply more of them, timeout the run",
     "X was cut off: X",
     "a person ended the run here: the write is in doubt",

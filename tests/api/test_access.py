@@ -15,7 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from engine_shim.api.app import create_router
 from engine_shim.api.guard import Guard
 from engine_shim.host.config import read_host_config
-from engine_shim.runs.database import Database
+from engine_shim.runs.database_sqlite import SqliteDatabase
 from engine_shim.service.service import Service
 from engine_shim.service.tokens import Tokens
 from support.served_host import Served, served, write_host
@@ -133,7 +133,7 @@ def test_revoked_token_is_known_no_more(host: Served) -> None:
 
 def test_token_is_stored_as_a_hash_and_expires(tmp_path: Path) -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
-    database = Database(tmp_path / "runs.db")
+    database = SqliteDatabase(tmp_path / "runs.db")
     tokens = Tokens(database, clock=lambda: now[0])
     assert not tokens.any_exist()
     text = tokens.issue("ci", ["read"], lifetime=timedelta(days=1))

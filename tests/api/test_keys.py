@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from engine_shim.runs.store import RunEntry
+from engine_shim.runs.run_entry import RunEntry
 from engine_shim.service.run_service import key_to_id
 from support.served_host import Served, served
 

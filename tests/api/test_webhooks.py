@@ -18,7 +18,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from agent_core.errors import Damaged
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import ToldStatus, WebhookConfig
-from engine_shim.runs.store import TOLD, RunEntry, SqliteRunStore
+from engine_shim.runs.run_entry import RunEntry
+from engine_shim.runs.store import TOLD, SqliteRunStore
 from engine_shim.service.deliveries import BACKOFF_S
 from engine_shim.service.run_view import RunView
 from engine_shim.service.webhooks import WebhookSender

@@ -20,7 +20,8 @@ from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from engine_shim.runs.leases import TTL, Signal, new_driver
-from engine_shim.runs.store import MemoryRunStore, RunEntry, RunFilter, RunStore, SqliteRunStore
+from engine_shim.runs.run_entry import RunEntry, RunFilter
+from engine_shim.runs.store import MemoryRunStore, RunStore, SqliteRunStore
 
 ROOT = Path(__file__).parents[2]
 NOON = 43_200.0

@@ -14,7 +14,8 @@ import pytest
 from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
-from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
+from engine_shim.runs.run_entry import RunEntry
+from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.context.store import Summary
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
 from utools.context.store_sqlite import SqliteContextStore, default_path

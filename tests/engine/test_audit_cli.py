@@ -20,7 +20,7 @@ from engine_shim.cli import many_replays, output
 from engine_shim.cli.retention import find_expired
 from engine_shim.cli.runs import STATUSES
 from engine_shim.runs.leases import new_driver
-from engine_shim.runs.store import RunEntry
+from engine_shim.runs.run_entry import RunEntry
 from support.by_hand import action, final
 from support.command import Cli, Write
 from utools import ToolRegistry

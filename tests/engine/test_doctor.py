@@ -15,7 +15,7 @@ from engine_shim.cli.doctor.extras import FOR_TESTS, GIVES, check_extras
 from engine_shim.cli.doctor.services import check_redis, judge_tokens
 from engine_shim.cli.doctor.sqlite import Probe, probe
 from engine_shim.cli.doctor.stores import check_runs, judge_file
-from engine_shim.runs.database import LAYOUT, Database
+from engine_shim.runs.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.service.principal import Principal
 from engine_shim.service.tokens import Token, Tokens
 from support.by_hand import final
@@ -343,6 +343,6 @@ def test_expired_token_and_one_of_no_tenant_are_told() -> None:
 
 
 def test_tokens_of_the_store_are_counted(cli: Cli, home: Path) -> None:
-    with closing(Database(home / STORE)) as database:
+    with closing(SqliteDatabase(home / STORE)) as database:
         Tokens(database).issue("ci", ["run"])
     assert said(cli("doctor", "--json"), "tokens", "ok") == "1 token"

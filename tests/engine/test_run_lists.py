@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine_shim.runs.leases import new_driver
-from engine_shim.runs.store import RunEntry, SqliteRunStore, default_store
+from engine_shim.runs.run_entry import RunEntry
+from engine_shim.runs.store import SqliteRunStore, default_store
 from support.by_hand import action, final
 from support.command import Cli, Write
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine_shim.cli.app import COMMANDS
-from engine_shim.runs.store import RunEntry, SqliteRunStore
+from engine_shim.runs.run_entry import RunEntry
+from engine_shim.runs.store import SqliteRunStore
 
 LOADED = """
 import json, sys

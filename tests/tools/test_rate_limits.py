@@ -334,7 +334,7 @@ async def test_limit_that_cannot_be_looked_up_holds_the_call_back(tmp_path: Path
     with real_server(tmp_path) as server:
         look = Look(SharedCalls(RedisCallStore(RedisServer(server.url, name="REDIS_URL"))))
         assert (await run(look, config("9/h"), ASK, DONE)).trace[0]["error"] is None
-    output = await run(look, config("9/h"), ASK, DONE)
+    output = await run(look, config("9/h", single_call_timeout=1), ASK, DONE)
     assert len(look) == 1
     told = "look is limited to 9 calls an hour, and how many were made cannot be looked up: Redis (REDIS_URL)"
     assert told in output.trace[0]["error"]

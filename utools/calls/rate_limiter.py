@@ -2,12 +2,17 @@
 
 from asyncio import shield, sleep
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 
 from utools.calls.rate_limit import RateLimit
 from utools.calls.store import CallStore, Reservation
-from utools.errors import UtoolsError
+from utools.errors import ToolError, UtoolsError
 from utools.words.catalogue import ENGLISH, Words
 from utools.words.text import translate
+
+PATIENCE_S = 15.0
+"""How long a call waits for a store that is away."""
+FIRST_PAUSE_S = 0.1
 
 
 async def acquire(
@@ -15,12 +20,13 @@ async def acquire(
 ) -> str | None:
     """Wait until the tool may be called, then return None.
 
-    Returns the reason at once if the next free slot is more than `within` seconds away, or if the store fails.
-    A caller that is cancelled while it waits frees its slot.
+    Returns the reason at once if the next free slot is more than `within` seconds away, or if the store fails; one
+    that is away is asked again within that time, for 15 seconds at most. A caller that is cancelled while it waits
+    frees its slot.
     """
     key = f"{tool}:{limit.count}/{limit.unit}"
     try:
-        slot = await store.reserve(key, limit.count, limit.seconds, within)
+        slot = await _reserve(store, key, limit, within)
     except (UtoolsError, OSError) as error:
         return words.rate_unknown.format(tool=tool, limit=limit.describe(words), error=translate(error, words.language))
     if slot.ticket is None:
@@ -32,6 +38,22 @@ async def acquire(
         await _cancel(store, key, slot.ticket)
         raise
     return None
+
+
+async def _reserve(store: CallStore, key: str, limit: RateLimit, within: float | None) -> Reservation:
+    """The next slot, from a store that may be away for a while. One that is reserved twice passes unused."""
+    start, pause = monotonic(), FIRST_PAUSE_S
+    patience = PATIENCE_S if within is None else min(within, PATIENCE_S)
+    while True:
+        left = None if within is None else within - (monotonic() - start)
+        try:
+            return await store.reserve(key, limit.count, limit.seconds, left)
+        except (ToolError, OSError) as error:
+            is_away = isinstance(error, OSError) or error.transient
+            if not is_away or monotonic() - start + pause > patience:
+                raise
+        await sleep(pause)
+        pause *= 2
 
 
 async def _cancel(store: CallStore, key: str, ticket: str) -> None:

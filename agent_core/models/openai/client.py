@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("agent_core")
 MAX_ATTEMPTS = 3
 MAX_WAIT = 60.0
+MAX_OUTAGE_PAUSE = 5.0
 MAX_MESSAGE = 500
 MIN_SECRET = 8
 MIN_TAIL = 4
@@ -86,7 +87,8 @@ class OpenAICompatible:
     """A model behind an endpoint. Event loops may share it: each gets its own connections, at its first question.
 
     A transient failure (408, 409, 429, 5xx, a lost connection) is tried 3 times; the first wait is about `backoff`
-    seconds unless the endpoint names another. Without a `transport` it is aiohttp where that is installed, else
+    seconds unless the endpoint names another. One that has answered before, and where nobody listens now, is asked for
+    as long as the question may take. Without a `transport` it is aiohttp where that is installed, else
     httpx2. `keyless` says why there is no key, for an endpoint that wants one. Raises DefinitionError for a `base_url`
     or `api_key` that cannot be one.
     """
@@ -110,6 +112,7 @@ class OpenAICompatible:
         self._vendor = vendor
         self._capabilities = vendor.capabilities if vendor else EndpointCapabilities()
         self._streaming: Streaming = "with usage"
+        self._has_answered = False
         self._transports: WeakKeyDictionary[asyncio.AbstractEventLoop, EndpointTransport] = WeakKeyDictionary()
 
     async def complete(self, question: Question) -> Completion:
@@ -152,6 +155,7 @@ class OpenAICompatible:
 
     def _settle(self, completion: Completion, attempts: _Attempts) -> Completion:
         """The reply with its requests and cost; what the attempts have shown is remembered."""
+        self._has_answered = True
         capabilities = merge(self._capabilities, attempts.first, attempts.capabilities)
         self._remember(capabilities, merge_streaming(self._streaming, attempts.asked, attempts.streaming))
         price = self._cost_of(completion)
@@ -161,11 +165,17 @@ class OpenAICompatible:
 
     async def _wait(self, refusal: Refusal, attempts: _Attempts) -> None:
         """Wait before the next attempt; ModelError when there is none."""
-        if not refusal.transient or attempts.count == MAX_ATTEMPTS:
+        is_outage = refusal.code == NOT_LISTENING and self._has_answered and attempts.question.within is not None
+        if not refusal.transient or (attempts.count >= MAX_ATTEMPTS and not is_outage):
             raise self._error(refusal, attempts.requests)
-        pause = refusal.wait or self._backoff * 2 ** (attempts.count - 1) * (0.75 + random() / 2)
+        pause = refusal.wait or self._backoff * 2 ** min(attempts.count - 1, 9) * (0.75 + random() / 2)
+        if is_outage:
+            pause = min(pause, MAX_OUTAGE_PAUSE)
         if pause > attempts.seconds_left():
             raise self._error(refusal, attempts.requests, waited=False)
+        if attempts.count >= MAX_ATTEMPTS:
+            message = "model %s at %s is away: it %s; asked again, for %.0f seconds more"
+            log.warning(message, self._model, self._host, refusal.message, attempts.seconds_left())
         await asyncio.sleep(pause)
         attempts.count += 1
 

@@ -15,7 +15,7 @@ from engine_shim.cli.doctor.sqlite import probe
 from engine_shim.cli.doctor.stores import check_conversations, check_runs
 from engine_shim.cli.output import Options
 from engine_shim.host.config import HostConfig
-from engine_shim.runs.database import LAYOUT
+from engine_shim.runs.database_sqlite import LAYOUT
 from engine_shim.runs.store import default_store
 from utools.context.store_sqlite import default_path
 from utools.defaults import of_tenant

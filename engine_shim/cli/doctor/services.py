@@ -14,7 +14,7 @@ from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding, find_faults
 from engine_shim.cli.doctor.sqlite import PATIENCE_S
 from engine_shim.errors import DefinitionError
-from engine_shim.runs.database import Database
+from engine_shim.runs.database_sqlite import SqliteDatabase
 from engine_shim.service.tokens import Token, Tokens
 from utools.error_text import reason_of
 from utools.errors import ToolError
@@ -72,7 +72,7 @@ def check_journal_keys() -> Iterator[Finding]:
 def check_tokens(store: Path, tenants: Collection[str]) -> Iterator[Finding]:
     """The tokens that a server of this store asks for."""
     try:
-        with closing(Database(store, patience=PATIENCE_S)) as database:
+        with closing(SqliteDatabase(store, patience=PATIENCE_S)) as database:
             tokens = Tokens(database).all()
     except JournalError as error:
         yield Finding("tokens", "problem", str(error))

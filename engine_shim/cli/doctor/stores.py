@@ -14,7 +14,7 @@ from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding
 from engine_shim.cli.doctor.sqlite import PATIENCE_S, Probe, probe, select
 from engine_shim.errors import DefinitionError, EngineError
-from engine_shim.runs.database import LAYOUT
+from engine_shim.runs.database_sqlite import LAYOUT
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import SqliteRunStore

@@ -1,11 +1,11 @@
 """RunActivities: what a worker does for the workflows of runs. Each may come again, and then does what is missing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 from temporalio import activity
@@ -29,6 +29,7 @@ from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.run_host import RunHosts
 from engine_shim.runs.temporal.settings import BEAT_S, SILENCE
 
+T = TypeVar("T")
 AGAIN_S: Final = 0.5
 """How long an answer waits for a store that is away, before it is appended again."""
 
@@ -149,11 +150,15 @@ class RunActivities:
     async def _append(self, run: str, rows: Sequence[Row], *, may_rest: bool | None = None) -> bool:
         appender = self._appender(run, may_rest)
         try:
-            is_new = await asyncio.to_thread(appender.append if may_rest is None else appender.append_settled, rows)
+            is_new = True
+            if may_rest is None:
+                is_new = await appender.append(rows)
+            else:
+                await appender.append_settled(rows)
         except Lost as error:
             raise _lost(error.path, error.n) from error
         await self._tell(run, rows)
-        return bool(is_new)
+        return is_new
 
     async def _append_answer(self, run: str, act: Act, reply: Any, may_rest: bool) -> Any:
         """Append an answer, for as long as the store is away; a late one finds what was recorded in its place."""
@@ -162,9 +167,9 @@ class RunActivities:
             appender = self._appender(run, may_rest)
             try:
                 if act.once_only:
-                    await asyncio.to_thread(appender.append_answer, act, reply)
+                    await appender.append_answer(act, reply)
                 else:
-                    await asyncio.to_thread(appender.append_settled, [row])
+                    await appender.append_settled([row])
                 break
             except Lost as error:
                 if (stored := await self._read_answer(run, act)) is not None:
@@ -191,9 +196,16 @@ class RunActivities:
         self._hosts.of(run).tell(rows, lambda: self._journal.load(run))
 
     def _appender(self, run: str, may_rest: bool | None) -> Appender:
-        appender = Appender(run, self._journal, self._keys, None, StopSignal())
+        appender = _ThreadAppender(run, self._journal, self._keys, None, StopSignal(), 0)
         appender.may_rest = bool(may_rest)
         return appender
+
+
+class _ThreadAppender(Appender):
+    """Appends in a thread. A store that is away is an error: Temporal tries again."""
+
+    async def outlast(self, work: Callable[[], T]) -> T:
+        return await asyncio.to_thread(work)
 
 
 def _doubt(doubt: InDoubt) -> dict[str, Any]:

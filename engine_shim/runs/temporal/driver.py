@@ -100,7 +100,7 @@ class TemporalDriver:
             ended.cancel()
 
     def _look(self, run: str, follower: "_Follower") -> tuple[bool, str, RunResult | None]:
-        """Whether there is something new, the status, empty while the store is away, and the result of a run at rest."""
+        """Whether something is new, the status, empty while the store is away, and the result of a run at rest."""
         try:
             status, has_news = self._index.status(run), follower.tell()
             result = self._read_rested(run, status) if status in RESTS else None

@@ -20,6 +20,7 @@ from agent_core.run.admission import Admission
 from agent_core.run.appender import may_be_last
 from agent_core.run.control import StopSignal
 from agent_core.run.inbox import Inbox
+from agent_core.run.world import Guard
 from engine_shim.flow.branch import is_of_node
 from engine_shim.runs.temporal.references import AT_HAND, reference_to, reference_to_rows
 from engine_shim.runs.temporal.rows import Rows
@@ -28,6 +29,7 @@ from engine_shim.runs.temporal.settings import FINAL, LONGEST, SHORT, SILENCE
 RETRY: Final = RetryPolicy(
     initial_interval=timedelta(milliseconds=100), maximum_interval=timedelta(seconds=5), non_retryable_error_types=FINAL
 )
+AGAIN: Final = timedelta(seconds=1)
 ONCE: Final = RetryPolicy(maximum_attempts=1)
 _FOUND_AGAIN: Final = (b'{"kind":"asked"', b'{"kind":"decided"', b'{"kind":"run_finished"')
 """Rows that follow from the tape alone, so that a reference to them is enough."""
@@ -84,34 +86,35 @@ class TemporalWorld:
     async def admit(self, act: Act) -> Admission | None:
         raise AssertionError
 
-    async def claim(self, rows: Sequence[Row]) -> None:
-        if rows and not await self._append(rows, settled=False):
-            raise Lost(rows[-1].path, rows[-1].n)
-
-    async def act(self, act: Act, rows: Sequence[Row], admission: Admission | None) -> Any:
-        if not _are_found_again(new := rows[:-1]):
-            await self.append(new)
+    async def act(self, act: Act, rows: Sequence[Row], admission: Admission | None, guard: Guard) -> Any:
+        if self._stop.requested == "cancel":
+            if rows and not await self._append(rows, settled=False):
+                raise Lost(rows[-1].path, rows[-1].n)
+            return Cancelled(self.now())
+        if not _are_found_again(rows[:-1]):
+            await self.append(rows[:-1])
         reference = reference_to(act)
         AT_HAND.keep(self.run, reference, act)
-        told = [*reference, self._may_rest]
+        reply = await guard(self._act(act, [*reference, self._may_rest]))
+        for row in rows:
+            self._written[row.path] = row.n + 1
+        return self._read_reply(reply)
+
+    async def _act(self, act: Act, told: list[Any]) -> Any:
+        """What the activity gives. A write's has one attempt: whoever claims it next finds what became of it."""
         within = LONGEST if act.effect.within is None else timedelta(seconds=act.effect.within) + SHORT
         while True:
             try:
-                reply = await self._perform("act", told, within=within, once=act.once_only, beats=True)
+                return await self._perform("act", told, within=within, once=act.once_only, beats=True)
             except ActivityError as error:
                 if is_cancelled_exception(error):
-                    return Cancelled(self.now())
+                    return None
                 if not act.once_only or (isinstance(error.cause, ApplicationError) and error.cause.non_retryable):
                     raise
                 if not isinstance(error.cause, exceptions.TimeoutError):
-                    await workflow.sleep(1)
-                continue  # whoever claims it next finds what became of it
-            break
-        for row in rows:
-            self._written[row.path] = row.n + 1
-        return self._read_reply(act, reply)
+                    await workflow.sleep(AGAIN)
 
-    def _read_reply(self, act: Act, reply: Any) -> Any:
+    def _read_reply(self, reply: Any) -> Any:
         match reply:
             case Rows(rows=(row,)):
                 self._written[row.path] = row.n + 1
@@ -119,6 +122,8 @@ class TemporalWorld:
                 return Cancelled(record["at"]) if record["kind"] == "cancelled" else decode_answer(record)
             case {"doubt": doubt}:
                 return InDoubt(**doubt)
+            case Cancelled():
+                return reply
             case _:
                 return Cancelled(self.now())
 

@@ -14,7 +14,8 @@ from engine_shim import Engine
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.leases import TTL, Notice, Signal
 from engine_shim.runs.prepare import with_runs
-from engine_shim.runs.store import RunEntry, RunStore
+from engine_shim.runs.run_entry import RunEntry
+from engine_shim.runs.store import RunStore
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
 
 HERE: ContextVar["tuple[Host, str]"] = ContextVar("HERE")

@@ -1,0 +1,97 @@
+"""PostgresDatabase: the tables of a run store in PostgreSQL, which any number of machines may share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from agent_core.journal.postgres import LAYOUT as JOURNAL
+from agent_core.journal.postgres import explained
+from agent_core.journal.storage_errors import PATIENCE_S
+from engine_shim.runs.database import Dialect
+from utools.postgres_database import PostgresDatabase as Server
+from utools.postgres_database import PostgresLayout
+from utools.transaction import Transaction
+
+_RUNS: Final = """
+    CREATE TABLE workflow_runs (
+        run TEXT COLLATE "C" PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, status TEXT NOT NULL,
+        started_at TEXT COLLATE "C" NOT NULL, base TEXT NOT NULL, records BIGINT NOT NULL, host TEXT NOT NULL);
+    CREATE INDEX workflow_runs_newest ON workflow_runs (started_at DESC, run DESC);
+    CREATE TABLE run_claims (
+        run TEXT COLLATE "C" PRIMARY KEY, driver TEXT NOT NULL, until DOUBLE PRECISION NOT NULL, wish TEXT);
+    CREATE TABLE run_submissions (run TEXT COLLATE "C" PRIMARY KEY, submitter TEXT NOT NULL);
+    CREATE TABLE run_traces (run TEXT COLLATE "C" PRIMARY KEY, traceparent TEXT NOT NULL)"""
+_SERVED: Final = """
+    CREATE TABLE run_hosts (run TEXT COLLATE "C" PRIMARY KEY, records BIGINT NOT NULL, host TEXT NOT NULL);
+    INSERT INTO run_hosts SELECT run, records, host FROM workflow_runs;
+    ALTER TABLE workflow_runs DROP COLUMN records, DROP COLUMN host;
+    CREATE TABLE api_tokens (
+        id TEXT COLLATE "C" PRIMARY KEY, name TEXT NOT NULL, tenant TEXT, scopes TEXT NOT NULL, hash BYTEA NOT NULL,
+        made_at TEXT COLLATE "C" NOT NULL, expires_at TEXT);
+    CREATE TABLE run_events (
+        seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run TEXT COLLATE "C" NOT NULL, status TEXT NOT NULL,
+        records BIGINT NOT NULL, at TEXT NOT NULL, UNIQUE (run, status, records));
+    CREATE TABLE webhook_deliveries (
+        hook TEXT COLLATE "C" NOT NULL, event BIGINT NOT NULL, run TEXT COLLATE "C" NOT NULL,
+        attempts BIGINT NOT NULL, due DOUBLE PRECISION NOT NULL, PRIMARY KEY (hook, event));
+    CREATE TABLE webhook_cursors (hook TEXT COLLATE "C" PRIMARY KEY, event BIGINT NOT NULL);
+    CREATE TABLE trigger_times (name TEXT COLLATE "C" PRIMARY KEY, at TEXT NOT NULL, run TEXT);
+    CREATE TABLE ledger (
+        seq BIGINT PRIMARY KEY, run TEXT COLLATE "C" NOT NULL, hash BYTEA NOT NULL, data BYTEA NOT NULL);
+    CREATE INDEX ledger_runs ON ledger (run)"""
+LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED))
+_NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
+
+
+def _spell(text: str) -> str:
+    """A text as encode(…, 'escape') writes its bytes."""
+    return "".join(
+        "\\\\" if byte == 0x5C else chr(byte) if 0 < byte < 0x80 else f"\\{byte:03o}" for byte in text.encode()
+    )
+
+
+_DIALECT: Final = Dialect(
+    values="(SELECT unnest(?::text[]) AS value)",
+    pack=list,
+    contains="encode(data, 'escape') ILIKE ? ESCAPE '!'",
+    spell=_spell,
+)
+
+
+class PostgresDatabase:
+    """A database by its URL, or one schema of it. Its clock is that of the server."""
+
+    dialect = _DIALECT
+
+    def __init__(self, url: str, *, schema: str | None = None, patience: float = PATIENCE_S) -> None:
+        self.server = Server(url, (JOURNAL, LAYOUT), schema=schema, patience=patience)
+
+    @property
+    def name(self) -> str:
+        return self.server.name
+
+    def rows(self, table: str, query: str, *values: Any) -> list[Any]:
+        with explained():
+            return self.server.select(query, *values)
+
+    @contextmanager
+    def writing(self, subject: str | None = None) -> Iterator[Transaction]:
+        with explained(), self.server.writing(subject) as db:
+            yield db
+
+    def lock(self, db: Transaction, subject: str) -> None:
+        self.server.lock(db, subject)
+
+    def read_clock(self, db: Transaction | None = None) -> float:
+        return float((self.rows("", _NOW) if db is None else db.execute(_NOW).fetchall())[0][0])
+
+    @contextmanager
+    def open_reader(self) -> "Iterator[PostgresDatabase]":
+        """The database itself: each query has a connection of its own."""
+        yield self
+
+    def prepare(self) -> None:
+        self.read_clock()
+
+    def close(self) -> None:
+        self.server.close()

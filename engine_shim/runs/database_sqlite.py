@@ -1,0 +1,113 @@
+"""SqliteDatabase: the SQLite file of a run store, which is the file of its journal as well."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core.errors import JournalError
+from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
+from agent_core.journal.storage_errors import PATIENCE_S
+from engine_shim.runs.database import Dialect
+from utools.sqlite_file import LayoutError, SqliteFile
+from utools.transaction import Transaction
+
+_RUNS = """CREATE TABLE IF NOT EXISTS workflow_runs (
+    run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, status TEXT NOT NULL,
+    started_at TEXT NOT NULL, base TEXT NOT NULL)"""
+_HOSTS = """CREATE TABLE IF NOT EXISTS run_hosts (
+    run TEXT PRIMARY KEY, records INTEGER NOT NULL, host TEXT NOT NULL) WITHOUT ROWID"""
+_LEASES = """CREATE TABLE IF NOT EXISTS run_claims (
+    run TEXT PRIMARY KEY, driver TEXT NOT NULL, until REAL NOT NULL, wish TEXT) WITHOUT ROWID"""
+_SUBMISSIONS = """CREATE TABLE IF NOT EXISTS run_submissions (
+    run TEXT PRIMARY KEY, submitter TEXT NOT NULL) WITHOUT ROWID"""
+_TRACES = """CREATE TABLE IF NOT EXISTS run_traces (
+    run TEXT PRIMARY KEY, traceparent TEXT NOT NULL) WITHOUT ROWID"""
+_TOKENS = """CREATE TABLE IF NOT EXISTS api_tokens (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, tenant TEXT, scopes TEXT NOT NULL, hash BLOB NOT NULL,
+    made_at TEXT NOT NULL, expires_at TEXT) WITHOUT ROWID"""
+_EVENTS = """CREATE TABLE IF NOT EXISTS run_events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, status TEXT NOT NULL, records INTEGER NOT NULL,
+    at TEXT NOT NULL, UNIQUE (run, status, records))"""
+_DELIVERIES = """CREATE TABLE IF NOT EXISTS webhook_deliveries (
+    hook TEXT NOT NULL, event INTEGER NOT NULL, run TEXT NOT NULL, attempts INTEGER NOT NULL, due REAL NOT NULL,
+    PRIMARY KEY (hook, event)) WITHOUT ROWID"""
+_CURSORS = "CREATE TABLE IF NOT EXISTS webhook_cursors (hook TEXT PRIMARY KEY, event INTEGER NOT NULL) WITHOUT ROWID"
+_TRIGGERS = """CREATE TABLE IF NOT EXISTS trigger_times (
+    name TEXT PRIMARY KEY, at TEXT NOT NULL, run TEXT) WITHOUT ROWID"""
+_LEDGER = """CREATE TABLE IF NOT EXISTS ledger (
+    seq INTEGER PRIMARY KEY, run TEXT NOT NULL, hash BLOB NOT NULL, data BLOB NOT NULL)"""
+_LEDGER_RUNS = "CREATE INDEX IF NOT EXISTS ledger_runs ON ledger (run)"
+_SERVED = (_SUBMISSIONS, _TRACES, _TOKENS, _EVENTS, _DELIVERIES, _CURSORS, _TRIGGERS, _LEDGER, _LEDGER_RUNS)
+LAYOUT = replace(JOURNAL, extra=(_RUNS, _HOSTS, _LEASES, *_SERVED))
+_DIALECT: Final = Dialect(
+    values="(SELECT value FROM json_each(?))",
+    pack=json.dumps,
+    contains="CAST(data AS TEXT) LIKE ? ESCAPE '!'",
+    spell=lambda text: text,
+)
+
+
+class SqliteDatabase:
+    """A file that any number of threads and processes may share. It must not be carried across a fork.
+
+    The first write makes the file and the tables. Raises JournalError when the file cannot be used.
+    """
+
+    dialect = _DIALECT
+
+    def __init__(self, path: Path, *, patience: float = PATIENCE_S) -> None:
+        self.path, self._patience = path, patience
+        self._file = SqliteFile(path, LAYOUT, busy_seconds=patience)
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    def rows(self, table: str, query: str, *values: Any) -> list[Any]:
+        with self._explained():
+            return self._file.select(table, query, *values)
+
+    @contextmanager
+    def writing(self, subject: str | None = None) -> Iterator[sqlite3.Connection]:
+        """A transaction that no other writer of the file shares."""
+        with self._explained():
+            if not self._file.is_open:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self._file.writing() as db:
+                yield db
+
+    def lock(self, db: Transaction, subject: str) -> None:
+        """Nothing: a writer has the whole file."""
+
+    def read_clock(self, db: Transaction | None = None) -> float:
+        return time.time()
+
+    @contextmanager
+    def open_reader(self) -> "Iterator[SqliteDatabase]":
+        with closing(SqliteDatabase(self.path, patience=self._patience)) as reader:
+            yield reader
+
+    def prepare(self) -> None:
+        with self.writing():
+            pass
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what SQLite says into a JournalError that says what to do."""
+        try:
+            yield
+        except LayoutError as error:
+            raise JournalError(str(error)) from error
+        except (sqlite3.Error, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            hint = "choose another by --store or AGENT_CORE_STORE"
+            raise JournalError(f"{self.path} cannot be used as a run store: {reason}; {hint}") from error

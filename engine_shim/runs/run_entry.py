@@ -1,0 +1,121 @@
+"""RunEntry: a run as a list shows it, which of them are wanted, and how both are read from a database."""
+
+from collections.abc import Collection
+from dataclasses import astuple, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine_shim.runs.database import Database
+    from utools.transaction import Transaction
+
+_COLUMNS = "run, workflow, version, status, started_at, base"
+_SAVE = f"""INSERT INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET
+    workflow = excluded.workflow, version = excluded.version, status = excluded.status,
+    started_at = excluded.started_at, base = excluded.base"""
+_SAVE_HOST = """INSERT INTO run_hosts (run, records, host) VALUES (?, ?, ?)
+    ON CONFLICT (run) DO UPDATE SET records = excluded.records, host = excluded.host"""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """A run as a list shows it. `base` is the directory that its definition's relative paths start from.
+
+    `records` is how many records the run had when its status was set: its journal never has fewer. `host` is the
+    configuration file of the host that began it, empty where there was none.
+    """
+
+    run: str
+    workflow: str
+    version: str
+    status: str
+    started_at: str
+    base: str
+    records: int = 0
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs of a list are wanted: of these statuses, of this workflow, begun at `since` or later, the newest ones.
+
+    A run whose beginning nobody can read passes `since`. `before` is the place of a run in the list, {started_at, run}:
+    those after it are wanted. With `host` those of other hosts are left out; of a run that
+    was begun without a host's file nobody knows whose it is.
+    """
+
+    statuses: Collection[str] = ()
+    workflow: str | None = None
+    since: datetime | None = None
+    limit: int | None = None
+    host: str | None = None
+    before: tuple[str, str] | None = None
+
+    def admits(self, entry: RunEntry) -> bool:
+        """Whether the entry is wanted, whatever the limit."""
+        if self.host is not None and entry.host not in ("", self.host):
+            return False
+        if self.workflow not in (None, entry.workflow) or (self.statuses and entry.status not in self.statuses):
+            return False
+        if self.before is not None and (entry.started_at, entry.run) >= self.before:
+            return False
+        began = parse_time(entry.started_at)
+        return self.since is None or began is None or began >= self.since
+
+    def as_sql(self) -> tuple[str, list[Any]]:
+        """The same as the end of a query, and its values; it lets through some that began a little before `since`."""
+        terms, values = ["true"], list[Any](self.statuses)
+        if self.statuses:
+            terms.append(f"status IN ({', '.join('?' for _ in self.statuses)})")
+        if self.workflow is not None:
+            terms, values = [*terms, "workflow = ?"], [*values, self.workflow]
+        if self.since is not None:  # in some zone it was that day then; `admits` looks closer
+            first_day = (self.since.astimezone(UTC) - timedelta(days=1)).date().isoformat()
+            terms, values = [*terms, "(started_at >= ? OR started_at NOT LIKE '____-%')"], [*values, first_day]
+        if self.host is not None:
+            others = "SELECT run FROM run_hosts WHERE host NOT IN ('', ?)"
+            terms, values = [*terms, f"run NOT IN ({others})"], [*values, self.host]
+        if self.before is not None:
+            terms, values = [*terms, "(started_at, run) < (?, ?)"], [*values, *self.before]
+        limit, values = ("", values) if self.limit is None else (" LIMIT ?", [*values, self.limit])
+        return f"WHERE {' AND '.join(terms)} ORDER BY started_at DESC, run DESC{limit}", values
+
+
+ALL = RunFilter()
+
+
+def save_entry(db: "Transaction", entry: RunEntry) -> None:
+    """Add the entry, or replace the run's older one."""
+    *columns, records, host = astuple(entry)
+    db.execute(_SAVE, columns)
+    db.execute(_SAVE_HOST, (entry.run, records, host))
+
+
+def select_entries(database: "Database", wanted: RunFilter) -> list[RunEntry]:
+    """The entries of a store that are wanted, newest first."""
+    found: list[RunEntry] = []
+    while True:
+        clause, values = wanted.as_sql()
+        entries = read_entries(database, clause, *values)
+        found += filter(wanted.admits, entries)
+        if wanted.limit is None or len(entries) < wanted.limit or len(found) >= wanted.limit:
+            return found[: wanted.limit]
+        wanted = replace(wanted, before=(entries[-1].started_at, entries[-1].run))
+
+
+def read_entries(database: "Database", clause: str, *values: Any) -> list[RunEntry]:
+    """The entries that the end of a query, such as `RunFilter.as_sql` gives, says."""
+    found = database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
+    query = f"SELECT run, records, host FROM run_hosts WHERE run IN {database.dialect.values}"
+    runs = database.dialect.pack([row[0] for row in found])
+    by_run = {run: (records, host) for run, records, host in database.rows("run_hosts", query, runs)}
+    return [RunEntry(*(*row, *by_run.get(row[0], (0, "")))) for row in found]
+
+
+def parse_time(at: str) -> datetime | None:
+    """A time as records and the list of runs hold it, in UTC unless it says otherwise; None for any other text."""
+    try:
+        time = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,0 +1,47 @@
+"""What a PostgreSQL database of ours does for everything that is kept in it: schemas, values, and its layouts."""
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from utools.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from utools.postgres_database import PostgresDatabase
+
+pytestmark = pytest.mark.xdist_group("postgres")
+NewDatabase = Callable[[], str]
+
+
+def open_database(url: str, schema: str | None = None) -> Any:
+    from utools.postgres_database import PostgresDatabase, PostgresLayout
+
+    layout = PostgresLayout("words", ("CREATE TABLE words (word TEXT PRIMARY KEY)",))
+    return closing(PostgresDatabase(url, (layout,), patience=0.3, schema=schema))
+
+
+def add_word(database: "PostgresDatabase", word: str) -> None:
+    with database.writing("words") as db:
+        db.execute("INSERT INTO words VALUES (?)", (word,))
+
+
+def test_schemas_of_one_database_share_neither_tables_nor_locks(new_database: NewDatabase) -> None:
+    url, strange = new_database(), 'a "strange" \\ name'
+    with open_database(url) as plain, open_database(url, "one") as one, open_database(url, strange) as other:
+        for each in (plain, one, other):
+            add_word(each, each.schema or "none")
+        assert [each.select("SELECT word FROM words") for each in (plain, one, other)] == [
+            [("none",)], [("one",)], [(strange,)]
+        ]  # fmt: skip
+        with one.writing("words"):
+            add_word(other, "meanwhile")
+            with open_database(url, "one") as rival, pytest.raises(DatabaseError, match="others have kept it busy"):
+                add_word(rival, "late")
+
+
+def test_text_of_a_query_may_have_percent_signs(new_database: NewDatabase) -> None:
+    with open_database(new_database()) as database:
+        add_word(database, "100%")
+        assert database.select("SELECT word FROM words WHERE word LIKE '1%' AND word <> ?", "%s") == [("100%",)]

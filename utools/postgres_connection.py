@@ -1,0 +1,57 @@
+"""A connection to PostgreSQL that notices when the server, or the network before it, is lost."""
+
+from collections.abc import Generator
+from math import inf
+from time import monotonic
+from typing import Any, Final
+
+import psycopg
+
+KEEPALIVE: Final = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""For libpq, in seconds and milliseconds: a network that carries nothing any more is noticed in half a minute."""
+_GOING: Final = ("57P01", "57P02", "57P03", "53300", "25P03")
+"""It shuts down, crashed, starts, has no connection left, or gave an idle transaction up."""
+_BRIEFLY: Final = ("the database system is", "too many clients", "connection slots are reserved", "terminating")
+"""In a refusal to connect, which has no code."""
+
+
+class Connection(psycopg.Connection[Any]):
+    """A connection that is given up where a statement has no sign of life for `silence_s` seconds.
+
+    A TCP connection may be half-open: what is between answers for a server that is gone.
+    """
+
+    silence_s = inf
+
+    def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+        return super().wait(self._within_silence(gen), *args, **options)
+
+    def _within_silence(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        last = monotonic()
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if ready:
+                    last = monotonic()
+                elif monotonic() - last > self.silence_s:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"the server gave no answer for {self.silence_s:g} s")
+                wanted = gen.send(ready)
+        except StopIteration as stop:
+            return stop.value
+
+
+def is_away(error: Exception) -> bool:
+    """Whether the server was lost or cannot be reached now, so that another try may help."""
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    if error.sqlstate is not None:
+        return error.sqlstate.startswith("08") or error.sqlstate in _GOING
+    words = str(error)
+    return "FATAL:" not in words or any(each in words for each in _BRIEFLY)

@@ -1,0 +1,247 @@
+"""PostgresDatabase: a PostgreSQL database with tables of ours: connected to at its first use, laid out, explained.
+
+Queries have `?` for each value, as those of SQLite have.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from threading import Lock
+from time import monotonic, sleep
+from typing import Any, Final, Literal, LiteralString, NamedTuple
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL, Identifier
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from utools.errors import DatabaseAway, DatabaseError
+from utools.postgres_connection import KEEPALIVE, Connection, is_away
+from utools.transaction import Transaction
+
+CONNECTIONS: Final = 8
+"""How many connections a process has to it at most; further threads wait for one."""
+_MIGRATING: Final = 0x61676A6F
+"""The number of the lock under which schemas and tables are made and changed."""
+_LAYOUTS: Final = "CREATE TABLE IF NOT EXISTS agent_core_layouts (name TEXT PRIMARY KEY, version INTEGER NOT NULL)"
+_SET_VERSION: Final = """INSERT INTO agent_core_layouts VALUES (%s, %s)
+    ON CONFLICT (name) DO UPDATE SET version = excluded.version"""
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0)), pg_current_xact_id()::text"
+_FATE: Final = "SELECT pg_xact_status(?::text::xid8)"
+_POLL_S: Final = 0.05
+SILENCE: Final = 6
+"""A statement without a sign of life is given up after so many times the patience with others."""
+Durability = Literal["process", "power"]
+
+
+class PostgresLayout(NamedTuple):
+    """Tables that belong together: `steps` bring them from each version to the next."""
+
+    name: str
+    steps: Sequence[LiteralString]
+
+
+class PostgresTransaction:
+    """A `Transaction` that is under way."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[Any]:
+        return self._db.execute(_translate(query), values, binary=True)
+
+    def executemany(self, query: str, rows: Iterable[Sequence[Any]], /) -> None:
+        with self._db.cursor() as cursor:
+            cursor.executemany(_translate(query), rows)
+
+
+class PostgresDatabase:
+    """One database by its URL, shared by threads. It must not be carried across a fork.
+
+    With a `schema` its tables are in that, which is made if it is missing: databases of two schemas share nothing, no
+    lock either. It waits up to `patience` seconds for others and for a connection, and raises DatabaseAway then: also
+    for a server that was lost in mid-statement. With durability "process" a crash of the server may lose
+    the last moments, all that belongs together at once; with "power" nothing that was written is lost. Raises
+    DatabaseError.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        layouts: Sequence[PostgresLayout],
+        *,
+        patience: float,
+        durability: Durability = "power",
+        schema: str | None = None,
+    ) -> None:
+        self._url, self._layouts, self._patience, self.schema = url, layouts, patience, schema
+        self._settings = f"-c lock_timeout={round(patience * 1000)} -c client_encoding=UTF8"
+        # what a client that was lost had locked is free again after this
+        self._settings += f" -c idle_in_transaction_session_timeout={round(patience * 3000)}"
+        if durability == "process":
+            self._settings += " -c synchronous_commit=off"
+        if schema is not None:
+            self._settings += f" -c search_path={_escape(Identifier(schema).as_string())}"
+        self._lock = Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+
+    @property
+    def name(self) -> str:
+        """Where it is, without user and password."""
+        try:
+            parts = conninfo_to_dict(self._url)
+        except psycopg.Error:
+            return "at an address that is none"
+        return f"postgresql://{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
+
+    def select(self, query: str, *values: Any) -> list[Any]:
+        """What a query finds."""
+        with self._explained("read"), self._connection() as db:
+            return db.execute(_translate(query), values, binary=True).fetchall()
+
+    @contextmanager
+    def writing(self, subject: str | None = None) -> Iterator[PostgresTransaction]:
+        """A transaction; with a subject one that no other writer of it shares, on whichever machine.
+
+        Where the connection is lost as it commits one with a subject, another one asks whether it did. DatabaseAway has
+        its id `in_doubt` where nobody can be asked.
+        """
+        number, is_complete = None, False
+        try:
+            with self._explained("write to"), self._connection() as db, db.transaction():
+                made = PostgresTransaction(db)
+                if subject is not None:
+                    number = self.lock(made, subject)
+                yield made
+                is_complete = True
+        except DatabaseAway:
+            if number is None or not is_complete or not self._was_committed_now(number):
+                raise
+
+    def was_committed(self, transaction: str) -> bool:
+        """Whether a transaction was committed, by its id. DatabaseAway while the server still waits for its client."""
+        end = monotonic() + self._patience
+        while (found := self.select(_FATE, transaction)[0][0]) == "in progress":
+            if monotonic() > end:
+                raise DatabaseAway(f"{self.name} still waits for the client of a transaction whose connection was lost")
+            sleep(_POLL_S)
+        return bool(found == "committed")
+
+    def _was_committed_now(self, transaction: str) -> bool:
+        try:
+            return self.was_committed(transaction)
+        except DatabaseAway as away:
+            away.in_doubt = transaction
+            raise
+
+    def lock(self, transaction: Transaction, subject: str) -> str:
+        """Wait until no other transaction has this subject; keep it until the transaction ends, whose id this gives."""
+        key = subject if self.schema is None else f"{self.schema}: {subject}"
+        found = transaction.execute(_LOCK, (key,)).fetchone()
+        assert found is not None
+        return str(found[1])
+
+    def close(self) -> None:
+        """Close the connections; the next use opens them again."""
+        with self._lock:
+            if self._pool is not None:
+                self._pool.close()
+                self._pool = None
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        with self._lock:
+            self._pool = self._pool or self._open()
+            pool = self._pool
+        with pool.connection() as db:
+            yield db
+
+    def _open(self) -> "ConnectionPool[Connection]":
+        with self._connect() as db:
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
+            if self.schema is not None:
+                name = Identifier(self.schema)
+                db.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
+                db.execute(SQL("SET LOCAL search_path TO {}").format(name))
+            db.execute(_LAYOUTS)
+            for layout in self._layouts:
+                _lay_out(db, layout)
+        theirs = conninfo_to_dict(self._url).get("options") or ""
+        return ConnectionPool(
+            self._url,
+            connection_class=Connection,
+            kwargs={**self._options(), "options": f"{theirs} {self._settings}", "autocommit": True},
+            min_size=0,
+            max_size=CONNECTIONS,
+            timeout=self._patience,
+            reconnect_timeout=self._patience,
+            configure=self._bind_patience,
+            check=self._check,
+            open=True,
+        )
+
+    def _options(self) -> dict[str, Any]:
+        """What notices that the server is lost, where the URL does not say it."""
+        theirs = conninfo_to_dict(self._url)
+        ours = {**KEEPALIVE, "connect_timeout": max(2, round(self._patience))}
+        return {name: value for name, value in ours.items() if name not in theirs}
+
+    def _connect(self) -> Connection:
+        return Connection.connect(self._url, **self._options())
+
+    def _bind_patience(self, db: Connection) -> None:
+        db.silence_s = SILENCE * self._patience
+
+    def _check(self, db: Connection) -> None:
+        """Raise where a connection from the pool is none any more; one that says nothing is not waited for so long."""
+        db.silence_s = self._patience
+        ConnectionPool.check_connection(db)
+        self._bind_patience(db)
+
+    @contextmanager
+    def _explained(self, doing: str) -> Iterator[None]:
+        """Turn what PostgreSQL says into a DatabaseError that says what to do; it never has the password."""
+        try:
+            yield
+        except (psycopg.Error, PoolTimeout, UnicodeError) as error:
+            cause = self._why_no_connection() if isinstance(error, PoolTimeout) else error
+            if cause is None or isinstance(cause, psycopg.errors.LockNotAvailable):
+                why = f"others have kept it busy for {self._patience:g} s; try again when that is done"
+                raise DatabaseAway(f"cannot {doing} {self.name}: {why}") from error
+            why = " ".join(str(cause).split()) or type(cause).__name__
+            kind = DatabaseAway if is_away(cause) else DatabaseError
+            raise kind(f"cannot {doing} {self.name}: {why}") from error
+
+    def _why_no_connection(self) -> Exception | None:
+        """Why the pool had no connection in time; None where one more can be made, so that others have them all."""
+        try:
+            self._connect().close()
+        except psycopg.Error as refusal:
+            return refusal
+        return None
+
+
+def _lay_out(db: Connection, layout: PostgresLayout) -> None:
+    """Bring tables to this version. DatabaseError for those of a newer one."""
+    found = db.execute("SELECT version FROM agent_core_layouts WHERE name = %s", (layout.name,)).fetchone()
+    version = 0 if found is None else found[0]
+    if version > len(layout.steps):
+        raise DatabaseError(
+            f"the {layout.name} in this database has version {version}, and this program knows {len(layout.steps)}; "
+            "upgrade agent-core"
+        )
+    for step in layout.steps[version:]:
+        db.execute(step)
+    if version < len(layout.steps):
+        db.execute(_SET_VERSION, (layout.name, len(layout.steps)))
+
+
+@lru_cache(maxsize=512)
+def _translate(query: str) -> LiteralString:
+    """A query as psycopg takes it, with %s for each value."""
+    return query.replace("%", "%%").replace("?", "%s")
+
+
+def _escape(value: str) -> str:
+    """A value for the option `-c name=value`, where a backslash stands before each blank."""
+    return value.replace("\\", "\\\\").replace(" ", "\\ ")
