@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
+from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.events import EventSource, Watcher
 from engine_shim.errors import EngineError
@@ -25,6 +26,8 @@ RESTS: Final = (*ENDED, "waiting", "paused")
 SHORTEST_S: Final = 0.03
 LONGEST_S: Final = 0.5
 """How often the journal of a run is looked at: often while something happens."""
+AWAY_S: Final = 1.0
+"""How long after it was away the server is asked again."""
 PATIENCE_S: Final = 5.0
 """After how long without a worker the log says so."""
 log = logging.getLogger("engine_shim")
@@ -82,23 +85,36 @@ class TemporalDriver:
     async def _follow(self, job: Job, handle: WorkflowHandle[Any, Any]) -> RunResult:
         """Tell of what is appended, pass on who stops the run, and give its result once it rests."""
         follower, stops = _Follower(self._store, job.run, self._listener(job)), _Stops(job.stop)
-        ended = asyncio.create_task(handle.result())
+        ended = asyncio.create_task(self._wait_closed(job.run, handle))
         pause_s, waited = SHORTEST_S, 0.0
         try:
             while True:
                 if (how := stops.take()) and not await self._pass_on(job.run, how):
                     return RunResult(job.run, "running", {}, [], [], {}, None)
-                status = self._index.status(job.run)
-                pause_s = SHORTEST_S if follower.tell() else min(pause_s * 1.5, LONGEST_S)
-                if status in RESTS and (result := self._read_rested(job.run, status)) is not None:
-                    follower.tell()
+                has_news, status, result = self._look(job.run, follower)
+                if result is not None:
                     return result
-                if ended.done():
+                if ended.done() and status:
                     self._check_failure(job.run, ended)
+                pause_s = SHORTEST_S if has_news else min(pause_s * 1.5, LONGEST_S)
                 waited = self._complain(job.run, waited, pause_s) if status == "pending" else 0.0
                 await stops.wait(pause_s, ended)
         finally:
             ended.cancel()
+
+    def _look(self, run: str, follower: "_Follower") -> tuple[bool, str, RunResult | None]:
+        """Whether there is something new, the status, empty while the store is away, and the result of a run at rest."""
+        try:
+            status, has_news = self._index.status(run), follower.tell()
+            result = self._read_rested(run, status) if status in RESTS else None
+            if result is not None:
+                follower.tell()
+            return has_news, status, result
+        except JournalError as error:
+            if isinstance(error, Damaged):
+                raise
+            log.warning("run %s cannot be looked at: %s", run, error)
+            return False, "", None
 
     async def _pass_on(self, run: str, how: Stopping) -> bool:
         """Tell the workers that a run is to stop. False when this process only lets go of it, and they go on."""
@@ -106,6 +122,18 @@ class TemporalDriver:
             return False
         await self._wake(run, how)
         return True
+
+    async def _wait_closed(self, run: str, handle: WorkflowHandle[Any, Any]) -> None:
+        """Wait until the workflow has ended, however long its server is away; one that has lost it is told anew."""
+        while True:
+            try:
+                await handle.result()
+                return
+            except RPCError as error:
+                log.warning("run %s: Temporal at %s is away: %s", run, self._config.address, error.message)
+                await asyncio.sleep(AWAY_S)
+                if error.status == RPCStatusCode.NOT_FOUND:
+                    handle = await self._wake(run, "go on")
 
     def _check_failure(self, run: str, ended: "asyncio.Task[Any]") -> None:
         """EngineError for a workflow that ended before its run did."""
@@ -116,8 +144,6 @@ class TemporalDriver:
                 cause = cause.__cause__
             told = getattr(cause, "message", cause)
             raise EngineError(f"run {run!r} cannot be driven on by its worker: {told}") from error
-        if isinstance(error, RPCError):
-            raise EngineError(f"Temporal at {self._config.address} is away: {error.message}") from error
         if error is not None:
             raise error
 

@@ -1,6 +1,7 @@
 """The workflows of the crash matrix as hosts on one Temporal: a directory, a queue and a run for each."""
 
 import asyncio
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from agent_core.journal.record import Tape
 from engine_shim import Engine, RunResult
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.open_store import store_of
+from engine_shim.runs.store import RunStore
 from support.crash.matrix_attempt import Attempts, report
 from support.crash.matrix_judge import differences, happened_again, many_keys
 from support.crash.matrix_workflows import CASES
@@ -31,8 +33,13 @@ class Home:
 
     @property
     def run(self) -> str:
-        """The id of its run, which is the name of its queue, too."""
+        """The id of its run."""
         return self.name.replace(" ", "-")
+
+    @property
+    def queue(self) -> str:
+        """Its queue: each store has one of its own."""
+        return queue_of(self.folder)
 
     async def drive(self) -> RunResult:
         """Run to the end, with a person who decides whatever waits."""
@@ -45,10 +52,10 @@ class Home:
     def problems(self, result: RunResult) -> list[str]:
         """What is otherwise than in an undisturbed run in one process."""
         told = {"result": result.as_json(), **report(self.engine, self.run)}
-        usual = undisturbed(self.name, self.folder, told["skipped"])
+        usual = without_time_left(undisturbed(self.name, self.folder, told["skipped"]))
         lines, tape = Ledger(self.folder / "ledger").lines(), self.engine.store.journal.load(self.run)
         return [
-            *differences(told, usual, CASES[self.name]),
+            *differences(without_time_left(told), usual, CASES[self.name]),
             *(f"happened again: {each}" for each in happened_again(lines)),
             *(f"under many keys: {each}" for each in many_keys(lines)),
             *(f"done again after its answer: {each}" for each in done_after_answer(self.run, lines, tape)),
@@ -57,19 +64,23 @@ class Home:
 
 def open_homes(folder: Path, pause: Pause | None = None, temporal: str | None = None) -> dict[str, Home]:
     """The workflows in a folder; with the address of a Temporal server their workers drive the runs."""
-    homes = {}
-    named = folder / "store"
+    homes, named = {}, folder / "store"
+    shared = store_of(named.read_text()) if named.exists() else None
     for name in CASES:
         home = folder / name
-        config = None if temporal is None else TemporalConfig(address=temporal, queue=name.replace(" ", "-"))
-        homes[name] = open_home(name, home, named.read_text() if named.exists() else None, pause, (), config)
+        config = None if temporal is None else TemporalConfig(address=temporal, queue=queue_of(home))
+        homes[name] = open_home(name, home, shared, pause, (), config)
     return homes
+
+
+def queue_of(home: Path) -> str:
+    return f"{home.parent.name}.{home.name}".replace(" ", "-")
 
 
 def open_home(
     name: str,
     folder: Path,
-    store: str | None = None,
+    store: RunStore | None = None,
     pause: Pause | None = None,
     skipped: Sequence[str] = (),
     temporal: TemporalConfig | None = None,
@@ -96,6 +107,12 @@ def undisturbed(name: str, beside: Path, skipped: Sequence[str]) -> Json:
             await home.engine.close()
 
     return {"result": asyncio.run(drive()).as_json(), **report(home.engine, home.run)}
+
+
+def without_time_left(told: Json) -> Json:
+    """A report without the seconds that an agent is told it has left."""
+    without: Json = orjson.loads(re.sub(rb"\\b\\d+ seconds", b"N seconds", orjson.dumps(told)))
+    return without
 
 
 def done_after_answer(run: str, lines: Sequence[Json], tape: Tape) -> list[str]:

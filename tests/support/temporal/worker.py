@@ -1,7 +1,7 @@
 """A worker of the crash matrix's workflows: ADDRESS FOLDER SECONDS SKEW [from-tape]. It works until killed.
 
-Each workflow has a queue and a directory of its name; the runs are in the store that FOLDER/store names, or in a file of
-the directory. Each act takes up to SECONDS; the clock of this process is SKEW seconds off. With `from-tape` it finds
+Each workflow has a queue and a directory of its name; the runs are in the store that FOLDER/store names, or in a file
+of the directory. Each act takes up to SECONDS; the clock of this process is SKEW seconds off. With `from-tape` it finds
 every operation by its run's tape, as a process does that has not walked the run itself.
 """
 
@@ -35,7 +35,7 @@ async def pause() -> None:
 
 
 async def main() -> None:
-    engines = {home.run: home.engine for home in open_homes(Path(FOLDER), pause).values()}
+    engines = {home.queue: home.engine for home in open_homes(Path(FOLDER), pause).values()}
     await work(engines, TemporalConfig(address=ADDRESS), asyncio.Event())
 
 
