@@ -63,7 +63,7 @@ def drive_run(
     engine: Engine, workflow: Workflow, run_id: str, work: Work, options: Options, decided: Sequence[Decided] = ()
 ) -> RunResult:
     """The result of `work` on this run; at a terminal, after the person has decided on the calls that wait."""
-    result = drive(engine, workflow, work, on_interrupt(run_id, options), decided)
+    result = drive(engine, workflow, work, on_interrupt(engine, run_id, options), decided)
     while result.status == "waiting" and is_attended(options):
         call = result.waiting[0]
         if (decision := ask_decision(call, engine.store.journal.load(run_id))) is None:
@@ -71,7 +71,7 @@ def drive_run(
         decisions = {(call["strand"], call["n"]): decision}
         try:
             work, decided = _resuming(engine, run_id, decisions), [(call, decision)]
-            result = drive(engine, workflow, work, on_interrupt(run_id, options), decided)
+            result = drive(engine, workflow, work, on_interrupt(engine, run_id, options), decided)
         except DecisionError as error:  # such as edited arguments that the tool does not take: asked again
             sys.stderr.write(f"{error}\n")
     return result
@@ -81,9 +81,10 @@ def _resuming(engine: Engine, run_id: str, decisions: Decisions) -> Work:
     return lambda tell: engine.resume(run_id, decisions=decisions, by=output.user(), on_event=tell)
 
 
-def on_interrupt(run_id: str, options: Options) -> Callable[[], None]:
-    """What writes, when a person interrupts this run, how to resume it."""
-    message = f"interrupted; to go on: {options.command('resume', run_id)}"
+def on_interrupt(engine: Engine, run_id: str, options: Options) -> Callable[[], None]:
+    """What writes, when a person interrupts this run, how to resume it, or to follow workers that go on with it."""
+    how = "the run goes on at its workers; to follow it" if engine.has_workers else "to go on"
+    message = f"interrupted; {how}: {options.command('resume', run_id)}"
     where = run_id if options.as_json else ""
     return lambda: output.error(message, kind="interrupted", where=where, as_json=options.as_json)
 

@@ -143,6 +143,11 @@ class Engine:
         return self._starter.host
 
     @property
+    def has_workers(self) -> bool:
+        """Whether workers drive its runs, which go on without this process."""
+        return self._driver is not self._local
+
+    @property
     def host_check(self) -> HostCheck:
         """What this host refuses to definitions, and lacks for them."""
         return self._host_check
@@ -313,8 +318,10 @@ class Engine:
         self._driver.watch = watch
 
     def executor(self, run_id: str) -> Executor:
-        """What a run of the store needs of this host, for whoever drives it elsewhere."""
-        _, base = self._index.load(run_id)
+        """What a run of the store needs of this host, for whoever drives it elsewhere. DefinitionError when this host
+        lacks a tool, a model's key or a secret that it needs."""
+        tape, base = self._index.load(run_id)
+        refuse(self._host_check.recorded_problems(tape, base))
         return self._local.executor(run_id, self._starter.preparer(base, begun=True))
 
     def release(self) -> None:
@@ -372,7 +379,7 @@ class Engine:
         self._leases.notify(run_id, how)
         while not await self._controls.has_reached_driver(run_id, how):
             with suppress(RunBusy), self._leases.driving(run_id) as stop:
-                if how == "cancel" or self._driver is not self._local:
+                if how == "cancel" or self.has_workers:
                     stop.request(how)
                     await self._resume_from_journal(run_id, stop, None)
                 else:

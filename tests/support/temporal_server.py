@@ -17,11 +17,14 @@ TEMPORAL = shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.path
 
 
 @contextmanager
-def temporal_server(log: Path) -> Iterator[str]:
-    """The address of a server that is up until the end of the block."""
+def temporal_server(log: Path, **limits: int) -> Iterator[str]:
+    """The address of a server that is up until the end of the block; `limits` are those of its dynamic configuration,
+    such as `historyCount_suggestContinueAsNew`."""
     assert TEMPORAL is not None
     port = _free_port()
     words = [TEMPORAL, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port)]
+    for name, value in limits.items():
+        words += ["--dynamic-config-value", f"limit.{name.replace('_', '.')}={value}"]
     with log.open("wb") as file:
         process = subprocess.Popen(words, stdout=file, stderr=file)
         try:

@@ -52,7 +52,9 @@ class RunActivities:
 
     @activity.defn
     async def load(self, run: str, _: None) -> Rows:
-        """All rows of a run that is about to be driven. Damaged where they are not whole."""
+        """All rows of a run that is about to be driven. Damaged where they are not whole, DefinitionErrors where this
+        worker lacks what the run needs; with nothing written."""
+        self._hosts.of(run)
         return await asyncio.to_thread(self._load, run)
 
     def _load(self, run: str) -> Rows:

@@ -62,6 +62,9 @@ class TemporalDriver:
         """Tell the run's workflow to look into the journal; start it where there is none."""
         try:
             self._client = self._client or await connect(self._config, data_converter())
+        except EngineError as error:
+            raise EngineError(f"{error}; run {run!r} is in the store, and `resume` goes on with it") from error
+        try:
             return await self._client.start_workflow(
                 WORKFLOW,
                 run,
@@ -139,7 +142,8 @@ class TemporalDriver:
             cause: BaseException = error.cause
             while cause.__cause__ is not None:
                 cause = cause.__cause__
-            raise EngineError(f"run {run!r} cannot be driven on: {cause}") from error
+            told = getattr(cause, "message", cause)
+            raise EngineError(f"run {run!r} cannot be driven on by its worker: {told}") from error
         if error is not None:
             raise error
 

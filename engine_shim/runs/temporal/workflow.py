@@ -12,7 +12,7 @@ from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Spec
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
-from agent_core.run.control import StopSignal
+from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.driver import LiveDriver
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.loops import LOOPS
@@ -37,14 +37,15 @@ class AgentRun:
 
     @workflow.signal
     def wake(self, word: str) -> None:
-        """Something was written into the run's journal: decisions, a message, a request to pause, cancel or resume."""
-        self._is_woken = True
-        if word == "message":
-            self._stop.has_messages = True
-        elif word in ("pause", "cancel"):
+        """Something was written into the run's journal: decisions, a message, a request to pause, cancel or resume.
+
+        A pause wakes nobody. It holds until the run has come to rest by it and is woken after that.
+        """
+        self._is_woken = self._is_woken or word != "pause"
+        if word in ("pause", "cancel"):
             self._stop.request("cancel" if word == "cancel" else "pause")
-        elif word == "resume" and self._stop.requested == "pause":
-            self._stop = StopSignal()
+        else:
+            self._stop.has_messages = self._stop.has_messages or self._status == "running"
 
     @workflow.query
     def status(self) -> dict[str, Any]:
@@ -56,11 +57,15 @@ class AgentRun:
         }
 
     @workflow.run
-    async def run(self, run: str) -> str:
-        """Returns the run's status when it has ended."""
+    async def run(self, run: str, word: Stopping | None = None) -> str:
+        """Returns the run's status when it has ended. `word` is what a history before this one was told."""
+        if word is not None:
+            self._stop.request(word)
         while True:
             self._is_woken, self._status = False, "running"
             outcome = await self._drive_on(run)
+            if outcome["status"] == "paused":
+                self._is_woken = False
             self._waiting = list(outcome["waiting"])
             self._status = await perform("rest", run, outcome["status"])
             if self._status in ENDED:
@@ -68,10 +73,10 @@ class AgentRun:
             if self._stop.requested == "cancel":
                 await perform("withdraw", run)
                 continue
-            self._stop = StopSignal(has_messages=self._stop.has_messages)
             await workflow.wait_condition(lambda: self._is_woken)
+            self._stop = StopSignal(None if self._stop.requested == "pause" else self._stop.requested)
             if workflow.info().is_continue_as_new_suggested():
-                workflow.continue_as_new(run)
+                self._continue_as_new(run)
 
     async def _drive_on(self, run: str) -> dict[str, Any]:
         """Drive from the tape until the run comes to rest, and anew where another driver was first."""
@@ -101,4 +106,7 @@ class AgentRun:
             except asyncio.CancelledError:  # by somebody at Temporal
                 self._stop.request("cancel")
             if world.is_held:
-                workflow.continue_as_new(world.run)
+                self._continue_as_new(world.run)
+
+    def _continue_as_new(self, run: str) -> None:
+        workflow.continue_as_new(args=[run, self._stop.requested])
