@@ -82,7 +82,7 @@ class PostgresDatabase:
         try:
             parts = conninfo_to_dict(self._url)
         except psycopg.Error:
-            return "at an address that is none"
+            return "a PostgreSQL URL that cannot be read"
         return f"postgresql://{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
     def select(self, query: str, *values: Any) -> list[Any]:
@@ -104,6 +104,13 @@ class PostgresDatabase:
         key = subject if self.schema is None else f"{self.schema}: {subject}"
         transaction.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (key,))
 
+    def find_versions(self) -> dict[str, int]:
+        """The version of each layout that is there; nothing is made."""
+        with self._explained("read"), psycopg.connect(self._url, options=self._options()) as db:
+            if db.execute("SELECT to_regclass('agent_core_layouts')").fetchone() == (None,):
+                return {}
+            return dict(db.execute("SELECT name, version FROM agent_core_layouts").fetchall())
+
     def close(self) -> None:
         """Close the connections; the next use opens them again."""
         with self._lock:
@@ -120,6 +127,7 @@ class PostgresDatabase:
             yield db
 
     def _open(self) -> "ConnectionPool[Connection]":
+        self._check_url()
         timeout = max(2, round(self._patience))
         with psycopg.connect(self._url, connect_timeout=timeout) as db:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
@@ -130,10 +138,9 @@ class PostgresDatabase:
             db.execute(_LAYOUTS)
             for layout in self._layouts:
                 _lay_out(db, layout)
-        theirs = conninfo_to_dict(self._url).get("options") or ""
         return ConnectionPool(
             self._url,
-            kwargs={"options": f"{theirs} {self._settings}", "autocommit": True, "connect_timeout": timeout},
+            kwargs={"options": self._options(), "autocommit": True, "connect_timeout": timeout},
             min_size=0,
             max_size=CONNECTIONS,
             timeout=self._patience,
@@ -141,17 +148,43 @@ class PostgresDatabase:
             open=True,
         )
 
+    def _check_url(self) -> None:
+        """DatabaseError for a URL that cannot be read; its text, which may have a password, is not in the error."""
+        try:
+            conninfo_to_dict(self._url)
+        except psycopg.Error:
+            form = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %XX for what is neither letter nor digit"
+            raise DatabaseError(f"a PostgreSQL URL cannot be read; write {form}") from None
+
+    def _options(self) -> str:
+        """The settings of each connection: those of the URL, and ours."""
+        return f"{conninfo_to_dict(self._url).get('options') or ''} {self._settings}"
+
     @contextmanager
     def _explained(self, doing: str) -> Iterator[None]:
         """Turn what PostgreSQL says into a DatabaseError that says what to do; it never has the password."""
         try:
             yield
-        except (psycopg.errors.LockNotAvailable, PoolTimeout) as error:
+        except PoolTimeout as error:
+            why = self._find_fault() or f"all {CONNECTIONS} connections were taken for {self._patience:g} s"
+            raise DatabaseError(f"cannot {doing} {self.name}: {why}") from error
+        except psycopg.errors.LockNotAvailable as error:
             why = f"others have kept it busy for {self._patience:g} s; try again when that is done"
             raise DatabaseError(f"cannot {doing} {self.name}: {why}") from error
         except (psycopg.Error, UnicodeError) as error:
-            why = " ".join(str(error).split()) or type(error).__name__
-            raise DatabaseError(f"cannot {doing} {self.name}: {why}") from error
+            raise DatabaseError(f"cannot {doing} {self.name}: {_describe(error)}") from error
+
+    def _find_fault(self) -> str | None:
+        """Why no connection can be made; None where it can."""
+        try:
+            psycopg.connect(self._url, connect_timeout=2).close()
+        except psycopg.Error as error:
+            return f"{_describe(error)}; waited {self._patience:g} s for it"
+        return None
+
+
+def _describe(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _lay_out(db: Connection, layout: PostgresLayout) -> None:

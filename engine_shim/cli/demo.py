@@ -1,6 +1,7 @@
 """The command demo: a real workflow with real tools on real files, then the proof of what it did."""
 
 import tempfile
+from contextlib import closing
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -14,44 +15,50 @@ from engine_shim.cli.audit import describe_replay
 from engine_shim.cli.live import drive
 from engine_shim.cli.output import Options
 from engine_shim.cli.run import with_model
+from engine_shim.cli.store import open_named_store
 from engine_shim.cli.summary import exit_code, write_summary
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.store import SqliteRunStore, default_store
+from engine_shim.runs.store import DatabaseRunStore
 from utools.context.store_sqlite import SqliteContextStore
 from utools.defaults import default_registry
+from utools.store_address import StoreAddress
 
 QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
 
 OWN_MACHINE = {"single_call_timeout": 600, "timeout": 1800}
 
 
-def show_demo(model: str | None, question: str | None, store: Path | None, *, as_json: bool) -> int:
+def show_demo(model: str | None, question: str | None, store: StoreAddress | None, *, as_json: bool) -> int:
     """Run the demo, verify its journal and replay it."""
     if question is not None and model is None:
         raise typer.BadParameter("--question: recorded replies cannot answer another question; name a model by --model")
     chosen, question = model and _from_here(model), question or QUESTION
-    path, options = store or default_store(), Options(store, as_json=as_json)
+    with closing(open_named_store(store)) as runs:
+        return _show(chosen, question, runs, Options(store, as_json=as_json))
+
+
+def _show(chosen: str | None, question: str, runs: DatabaseRunStore, options: Options) -> int:
     with as_file(files("engine_shim.cli").joinpath("demo_files")) as directory:
         workflow = load_workflow(directory / "workflow.yaml")
         if chosen:
             workflow = with_model(workflow, chosen, _limits_for(chosen))
-        if not as_json:
+        if not options.as_json:
             output.line(f"question: {question}")
             output.line(f"model: {chosen or 'recorded replies (--model asks a real one)'}")
-        result = _run(workflow, directory, question, path)
-    proof = verify(path, run_id=result.run_id, head=result.journal["head"], count=result.journal["count"])
-    again = replay(path, run_id=result.run_id, loops=LOOPS)
-    if as_json:
-        proofs = {"verified": proof.ok, "replay_identical": again.identical, "journal_file": str(path)}
+        result = _run(workflow, directory, question, runs)
+    proof = verify(runs.journal, run_id=result.run_id, head=result.journal["head"], count=result.journal["count"])
+    again = replay(runs.journal, run_id=result.run_id, loops=LOOPS)
+    if options.as_json:
+        proofs = {"verified": proof.ok, "replay_identical": again.identical, "journal_file": runs.database.name}
         output.document({**result.as_json(), **proofs})
     else:
         output.line()
         write_summary(result, workflow, options)
         output.line()
-        output.line(f"verified: {'ok' if proof.ok else proof.why}, {proof.count} records in {path}")
+        output.line(f"verified: {'ok' if proof.ok else proof.why}, {proof.count} records in {runs.database.name}")
         output.line(f"replayed: {describe_replay(again)}")
         output.line(f"look closer: {options.command('show', result.run_id)}")
     return exit_code(result) if proof.ok and again.identical else output.AUDIT
@@ -68,11 +75,11 @@ def _limits_for(model: str) -> dict[str, int]:
     return OWN_MACHINE if model.startswith(("local:", "ollama:", "vllm:")) else {}
 
 
-def _run(workflow: Workflow, directory: Path, question: str | None, store: Path) -> RunResult:
+def _run(workflow: Workflow, directory: Path, question: str | None, store: DatabaseRunStore) -> RunResult:
     run_id = new_run_id()
     with tempfile.TemporaryDirectory() as memory:
         registry = default_registry(str(directory), context_store=SqliteContextStore(Path(memory, "context.db")))
-        engine = Engine(registry, store=SqliteRunStore(store))
+        engine = Engine(registry, store=store)
         return drive(
             engine,
             workflow,

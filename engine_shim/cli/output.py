@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine_shim.cli import terminal
+from utools.store_address import StoreAddress, describe_address
 
 OK, FAILED, USAGE, DEFINITION, LIMIT, AUDIT, WAITING = range(7)
 INTERRUPTED = 130
@@ -20,13 +21,14 @@ INTERRUPTED = 130
 class Options:
     """The options of a command that drives a run."""
 
-    store: Path | None = None
+    store: StoreAddress | None = None
     config: Path | None = None
     as_json: bool = False
 
     def command(self, *words: str) -> str:
-        """A command that a person can copy, with the options of this one."""
-        named = [("--store", self.store), ("--config", self.config)]
+        """A command that a person can copy, with the options of this one, but for the password of a store."""
+        store = None if self.store is None else describe_address(self.store)
+        named = [("--store", store), ("--config", self.config)]
         options = [word for name, value in named if value is not None for word in (name, str(value))]
         return shlex.join(["agent-core", *words, *options])
 

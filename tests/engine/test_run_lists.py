@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine_shim.runs.leases import new_driver
+from engine_shim.runs.open_store import default_address, open_store
 from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store import SqliteRunStore, default_store
 from support.by_hand import action, final
 from support.command import Cli, Write
 
@@ -83,7 +83,7 @@ def test_a_run_that_ends_before_it_is_paused_says_so(cli: Cli, write: Write) -> 
     write("replies.json", [action("echo", text="a"), final()])
     write("waits.json", WAITS)
     run = cli("run", "waits.json", "--json").json["run_id"]
-    store, driver = SqliteRunStore(default_store()), new_driver()
+    store, driver = open_store(default_address()), new_driver()
     store.leases.acquire(run, driver)
     entry = store.entry(run)
     assert entry is not None
