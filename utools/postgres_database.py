@@ -91,7 +91,7 @@ class PostgresDatabase:
         try:
             parts = conninfo_to_dict(self._url)
         except psycopg.Error:
-            return "at an address that is none"
+            return "a PostgreSQL URL that cannot be read"
         return f"postgresql://{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
     def select(self, query: str, *values: Any) -> list[Any]:
@@ -141,6 +141,13 @@ class PostgresDatabase:
         assert found is not None
         return str(found[1])
 
+    def find_versions(self) -> dict[str, int]:
+        """The version of each layout that is there; nothing is made."""
+        with self._explained("read"), self._connect(self._settings_of_all()) as db:
+            if db.execute("SELECT to_regclass('agent_core_layouts')").fetchone() == (None,):
+                return {}
+            return dict(db.execute("SELECT name, version FROM agent_core_layouts").fetchall())
+
     def close(self) -> None:
         """Close the connections; the next use opens them again."""
         with self._lock:
@@ -157,6 +164,7 @@ class PostgresDatabase:
             yield db
 
     def _open(self) -> "ConnectionPool[Connection]":
+        self._check_url()
         with self._connect() as db:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
             if self.schema is not None:
@@ -166,11 +174,10 @@ class PostgresDatabase:
             db.execute(_LAYOUTS)
             for layout in self._layouts:
                 _lay_out(db, layout)
-        theirs = conninfo_to_dict(self._url).get("options") or ""
         return ConnectionPool(
             self._url,
             connection_class=Connection,
-            kwargs={**self._options(), "options": f"{theirs} {self._settings}", "autocommit": True},
+            kwargs={**self._options(), "options": self._settings_of_all(), "autocommit": True},
             min_size=0,
             max_size=CONNECTIONS,
             timeout=self._patience,
@@ -180,14 +187,27 @@ class PostgresDatabase:
             open=True,
         )
 
+    def _check_url(self) -> None:
+        """DatabaseError for a URL that cannot be read; its text, which may have a password, is not in the error."""
+        try:
+            conninfo_to_dict(self._url)
+        except psycopg.Error:
+            form = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %XX for what is neither letter nor digit"
+            raise DatabaseError(f"a PostgreSQL URL cannot be read; write {form}") from None
+
     def _options(self) -> dict[str, Any]:
         """What notices that the server is lost, where the URL does not say it."""
         theirs = conninfo_to_dict(self._url)
         ours = {**KEEPALIVE, "connect_timeout": max(2, round(self._patience))}
         return {name: value for name, value in ours.items() if name not in theirs}
 
-    def _connect(self) -> Connection:
-        return Connection.connect(self._url, **self._options())
+    def _settings_of_all(self) -> str:
+        """The settings of a session: those of the URL, and ours."""
+        return f"{conninfo_to_dict(self._url).get('options') or ''} {self._settings}"
+
+    def _connect(self, settings: str | None = None) -> Connection:
+        own = {} if settings is None else {"options": settings}
+        return Connection.connect(self._url, **self._options(), **own)
 
     def _bind_patience(self, db: Connection) -> None:
         db.silence_s = SILENCE * self._patience

@@ -17,6 +17,7 @@ from agent_core.journal.record import Row, Tape
 from engine_shim.cli import output
 from engine_shim.cli.many_replays import Named, replay_many
 from engine_shim.cli.replays import Replayed, try_run, write_table
+from engine_shim.cli.store import find_address
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.model import AGENT
@@ -25,7 +26,8 @@ from engine_shim.definition.named_agents import fill_workflow
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.prepare import ROOT
-from engine_shim.runs.store import SqliteRunStore, default_store
+from engine_shim.runs.store import DatabaseRunStore
+from utools.store_address import StoreAddress
 
 Started = Mapping[str, Any]
 
@@ -66,7 +68,7 @@ class AgentNodes:
 
 
 def check_agent(
-    name: str, config: Path | None, store_path: Path | None, since: datetime | None, *, as_json: bool
+    name: str, config: Path | None, store_path: StoreAddress | None, since: datetime | None, *, as_json: bool
 ) -> int:
     """Judge every recorded run of an agent, or of the workflow in a file, anew; the exit code.
 
@@ -74,7 +76,7 @@ def check_agent(
     """
     catalog = build_catalog(load_host_config(config, Path(name) if _is_file(name) else None))
     subject = _nodes_of(Path(name), catalog) if _is_file(name) else CatalogueAgent(name, catalog.config_of(name)[0])
-    tried = replay_many(store_path or default_store(), since, partial(_try_run, subject))
+    tried = replay_many(find_address(store_path, config), since, partial(_try_run, subject))
     code = write_table(tried, as_json=as_json)
     for each in tried if not as_json else ():
         if each.changed:
@@ -101,7 +103,7 @@ def _known(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in read.items() if key not in later}
 
 
-def _try_run(subject: Subject, store: SqliteRunStore, named: Named) -> list[Replayed]:
+def _try_run(subject: Subject, store: DatabaseRunStore, named: Named) -> list[Replayed]:
     """The replay of each strand of a run that is the subject's."""
     run, workflow = named
     try:

@@ -14,30 +14,30 @@ from agent_core.config import read_config
 from agent_core.errors import DefinitionError
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
+from engine_shim.cli.recorded import Recorded, find_recorded
 from engine_shim.cli.run_status import OPEN, RESTING, find_status
 from engine_shim.cli.settings import read_settings
-from engine_shim.cli.show import find_source
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.store import SqliteRunStore, default_store
 from utools.document import Document, read_document
 from utools.problems import Problem, problems_in
+from utools.store_address import StoreAddress
 
 ANY_AGENT = {"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any"}
 """The keys that every agent needs, for the check of a policy's own."""
 
 
 def verify_run(
-    run: str, store: Path | None, *, strand: str | None, head: str | None, count: int | None, as_json: bool
+    run: str, store: StoreAddress | None, *, strand: str | None, head: str | None, count: int | None, as_json: bool
 ) -> int:
     """Verify a run's journal, with the keys of this host, and write what was found."""
-    source, run_id = find_source(run, store)
-    load_environment(_host_file(run_id, store))
+    recorded = find_recorded(run, store)
+    load_environment(_host_file(recorded))
     keys = verifying_keys()
-    found = verify(source, run_id=run_id, strand=strand, head=head, count=count, keys=keys)
+    found = verify(recorded.source, run_id=recorded.run_id, strand=strand, head=head, count=count, keys=keys)
     is_open = not (found.complete or found.first_bad or found.torn) and found.count > 0
-    status = find_status(source, run_id, found.count if strand is None else None) if is_open else None
+    status = find_status(recorded, found.count if strand is None else None) if is_open else None
     is_intact = found.ok or (status is not None and head is None and count is None and keys is None)
     if as_json:
         fields = {name: getattr(found, name) for name in found.__slots__}
@@ -61,16 +61,16 @@ def _describe_verification(found: Verification, status: str | None) -> str:
     return f"NOT ok{location}" + (f", line {bad['line']}" if bad["line"] else "") + f": {found.why}"
 
 
-def _host_file(run_id: str | None, store: Path | None) -> Path | None:
+def _host_file(recorded: Recorded) -> Path | None:
     """The configuration of the host that began the run, whose keys signed it; of a journal file, of this host."""
-    entry = None if run_id is None else SqliteRunStore(store or default_store()).entry(run_id)
+    entry = recorded.store.entry(recorded.run_id) if recorded.store and recorded.run_id else None
     return Path(entry.host) if entry is not None and entry.host else find_host_config()
 
 
-def replay_run(run: str, store: Path | None, policy: dict[str, Any] | None, *, as_json: bool) -> int:
+def replay_run(run: str, store: StoreAddress | None, policy: dict[str, Any] | None, *, as_json: bool) -> int:
     """Replay one run, under another policy if there is one, and write what was found."""
-    source, run_id = find_source(run, store)
-    found = replay(source, run_id=run_id, policy=policy, loops=LOOPS)
+    recorded = find_recorded(run, store)
+    found = replay(recorded.source, run_id=recorded.run_id, policy=policy, loops=LOOPS)
     if as_json:
         fields = {"identical": found.identical, "divergence": found.divergence, "tape_ended": found.tape_ended}
         output.document({**fields, "steps": found.steps, "decisions": list(found.decisions), "why": found.why})

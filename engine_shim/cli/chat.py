@@ -15,10 +15,10 @@ from engine_shim.cli.chat_commands import COMMANDS, QUIT, obey
 from engine_shim.cli.chat_input import line_reader
 from engine_shim.cli.chat_state import ChatState
 from engine_shim.cli.output import Options
+from engine_shim.cli.store import open_named_store
 from engine_shim.cli.summary import code_of_kind
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.chat import HostConversations, find_waiting_turn, open_conversations
-from engine_shim.runs.store import SqliteRunStore, default_store
 from engine_shim.telemetry.export import exporting
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from engine_shim.telemetry.telemetry import Telemetry
@@ -30,7 +30,7 @@ COMMAND = re.compile(r"/[a-z]+")
 def chat_with_agent(agent: str | None, model: str | None, conversation: str | None, options: Options) -> int:
     """Talk with an agent until the input ends."""
     config = load_host_config(options.config)
-    store = SqliteRunStore(options.store or default_store())
+    store = open_named_store(options.store, options.config)
     try:
         telemetry = RunTelemetry(Telemetry(), store, config.default_provider)
         host = open_conversations(config, store.journal, model, telemetry=telemetry)

@@ -1,23 +1,23 @@
 """The command diff: two runs side by side, and where they part."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from agent_core.audit.diff import Diff, Parting, diff
 from agent_core.audit.stats import RunStats
 from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Tape
-from agent_core.journal.source import load_run
 from engine_shim.cli import output
-from engine_shim.cli.show import find_source, record_as_line
+from engine_shim.cli.recorded import find_recorded
+from engine_shim.cli.show import record_as_line
+from utools.store_address import StoreAddress
 
 SHOWN = 12
 """How many differences of two records are shown."""
 LONGEST = 160
 
 
-def compare_runs(a: str, b: str, store: Path | None, *, as_json: bool) -> int:
+def compare_runs(a: str, b: str, store: StoreAddress | None, *, as_json: bool) -> int:
     """Compare two runs and write where they part."""
     found = diff(_load(a, store), _load(b, store))
     if as_json:
@@ -28,8 +28,8 @@ def compare_runs(a: str, b: str, store: Path | None, *, as_json: bool) -> int:
     return output.OK if found.equal else output.AUDIT
 
 
-def _load(run: str, store: Path | None) -> tuple[str, Tape]:
-    run_id, tape = load_run(*find_source(run, store))
+def _load(run: str, store: StoreAddress | None) -> tuple[str, Tape]:
+    run_id, tape = find_recorded(run, store).load()
     return run_id, check_chains(run_id, tape)
 
 

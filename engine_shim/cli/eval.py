@@ -21,7 +21,9 @@ from engine_shim.cli.settings import read_settings
 from engine_shim.evals.load import find_case_file, load_cases
 from engine_shim.evals.measure import measure
 from engine_shim.evals.suite import FIXED, Suite
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.runs.open_store import open_store
+from engine_shim.runs.store import DatabaseRunStore
+from utools.store_address import StoreAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Evaluation:
     only: Sequence[str]
     repeat: int
     concurrency: int
-    store: Path | None
+    store: StoreAddress | None
     config: Path | None
     min_right: float = 0.0
 
@@ -87,7 +89,7 @@ def _judge(measured: Sequence[Measured], min_right: float) -> int:
 async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
     """Each variant on the same cases, one after the other."""
     providers = Providers(base_urls=suite.host.base_urls, default_provider=suite.host.default_provider)
-    store = SqliteRunStore(options.store) if options.store else None
+    store = open_store(options.store) if options.store else None
     sides = "AB" if len(options.variants) > 1 else [""]
     try:
         models = [providers(each.model, each.settings) for each in options.variants]
@@ -102,7 +104,7 @@ async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
 
 
 async def _measure(
-    suite: Suite, variant: Variant, model: ModelClient, options: Evaluation, store: SqliteRunStore | None, side: str
+    suite: Suite, variant: Variant, model: ModelClient, options: Evaluation, store: DatabaseRunStore | None, side: str
 ) -> Measured:
     """One variant; a local model is loaded before the clock of its first run starts."""
     progress = Progress(len(suite.cases) * options.repeat, side)

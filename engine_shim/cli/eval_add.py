@@ -8,9 +8,8 @@ from agent_core.audit.replay import replay
 from agent_core.errors import DefinitionError
 from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Tape
-from agent_core.journal.source import load_run
 from engine_shim.cli import output
-from engine_shim.cli.show import find_source
+from engine_shim.cli.recorded import find_recorded
 from engine_shim.evals.append import append_case
 from engine_shim.evals.fillings import find_fillings
 from engine_shim.evals.from_run import Json, KnownTool, case_of_run, find_agent
@@ -18,15 +17,18 @@ from engine_shim.evals.load import OpenedCases, open_cases
 from engine_shim.evals.suite import Suite
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
+from utools.store_address import StoreAddress
 
 PURE = ("calculator", "echo")
 """Tools of the eval whose answers follow from their arguments alone."""
 REDACTED = "[redacted:"
 
 
-def add_case(run: str, file: Path, store: Path | None, *, name: str | None, strand: str | None, as_json: bool) -> int:
+def add_case(
+    run: str, file: Path, store: StoreAddress | None, *, name: str | None, strand: str | None, as_json: bool
+) -> int:
     """Make a case of a run, append it to the file, and say what it expects."""
-    run_id, tape = load_run(*find_source(run, store))
+    run_id, tape = find_recorded(run, store).load()
     check_chains(run_id, tape)
     opened = open_cases(file) if file.exists() else OpenedCases(Suite([]), [], [], [])
     suite = opened.suite

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from engine_shim.cli.completion import complete_cases, complete_recorded
-from engine_shim.cli.parameters import AsJson, Config, Verbose
+from engine_shim.cli.parameters import AsJson, Config, Verbose, take_address
 
 Cases = Annotated[
     Path,
@@ -34,7 +34,12 @@ Settings = Annotated[
 MinRight = Annotated[
     float, typer.Option(metavar="<share>", min=0, max=1, help="Exit with 1 if a smaller share is right.")
 ]
-Kept = Annotated[Path | None, typer.Option(help="Keep every run in this store; with add, take it from there.")]
+Kept = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|URL", help="Keep every run in this store; with add, take it from there.", callback=take_address
+    ),
+]
 To = Annotated[Path, typer.Option(help="With add: the case file, made if it is missing.")]
 Name = Annotated[str | None, typer.Option(help="With add: the case's name.")]
 Strand = Annotated[str | None, typer.Option(help="With add: the agent, where several ran.")]

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
@@ -15,6 +14,7 @@ from engine_shim.cli import output, terminal
 from engine_shim.cli.terminal import visible
 from engine_shim.evals.compare import Compared, compare
 from engine_shim.evals.score import METRICS, Scored, Scores, Share, total
+from utools.store_address import StoreAddress
 
 MOST_REASONS = 3
 """Reasons for having no answer that the table names."""
@@ -29,7 +29,7 @@ class Measured:
     model: str
     settings: Mapping[str, Any]
     found: Sequence[Scored]
-    store: Path | None = None
+    store: StoreAddress | None = None
 
     @property
     def scores(self) -> Scores:

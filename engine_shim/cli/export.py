@@ -8,20 +8,18 @@ import typer
 
 from agent_core.journal.jsonl_format import write_line
 from agent_core.journal.record import Row
-from agent_core.journal.source import load_run
 from engine_shim.cli import output
-from engine_shim.cli.show import find_source
+from engine_shim.cli.recorded import Recorded, find_recorded
 from engine_shim.cli.timeline import in_time
-from engine_shim.runs.store import SqliteRunStore
 from engine_shim.web.run_page import write_run_page
+from utools.store_address import StoreAddress
 
 STDOUT = "-"
 
 
-def export_run(run: str, store: Path | None, *, as_html: bool, target: str | None, as_json: bool) -> int:
+def export_run(run: str, store: StoreAddress | None, *, as_html: bool, target: str | None, as_json: bool) -> int:
     """Write a run's file, and say where it is. BadParameter for a place that cannot be written."""
-    source, run_id = find_source(run, store)
-    found, journal = _read_journal(source, run_id)
+    found, journal = _read_journal(find_recorded(run, store))
     content = write_run_page(found, journal).encode() if as_html else journal
     path = target or f"{found}.{'html' if as_html else 'jsonl'}"
     if path == STDOUT:
@@ -38,13 +36,13 @@ def export_run(run: str, store: Path | None, *, as_html: bool, target: str | Non
     return output.OK
 
 
-def _read_journal(source: Path, run_id: str | None) -> tuple[str, bytes]:
+def _read_journal(recorded: Recorded) -> tuple[str, bytes]:
     """The id and the lines of a run, in the order of their writing. A file is taken as it is, damage and all."""
-    if run_id is None:
-        found, tape = load_run(source)
-        if source.suffix == ".jsonl":
-            return found, source.read_bytes()
+    if recorded.store is None or recorded.run_id is None:
+        found, tape = recorded.load()
+        if isinstance(recorded.source, Path) and recorded.source.suffix == ".jsonl":
+            return found, recorded.source.read_bytes()
         rows: Iterator[Row] = (tape[timed.strand][timed.n] for timed in in_time(tape))
     else:
-        found, rows = run_id, (row for _, row in SqliteRunStore(source).tail(run_id))
+        found, rows = recorded.run_id, (row for _, row in recorded.store.tail(recorded.run_id))
     return found, b"".join(write_line(found, row) for row in rows)

@@ -1,23 +1,24 @@
 """The command ledger, and verify --all: the chain of all runs of a store, and the store held against it."""
 
 from dataclasses import asdict
-from pathlib import Path
 
 import typer
 
 from agent_core.audit.verify import verify
 from agent_core.errors import Damaged
 from engine_shim.cli import output
+from engine_shim.cli.store import open_named_store
 from engine_shim.runs.ledger import prove_store, read_ledger
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import SqliteRunStore, default_store
+from engine_shim.runs.store import DatabaseRunStore
+from utools.store_address import StoreAddress
 
 MOST_FAULTS = 50
 
 
-def show_ledger(path: Path | None, *, as_json: bool) -> int:
+def show_ledger(path: StoreAddress | None, *, as_json: bool) -> int:
     """Write the ledger's head and count, to be kept elsewhere."""
-    head, count = read_ledger(SqliteRunStore(path or default_store()).database)
+    head, count = read_ledger(open_named_store(path).database)
     if as_json:
         output.document({"head": head, "count": count})
     else:
@@ -25,11 +26,11 @@ def show_ledger(path: Path | None, *, as_json: bool) -> int:
     return output.OK
 
 
-def verify_store(path: Path | None, head: str | None, *, as_json: bool) -> int:
+def verify_store(path: StoreAddress | None, head: str | None, *, as_json: bool) -> int:
     """Hold a store against its ledger, and verify each of its runs. BadParameter for what is no head."""
     if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
         raise typer.BadParameter("--ledger: a head is 64 hexadecimal digits, as `agent-core ledger` prints it")
-    store = SqliteRunStore(path or default_store())
+    store = open_named_store(path)
     proof = prove_store(store.database, head)
     damaged = list(_find_damaged(store))
     faults = [*proof.faults, *damaged]
@@ -44,7 +45,7 @@ def verify_store(path: Path | None, head: str | None, *, as_json: bool) -> int:
     return output.AUDIT if faults else output.OK
 
 
-def _find_damaged(store: SqliteRunStore) -> "list[dict[str, str]]":
+def _find_damaged(store: DatabaseRunStore) -> "list[dict[str, str]]":
     """The runs of a store with a record that is not what was written."""
     found = []
     for entry in list_runs(store):

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from engine_shim.cli.replays import Replayed, runs_since, try_run, write_table
-from engine_shim.runs.store import SqliteRunStore, default_store
+from engine_shim.cli.store import find_address
+from engine_shim.runs.open_store import open_store
+from engine_shim.runs.store import DatabaseRunStore
+from utools.store_address import StoreAddress
 
 FEW = 200
 """So many runs are replayed here before other processes would have started."""
@@ -19,52 +21,51 @@ CHUNK = 25
 """Runs that a process takes at once."""
 Named = tuple[str, str]
 """A run and its workflow."""
-Try = Callable[[SqliteRunStore, Named], list[Replayed]]
+Try = Callable[[DatabaseRunStore, Named], list[Replayed]]
 """Replays one run; a function of a module, with all that it is given, so that another process can have it."""
-_stores: list[SqliteRunStore] = []
+_stores: list[DatabaseRunStore] = []
 """The store of a process that helps."""
 
 
 def replay_all(
-    store_path: Path | None, since: datetime | None, policy: Mapping[str, Any] | None, *, as_json: bool
+    store_path: StoreAddress | None, since: datetime | None, policy: Mapping[str, Any] | None, *, as_json: bool
 ) -> int:
     """Replay every run that began at `since` or later, newest first, and write a table; returns the exit code."""
-    path = store_path or default_store()
-    return write_table(replay_many(path, since, partial(_replay, policy)), as_json=as_json)
+    return write_table(replay_many(find_address(store_path), since, partial(_replay, policy)), as_json=as_json)
 
 
-def _replay(policy: Mapping[str, Any] | None, store: SqliteRunStore, run: Named) -> list[Replayed]:
+def _replay(policy: Mapping[str, Any] | None, store: DatabaseRunStore, run: Named) -> list[Replayed]:
     return [try_run(*run, store.journal.load, policy)]
 
 
-def replay_many(path: Path, since: datetime | None, attempt: Try) -> list[Replayed]:
+def replay_many(address: StoreAddress, since: datetime | None, attempt: Try) -> list[Replayed]:
     """What came of each run that began at `since` or later, newest first.
 
     The first ones are replayed here: what cannot be tried at all is told before anything else starts.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    store = SqliteRunStore(path)
+    store = open_store(address)
     try:
         runs = runs_since(store, since)
         here = len(runs) if cores == 1 else FEW
         found = [each for run in runs[:here] for each in attempt(store, run)]
     finally:
         store.close()
-    return found + (_replay_elsewhere(path, runs[here:], attempt, cores) if runs[here:] else [])
+    return found + (_replay_elsewhere(address, runs[here:], attempt, cores) if runs[here:] else [])
 
 
-def _replay_elsewhere(path: Path, runs: Sequence[Named], attempt: Try, cores: int) -> list[Replayed]:
-    pool = ProcessPoolExecutor(cores, multiprocessing.get_context("spawn"), _open, (path,))
+def _replay_elsewhere(address: StoreAddress, runs: Sequence[Named], attempt: Try, cores: int) -> list[Replayed]:
+    pool = ProcessPoolExecutor(cores, multiprocessing.get_context("spawn"), _open, (address,))
     try:
         return [each for found in pool.map(partial(_attempt, attempt), runs, chunksize=CHUNK) for each in found]
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _open(path: Path) -> None:
+def _open(address: StoreAddress) -> None:
     """Prepare a process that helps; a Ctrl-C is for the one that waits for it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _stores.append(SqliteRunStore(path))
+    _stores.append(open_store(address))
 
 
 def _attempt(attempt: Try, run: Named) -> list[Replayed]:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from engine_shim.cli import output, terminal
 from engine_shim.cli.output import Options
+from engine_shim.cli.store import find_address
 from engine_shim.host.find import load_host_config
 from engine_shim.mcp_server.stdio import serve_stdio, take_stdin
-from engine_shim.runs.store import default_store
 from engine_shim.service.service import Service
 
 
 def serve_streams(model: str | None, options: Options) -> int:
     """Serve the client at stdin and stdout: it is a program of this user, and may do whatever he may."""
-    store = options.store or default_store()
+    store = find_address(options.store, options.config)
     service = Service.of_host(load_host_config(options.config), store, model=model, is_open=True)
     with os.fdopen(os.dup(terminal.out().fileno()), "wb") as stdout:
         asyncio.run(serve_stdio(service, take_stdin(), stdout))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine_shim.cli import terminal
+from utools.store_address import StoreAddress, describe_address
 
 OK, FAILED, USAGE, DEFINITION, LIMIT, AUDIT, WAITING = range(7)
 INTERRUPTED = 130
@@ -20,15 +21,16 @@ INTERRUPTED = 130
 class Options:
     """The options of a command that drives a run."""
 
-    store: Path | None = None
+    store: StoreAddress | None = None
     config: Path | None = None
     as_json: bool = False
     engine: Literal["process", "temporal"] | None = None
     temporal: str | None = None
 
     def command(self, *words: str) -> str:
-        """A command that a person can copy, with the options of this one."""
-        named: list[tuple[str, Path | str | None]] = [("--store", self.store), ("--config", self.config)]
+        """A command that a person can copy, with the options of this one, but for the password of a store."""
+        store = None if self.store is None else describe_address(self.store)
+        named: list[tuple[str, Path | str | None]] = [("--store", store), ("--config", self.config)]
         named += [("--engine", self.engine), ("--temporal", self.temporal if self.engine == "temporal" else None)]
         options = [word for name, value in named if value is not None for word in (name, str(value))]
         return shlex.join(["agent-core", *words, *options])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from engine_shim.cli.completion import complete_flow, complete_recorded, complete_run
+from utools.store_address import StoreAddress, describe_address, read_address
 
 if TYPE_CHECKING:
     from engine_shim.cli.log import Format, Level
@@ -22,23 +23,23 @@ def set_log(context: typer.Context, option: typer.CallbackParam, value: Any) -> 
     configure_log(level=given.get("log_level") or usual, form=form)
 
 
-def check_file(path: Path | None) -> Path | None:
-    """BadParameter for the URL of a database: commands keep their runs in a file."""
-    if path is not None and str(path).startswith(("postgresql:", "postgres:")):
-        hint = "a program shares runs in PostgreSQL by Engine(store=URL)"
-        raise typer.BadParameter(f"commands keep their runs in a file, and this is a URL; {hint}")
-    return path
+def take_address(value: str | None) -> StoreAddress | None:
+    """The address that a --store gives."""
+    return None if value is None else read_address(str(value))
 
 
-def check_store(context: typer.Context, path: Path | None) -> Path | None:
-    """BadParameter for a --store that does not exist; one that the environment names may be made later."""
-    check_file(path)
+def check_store(context: typer.Context, value: str | None) -> StoreAddress | None:
+    """BadParameter for the file of a --store that does not exist; one that the environment names may be made later."""
+    address: StoreAddress | None = take_address(value)
     source = context.get_parameter_source("store")
-    if path is None or path.exists() or context.resilient_parsing or source is None or source.name != "COMMANDLINE":
-        return path
-    from engine_shim.runs.store import default_store
+    if context.resilient_parsing or source is None or source.name != "COMMANDLINE":
+        return address
+    if not isinstance(address, Path) or address.exists():
+        return address
+    from engine_shim.cli.store import find_address
 
-    raise typer.BadParameter(f"there is no run store {path}; check --store, or leave it out for {default_store()}")
+    usual = describe_address(find_address(None))
+    raise typer.BadParameter(f"there is no run store {address}; check --store, or leave it out for {usual}")
 
 
 Flow = Annotated[
@@ -72,10 +73,22 @@ RecordedIfAny = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]
 Store = Annotated[
-    Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE", callback=check_file)
+    str | None,
+    typer.Option(
+        metavar="FILE|URL",
+        help="Where runs are stored: a file, or a PostgreSQL URL.",
+        envvar="AGENT_CORE_STORE",
+        callback=take_address,
+    ),
 ]
 ExistingStore = Annotated[
-    Path | None, typer.Option(help="The run store's file.", envvar="AGENT_CORE_STORE", callback=check_store)
+    str | None,
+    typer.Option(
+        metavar="FILE|URL",
+        help="Where runs are stored: a file, or a PostgreSQL URL.",
+        envvar="AGENT_CORE_STORE",
+        callback=check_store,
+    ),
 ]
 """For commands that do not make a store."""
 Config = Annotated[Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG")]

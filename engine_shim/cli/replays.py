@@ -10,7 +10,7 @@ from agent_core.journal.record import Tape
 from engine_shim.cli import output
 from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.runs.store import DatabaseRunStore
 from engine_shim.runs.trial import try_replay
 
 _FINE: Final = {"identical", "unfinished", "inapplicable"}
@@ -61,7 +61,7 @@ def _cells(each: Replayed) -> tuple[str, ...]:
     return each.run_id, each.workflow, outcome, str(each.steps), str(each.changed)
 
 
-def runs_since(store: SqliteRunStore, since: datetime | None) -> list[tuple[str, str]]:
+def runs_since(store: DatabaseRunStore, since: datetime | None) -> list[tuple[str, str]]:
     """Run and workflow of those that began then or later, newest first."""
     return [(entry.run, entry.workflow) for entry in list_runs(store, RunFilter(since=since))]
 

@@ -3,17 +3,17 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.store import Journal
 from engine_shim.cli import output
 from engine_shim.cli.runs import entry_as_data, entry_as_line, read_statuses
+from engine_shim.cli.store import open_named_store
 from engine_shim.cli.timespec import read_age
 from engine_shim.runs.run_entry import RunEntry, parse_time
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import SqliteRunStore, default_store
+from utools.store_address import StoreAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class Expired:
     size: int
 
 
-def delete_runs(older_than: str, status: str, path: Path | None, *, dry_run: bool, as_json: bool) -> int:
+def delete_runs(older_than: str, status: str, path: StoreAddress | None, *, dry_run: bool, as_json: bool) -> int:
     """Delete the runs of these statuses that ended longer ago than that, and list them with their sizes."""
     age, statuses = read_age("--older-than", older_than), read_statuses(status)
-    store = SqliteRunStore(path or default_store())
+    store = open_named_store(path)
     old = find_expired(list_runs(store), store.journal, age, statuses, datetime.now(UTC))
     driven = [each for each in old if store.leases.holder(each.entry.run)]
     gone = [each for each in old if each not in driven and (dry_run or store.forget(each.entry.run))]

@@ -128,13 +128,14 @@ def resume(
             "a run keeps the models that it began with; `agent-core run FLOW --model` asks another one from the start"
         )
         raise typer.BadParameter(f"--model {model}: {told}")
+    options = Options(store, config, as_json, engine, temporal)
     if retry_failed:
         from engine_shim.cli.control import retry_run
 
-        return retry_run(find_workflow_run(run_id, store), Options(store, config, as_json, engine, temporal))
+        return retry_run(find_workflow_run(run_id, options), options)
     from engine_shim.cli.run import resume_run
 
-    return resume_run(find_workflow_run(run_id, store), Options(store, config, as_json, engine, temporal))
+    return resume_run(find_workflow_run(run_id, options), options)
 
 
 def decide(
@@ -173,7 +174,7 @@ def decide(
 
     options = Options(store, config, as_json, engine, temporal)
     decision = read_decision(word, message, args, attended=is_attended(options))
-    return decide_call(find_workflow_run(run_id, store), decision, at, options)
+    return decide_call(find_workflow_run(run_id, options), decision, at, options)
 
 
 def pause(
@@ -195,7 +196,8 @@ def pause(
     from engine_shim.cli.output import Options
     from engine_shim.cli.run_names import find_workflow_run
 
-    return pause_run(find_workflow_run(run_id, store), Options(store, config, as_json, engine, temporal))
+    options = Options(store, config, as_json, engine, temporal)
+    return pause_run(find_workflow_run(run_id, options), options)
 
 
 def cancel(
@@ -217,7 +219,8 @@ def cancel(
     from engine_shim.cli.output import Options
     from engine_shim.cli.run_names import find_workflow_run
 
-    return cancel_run(find_workflow_run(run_id, store), Options(store, config, as_json, engine, temporal))
+    options = Options(store, config, as_json, engine, temporal)
+    return cancel_run(find_workflow_run(run_id, options), options)
 
 
 def fork(
@@ -246,12 +249,8 @@ def fork(
     from engine_shim.cli.output import Options
     from engine_shim.cli.run_names import find_workflow_run
 
-    return fork_run(
-        find_workflow_run(run_id, store),
-        at,
-        Options(store, config, as_json, engine, temporal),
-        repeat_writes=repeat_writes,
-    )
+    options = Options(store, config, as_json, engine, temporal)
+    return fork_run(find_workflow_run(run_id, options), at, options, repeat_writes=repeat_writes)
 
 
 def demo(

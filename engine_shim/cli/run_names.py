@@ -2,44 +2,43 @@
 
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Final
 
 import typer
 
+from engine_shim.cli.output import Options
+from engine_shim.cli.store import open_named_store
 from engine_shim.errors import RunNotFound
 from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import SqliteRunStore, default_store
+from engine_shim.runs.store import DatabaseRunStore
 
 NEWEST: Final = "last"
 SHOWN: Final = 5
 """How many candidates an error names."""
 
 
-def find_workflow_run(name: str, store_path: Path | None) -> str:
+def find_workflow_run(name: str, options: Options) -> str:
     """The id of a workflow's run. What `find_run` raises, and BadParameter for an agent's own run."""
-    run = find_run(name, store_path, find_newest=_find_newest_workflow)
-    with closing(SqliteRunStore(store_path or default_store())) as store:
+    with closing(open_named_store(options.store, options.config)) as store:
+        run = find_run(name, store, find_newest=_find_newest_workflow)
         if store.entry(run) is None and store.journal.load(run):
             raise typer.BadParameter(f"run {run!r} is no workflow's: the program that began it goes on with it")
     return run
 
 
 def find_run(
-    name: str, store_path: Path | None, *, find_newest: Callable[[SqliteRunStore], list[str]] | None = None
+    name: str, store: DatabaseRunStore, *, find_newest: Callable[[DatabaseRunStore], list[str]] | None = None
 ) -> str:
     """The id of the run. RunNotFound where the store holds none; BadParameter where it holds several."""
-    path = store_path or default_store()
-    with closing(SqliteRunStore(path)) as store:
-        found = store.find(name, limit=SHOWN + 1) if name else []
-        if name in found[:1]:
-            return name
-        if name == NEWEST:
-            newest = (find_newest or _find_newest)(store)
-            if not newest:
-                raise typer.BadParameter(f"{store.path} holds no run yet; `agent-core run FLOW` begins one")
-            return newest[0]
+    found = store.find(name, limit=SHOWN + 1) if name else []
+    if name in found[:1]:
+        return name
+    if name == NEWEST:
+        newest = (find_newest or _find_newest)(store)
+        if not newest:
+            raise typer.BadParameter(f"{store.database.name} holds no run yet; `agent-core run FLOW` begins one")
+        return newest[0]
     if len(found) > 1:
         candidates = ", ".join(found[:SHOWN]) + (", …" if len(found) > SHOWN else "")
         raise typer.BadParameter(f"{name!r} is the beginning of several runs: {candidates}; write more of it")
@@ -48,9 +47,9 @@ def find_run(
     return found[0]
 
 
-def _find_newest(store: SqliteRunStore) -> list[str]:
+def _find_newest(store: DatabaseRunStore) -> list[str]:
     return [entry.run for entry in list_runs(store, RunFilter(limit=1))]
 
 
-def _find_newest_workflow(store: SqliteRunStore) -> list[str]:
+def _find_newest_workflow(store: DatabaseRunStore) -> list[str]:
     return [entry.run for entry in store.entries(RunFilter(limit=1))]

@@ -1,13 +1,10 @@
 """find_status(): why a recorded run has no end: it waits, is paused, is being driven, or was interrupted."""
 
-from contextlib import closing
-from pathlib import Path
 from typing import Final
 
 from agent_core.journal.control import waiting_calls
-from agent_core.journal.source import load_run
+from engine_shim.cli.recorded import Recorded
 from engine_shim.runs.run_index import ENDED
-from engine_shim.runs.store import SqliteRunStore
 
 OPEN: Final = {
     "waiting": "it waits for a person",
@@ -20,22 +17,19 @@ OPEN: Final = {
 RESTING: Final = ("waiting", "paused")
 
 
-def find_status(source: Path, run_id: str | None, records: int | None = None) -> str | None:
+def find_status(recorded: Recorded, records: int | None = None) -> str | None:
     """The status of a run without an end, one of OPEN; None where the store knows that it had one.
 
     None as well where the store knows more than these `records`.
     """
-    found, tape = load_run(source, run_id)
+    found, tape = recorded.load()
     is_waiting = bool(waiting_calls(tape))
-    if run_id is None:
-        return "waiting" if is_waiting else "unfinished"
-    with closing(SqliteRunStore(source)) as store:
-        entry, driver = store.entry(found), store.leases.holder(found)
-    if entry is None:
+    entry = None if recorded.store is None else recorded.store.entry(found)
+    if recorded.store is None or entry is None:
         return "waiting" if is_waiting else "unfinished"
     if entry.status in ENDED or (records is not None and records < entry.records):
         return None
-    if driver is not None:
+    if recorded.store.leases.holder(found) is not None:
         return "running"
     if entry.status == "paused":
         return "paused"

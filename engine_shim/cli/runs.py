@@ -2,15 +2,15 @@
 
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from engine_shim.cli import output
+from engine_shim.cli.store import open_named_store
 from engine_shim.runs.run_entry import RunEntry, RunFilter
 from engine_shim.runs.run_list import UNFINISHED, UNREADABLE, RunOutline, list_runs, origin_as_text, outline
-from engine_shim.runs.store import SqliteRunStore, default_store
+from utools.store_address import StoreAddress
 
 UNDER_WAY = ("pending", "running")
 STATUSES = ("completed", "failed", "cancelled", "waiting", "paused", *UNDER_WAY, UNFINISHED, UNREADABLE)
@@ -18,9 +18,9 @@ WIDTH = 100
 """How long a line of the list may be."""
 
 
-def write_runs(wanted: RunFilter, path: Path | None, *, as_json: bool) -> int:
+def write_runs(wanted: RunFilter, path: StoreAddress | None, *, as_json: bool) -> int:
     """Write these runs of the store, newest first."""
-    with closing(SqliteRunStore(path or default_store())) as store:
+    with closing(open_named_store(path)) as store:
         listed = [(entry, outline(store, entry.run)) for entry in list_runs(store, wanted)]
         drivers = {entry.run: store.leases.holder(entry.run) for entry, _ in listed if entry.status in UNDER_WAY}
     if as_json:

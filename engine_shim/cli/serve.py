@@ -19,8 +19,8 @@ from engine_shim.api.guard import LOOPBACK
 from engine_shim.cli import output
 from engine_shim.cli.engine import with_engine
 from engine_shim.cli.output import Options
+from engine_shim.cli.store import find_address
 from engine_shim.host.find import load_host_config
-from engine_shim.runs.store import default_store
 from engine_shim.service.service import Service
 from engine_shim.telemetry.export import exporting
 from engine_shim.web.site import serve_page
@@ -105,7 +105,7 @@ def serve_host(
 def open_service(host: str, hosts: Sequence[str], model: str | None, options: Options) -> Service:
     """The service of this host, open where only this machine reaches it and there is no token. BadParameter for an
     address that others reach while it asks for no token."""
-    config, store = with_engine(load_host_config(options.config), options), options.store or default_store()
+    config, store = with_engine(load_host_config(options.config), options), find_address(options.store, options.config)
     service = Service.of_host(config, store, model=model)
     if not service.tokens.any_exist():
         if not _is_local(host, hosts):

@@ -2,27 +2,19 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
-
-import typer
 
 from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Tape
-from agent_core.journal.source import load_run
 from engine_shim.cli import output
-from engine_shim.cli.exported_page import unpack_page
-from engine_shim.cli.run_names import find_run
+from engine_shim.cli.recorded import find_recorded
 from engine_shim.cli.timeline import TimedRecord, in_time
-from engine_shim.errors import RunNotFound
 from engine_shim.runs.run_entry import parse_time
 from engine_shim.runs.run_list import origin_as_text
-from engine_shim.runs.store import SqliteRunStore, default_store
+from utools.store_address import StoreAddress
 
 LONGEST = 160
-JOURNALS = (".jsonl", ".db", ".sqlite")
-"""How the names of journal files end, as a rule."""
 STYLES = {
     "run_started": "cyan",
     "run_finished": "cyan",
@@ -33,9 +25,9 @@ STYLES = {
 }
 
 
-def show_run(run: str, store: Path | None, *, full: bool, as_json: bool) -> int:
+def show_run(run: str, store: StoreAddress | None, *, full: bool, as_json: bool) -> int:
     """Write all records of a run, uncut if `full`; of a damaged one, those before the damage, which is raised then."""
-    run_id, tape = load_run(*find_source(run, store))
+    run_id, tape = find_recorded(run, store).load()
     if as_json:
         check_chains(run_id, tape)
         records = [{"strand": path, "n": row.n, **row.record()} for path in sorted(tape) for row in tape[path]]
@@ -93,18 +85,6 @@ def _write_messages(record: dict[str, Any]) -> None:
     for message in record.get("messages", ()):
         for line in f"{message['role']}: {message['content'] or output.as_text(message['tool_calls'])}".split("\n"):
             output.line(f"          {line}".rstrip())
-
-
-def find_source(run: str, store: Path | None) -> tuple[Path, str | None]:
-    """Where a run is: a journal file of that name, the page that one was exported to, or the store."""
-    if Path(run).is_file():
-        return (unpack_page(Path(run)) if Path(run).suffix == ".html" else Path(run)), None
-    if Path(run).suffix in JOURNALS or Path(run).name != run:
-        raise typer.BadParameter(f"there is no journal file {run}")
-    path, found = store or default_store(), find_run(run, store)
-    if not SqliteRunStore(path).journal.load(found):
-        raise RunNotFound(found)
-    return path, found
 
 
 def record_as_line(record: dict[str, Any]) -> str:

@@ -2,21 +2,21 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from agent_core.audit.signature import split_own_strands
 from agent_core.audit.totals import ModelTotals, Totals
 from agent_core.errors import JournalError
 from engine_shim.cli import output
+from engine_shim.cli.store import open_named_store
 from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import SqliteRunStore, default_store
+from utools.store_address import StoreAddress
 
 
-def show_stats(wanted: RunFilter, path: Path | None, *, as_json: bool) -> int:
+def show_stats(wanted: RunFilter, path: StoreAddress | None, *, as_json: bool) -> int:
     """Count these runs of the store, one after another, and write the sums."""
-    store = SqliteRunStore(path or default_store())
+    store = open_named_store(path)
     totals, unreadable = Totals(), list[str]()
     for entry in list_runs(store, wanted):
         try:

@@ -9,8 +9,9 @@ import typer
 
 from engine_shim.cli import output
 from engine_shim.cli.output import Options
+from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import load_host_config
-from engine_shim.runs.store import SqliteRunStore, default_store
+from engine_shim.runs.store import DatabaseRunStore
 from engine_shim.service.tokens import Token, Tokens
 
 
@@ -56,8 +57,8 @@ def revoke_token(identity: str, options: Options) -> int:
     return output.OK
 
 
-def _open(options: Options) -> SqliteRunStore:
-    return SqliteRunStore(options.store or default_store())
+def _open(options: Options) -> DatabaseRunStore:
+    return open_named_store(options.store, options.config)
 
 
 def _as_data(token: Token) -> dict[str, object]:

@@ -1,22 +1,21 @@
 """The option show --trace: what the agents of a run emitted as their `trace`, from a replay of it."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from agent_core.audit.replay import Replay, replay
 from agent_core.journal.chain import check_chains
-from agent_core.journal.source import load_run
 from engine_shim.cli import output
-from engine_shim.cli.show import find_source
+from engine_shim.cli.recorded import find_recorded
+from utools.store_address import StoreAddress
 
 LONGEST = 160
 
 
-def show_trace(run: str, store: Path | None, *, as_json: bool) -> int:
+def show_trace(run: str, store: StoreAddress | None, *, as_json: bool) -> int:
     """Write the trace of each agent that is no tool of another, step by step."""
-    source, named = find_source(run, store)
-    run_id, tape = load_run(source, named)
+    recorded = find_recorded(run, store)
+    run_id, tape = recorded.load()
     check_chains(run_id, tape)
     if not any(rows[0].record().get("loop") == "agent" for rows in tape.values()):
         if as_json:
@@ -24,7 +23,7 @@ def show_trace(run: str, store: Path | None, *, as_json: bool) -> int:
         else:
             output.line("no agent ran in this run")
         return output.OK
-    found = replay(source, run_id=run_id)
+    found = replay(recorded.source, run_id=run_id)
     outputs = {strand: outcome.output for strand, outcome in found.outputs.items()}
     if as_json:
         traces = {strand: each["trace"] for strand, each in outputs.items()}

@@ -3,34 +3,35 @@
 import asyncio
 import signal
 import sys
-from pathlib import Path
 
 from engine_shim.cli import output
 from engine_shim.cli.engine import with_engine
 from engine_shim.cli.output import Options
+from engine_shim.cli.store import find_address
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.engine import Engine
-from engine_shim.runs.store import default_store
+from engine_shim.runs.open_store import open_store
 from engine_shim.runs.temporal.worker import work
 from engine_shim.telemetry.export import exporting
-from utools.defaults import of_tenant
+from utools.store_address import StoreAddress
 
 
 def run_worker(model: str | None, options: Options) -> int:
     """Work until the process is told to end. EngineError where no Temporal server answers."""
-    config, store = with_engine(load_host_config(options.config), options), options.store or default_store()
+    config, store = with_engine(load_host_config(options.config), options), find_address(options.store, options.config)
     engines = {config.temporal.queue: open_worker_engine(config, store, model)}
     for name in config.tenants:
         own = config.for_tenant(name)
-        engines[own.temporal.queue] = open_worker_engine(own, of_tenant(store, name), model)
+        engines[own.temporal.queue] = open_worker_engine(own, store, model)
     with exporting():
         asyncio.run(_work_until_told(engines, config))
     return output.OK
 
 
-def open_worker_engine(config: HostConfig, store: Path, model: str | None) -> Engine:
+def open_worker_engine(config: HostConfig, address: StoreAddress, model: str | None) -> Engine:
     """The engine of a host or tenant, which drives runs itself."""
+    store = open_store(address, tenant=config.tenant)
     return Engine.of_host(config, store=store, model=model, is_worker=True)
 
 

@@ -15,6 +15,7 @@ from utools.secrets.key_formats import check_format
 from utools.sources.mcp.servers import McpServer
 from utools.sources.openapi import OpenApi
 from utools.sources.remote import RemoteHost
+from utools.store_address import StoreAddress, read_address
 
 ToldStatus = Literal["waiting", "completed", "failed", "cancelled"]
 KeyFormat = Annotated[str, AfterValidator(check_format)]
@@ -65,6 +66,7 @@ class TemporalConfig(BaseModel):
 class HostConfig(BaseModel):
     """The file's keys. `tools` are `module:name` or `file.py:name`, each a Tool, a list of them, or a factory.
 
+    `store` is where runs are stored, a file or a PostgreSQL URL, unless --store or AGENT_CORE_STORE says otherwise.
     `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may
     only narrow; `allow_tools` and `deny_tools` are globs; `agents`, `workflows` and `triggers` are directories. A
     server has `tenants`, tells `webhooks` of its runs, and executes by themselves the tools that the globs
@@ -80,6 +82,7 @@ class HostConfig(BaseModel):
     openapi: dict[str, OpenApi] = {}
     remote: dict[str, RemoteHost] = {}
     root: str = "."
+    store: str | None = Field(default=None, min_length=1)
     presets: dict[str, dict[str, Any]] = {}
     allow_tools: list[str] | None = None
     deny_tools: list[str] = []
@@ -128,6 +131,11 @@ class HostConfig(BaseModel):
     def base(self) -> Path:
         """The directory that its paths start from."""
         return Path() if self.file is None else self.file.parent
+
+    @property
+    def store_address(self) -> StoreAddress | None:
+        """Where its runs are stored, if the configuration says so."""
+        return None if self.store is None else read_address(self.store, self.base)
 
     def at(self, location: str) -> str:
         """A place in the file for an error; with the file and the line, if the configuration was read from one."""

@@ -3,10 +3,13 @@
 import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine_shim.errors import DefinitionError
-from engine_shim.host.config import HostConfig, read_host_config
 from engine_shim.host.environment import load_environment
+
+if TYPE_CHECKING:
+    from engine_shim.host.config import HostConfig
 
 VARIABLE = "AGENT_CORE_CONFIG"
 NAME = "agent-core.yaml"
@@ -30,13 +33,15 @@ def find_host_config(named: Path | None = None, definition: Path | None = None) 
     return found
 
 
-def load_host_config(named: Path | None = None, definition: Path | None = None) -> HostConfig:
+def load_host_config(named: Path | None = None, definition: Path | None = None) -> "HostConfig":
     """The configuration of the file that is found, with its environment; the usual one where there is none."""
     return open_host(find_host_config(named, definition))
 
 
-def open_host(file: Path | None) -> HostConfig:
+def open_host(file: Path | None) -> "HostConfig":
     """The configuration of a file, once `.env` beside it has been loaded."""
+    from engine_shim.host.config import read_host_config  # short commands look for the file alone
+
     return read_host_config(file, load_environment(file))
 
 

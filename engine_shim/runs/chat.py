@@ -20,7 +20,7 @@ from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.runs.store import DatabaseRunStore
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from utools.context.store import ContextStore
 from utools.defaults import host_context_store
@@ -99,7 +99,7 @@ def open_conversations(
     return HostConversations(config, chosen, registry, context, journal, models, model, telemetry)
 
 
-def find_waiting_turn(store: SqliteRunStore, conversation: str) -> str | None:
+def find_waiting_turn(store: DatabaseRunStore, conversation: str) -> str | None:
     """The run of the conversation's newest turn that waits for a person."""
     for entry in list_runs(store, RunFilter(statuses=("waiting",))):
         if agent_note(store.journal, entry.run).get("conversation") == conversation:

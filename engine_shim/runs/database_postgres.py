@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agent_core.journal.postgres import LAYOUT as JOURNAL
 from agent_core.journal.postgres import explained
@@ -92,6 +92,15 @@ class PostgresDatabase:
 
     def prepare(self) -> None:
         self.read_clock()
+
+    def find_state(self) -> Literal["missing", "older", "current"]:
+        """How the tables are; nothing is made."""
+        with explained():
+            versions = self.server.find_versions()
+        known = [(layout.name, len(layout.steps)) for layout in (JOURNAL, LAYOUT)]
+        if not any(name in versions for name, _ in known):
+            return "missing"
+        return "older" if any(versions.get(name, 0) < version for name, version in known) else "current"
 
     def close(self) -> None:
         self.server.close()

@@ -58,9 +58,10 @@ class Engine:
     """Runs workflows on one host. Any number of runs may be under way at once; `max_running` are driven, the others
     wait in order.
 
-    `registry`, or a list of tools, defaults to the built-in tools under the working directory, `store`, or the path of
-    a SQLite file, to one in the user's data directory. `model`, a client or `provider:name`, answers for every model
-    name; without it the names of the definitions are looked up. `agents` are those that an agent's node may name.
+    `registry`, or a list of tools, defaults to the built-in tools under the working directory, `store`, or its address
+    (a SQLite file, a PostgreSQL URL), to AGENT_CORE_STORE, else to a file in the user's data directory. `model`, a
+    client or `provider:name`, answers for every model name; without it the names of the definitions are looked up.
+    `agents` are those that an agent's node may name.
     `telemetry` is told what the runs do; without it the providers are, that the program has set up for OpenTelemetry.
     With `temporal` the workers at that server drive the runs, and this process follows them.
     """
@@ -125,7 +126,7 @@ class Engine:
         registry = with_runs(build_registry(config), model_of(model))
         engine = cls(
             registry,
-            store=store,
+            store=store_of(store, config.store_address),
             model=model,
             secrets=config.secrets(),
             base_urls=config.base_urls,

@@ -1,30 +1,65 @@
-"""store_of(): the run store that a program names: itself, by its file or by the URL of its database."""
+"""open_store(): the run store at an address: a SQLite file, or a PostgreSQL database by its URL."""
 
 import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
 
-from agent_core.errors import DefinitionError
-from engine_shim.runs.store import RunStore, SqliteRunStore, StrPath, default_store
+from agent_core.journal.storage_errors import PATIENCE_S
+from engine_shim.errors import DefinitionError
+from engine_shim.runs.store import DatabaseRunStore, RunStore, SqliteRunStore, StrPath
+from utools.sqlite_file import data_file
+from utools.store_address import StoreAddress, is_url, read_address
+
+VARIABLE: Final = "AGENT_CORE_STORE"
+LONGEST_SCHEMA: Final = 63
+"""Bytes of a name in PostgreSQL; it cuts what is longer."""
 
 
-def store_of(store: RunStore | StrPath | None) -> RunStore:
-    """The store itself, that of a file or of a PostgreSQL URL, or the usual one. DefinitionError for what is none of
-    them."""
+def store_of(store: RunStore | StrPath | None, configured: StoreAddress | None = None) -> RunStore:
+    """The store itself, that of an address, or the usual one. DefinitionError for what is none of them."""
     if store is None:
-        return SqliteRunStore(default_store())
-    if isinstance(store, str) and store.startswith(("postgresql://", "postgres://")):
-        return _open_postgres(store)
+        return open_store(default_address(configured))
     if isinstance(store, str | os.PathLike):
-        return SqliteRunStore(store)
+        return open_store(read_address(os.fspath(store)))
     if not hasattr(store, "leases"):
-        raise DefinitionError("must be a RunStore, or the path of its file", where="store", value=store)
+        raise DefinitionError("must be a RunStore, the path of its file, or a URL", where="store", value=store)
     return store
 
 
-def _open_postgres(url: str) -> RunStore:
-    """The store in a PostgreSQL database. DefinitionError where what that needs is not installed."""
+def default_address(configured: StoreAddress | None = None) -> StoreAddress:
+    """Where runs are unless a store is named: AGENT_CORE_STORE, else as it is configured, else in the user's data
+    directory."""
+    if chosen := os.environ.get(VARIABLE):
+        return read_address(chosen)
+    return data_file("runs.db", VARIABLE) if configured is None else configured
+
+
+def open_store(address: StoreAddress, *, tenant: str | None = None, patience: float = PATIENCE_S) -> DatabaseRunStore:
+    """The store at an address. Each tenant has one of its own: a file beside the host's, or a schema of the database.
+
+    DefinitionError where PostgreSQL needs what is not installed.
+    """
+    if is_url(address):
+        return _open_postgres(str(address), None if tenant is None else _schema_of(tenant), patience)
+    path = Path(address)
+    if tenant is not None:
+        from utools.defaults import of_tenant
+
+        path = of_tenant(path, tenant)
+    return SqliteRunStore(path, patience=patience)
+
+
+def _open_postgres(url: str, schema: str | None, patience: float) -> DatabaseRunStore:
     try:
         from engine_shim.runs.store_postgres import PostgresRunStore
     except ImportError:
         message = "a store in PostgreSQL needs the extra postgres: pip install 'agent-core[postgres]'"
         raise DefinitionError(message, where="store") from None
-    return PostgresRunStore(url)
+    return PostgresRunStore(url, schema=schema, patience=patience)
+
+
+def _schema_of(tenant: str) -> str:
+    """The schema of a tenant; one whose name is too long for PostgreSQL ends in a digest of it."""
+    name = f"tenant_{tenant}"
+    return name if len(name) <= LONGEST_SCHEMA else f"{name[:46]}_{sha256(name.encode()).hexdigest()[:16]}"

@@ -13,7 +13,6 @@ from engine_shim.runs.database import Database
 from engine_shim.runs.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.runs.leases import Leases, MemoryLeases, StoreLeases
 from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries
-from utools.sqlite_file import data_file
 
 if TYPE_CHECKING:
     from agent_core.journal.record import Row
@@ -241,8 +240,3 @@ class SqliteRunStore(DatabaseRunStore):
 def _subject(run: str) -> str:
     """Whoever writes an entry waits for others that write the same one, and for nobody that appends to the journal."""
     return f"entry {run}"
-
-
-def default_store() -> Path:
-    """The run store's file: AGENT_CORE_STORE, or one in the user's data directory."""
-    return data_file("runs.db", "AGENT_CORE_STORE")

@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from agent_core.effects import Json
@@ -17,6 +16,7 @@ from engine_shim.service.tokens import Tokens
 from engine_shim.service.tool_review import HostOnly, ToolReview
 from engine_shim.service.turns import Turns
 from engine_shim.telemetry.telemetry import Telemetry
+from utools.store_address import StoreAddress
 
 RECOVERY_S: Final = 5.0
 """How often a server looks for runs that another process has left."""
@@ -45,7 +45,7 @@ class Service:
     def of_host(
         cls,
         config: HostConfig,
-        store: Path,
+        store: StoreAddress,
         *,
         model: str | None = None,
         is_open: bool = False,

@@ -15,8 +15,9 @@ from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.runs.chat import open_conversations
 from engine_shim.runs.engine import Engine
+from engine_shim.runs.open_store import open_store
 from engine_shim.runs.run_search import RunPage, RunQuery, RunSearch
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.runs.store import DatabaseRunStore
 from engine_shim.service.completions import Completions
 from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.host_tools import HostTools
@@ -29,7 +30,7 @@ from engine_shim.service.webhooks import WebhookSender, open_senders
 from engine_shim.service.workflow_files import WorkflowFiles
 from engine_shim.service.workflows import WorkflowCatalog
 from engine_shim.telemetry.telemetry import Telemetry
-from utools.defaults import of_tenant
+from utools.store_address import StoreAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Tenant:
     """One of those that a server serves; the host itself has no name. `talks` is None where there are no agents."""
 
     config: HostConfig
-    store: SqliteRunStore
+    store: DatabaseRunStore
     engine: Engine
     workflows: WorkflowCatalog
     runs: RunService
@@ -101,11 +102,12 @@ class Tenant:
 class Tenants(Mapping[str | None, Tenant]):
     """All tenants of a host by name, the host itself under None.
 
-    The runs of a tenant are in a file beside the host's: `runs.acme.db` beside `runs.db`.
+    The runs of a tenant are in a file beside the host's, `runs.acme.db` beside `runs.db`, or in a schema of the same
+    database.
     """
 
     def __init__(
-        self, config: HostConfig, store: Path, model: str | None = None, telemetry: Telemetry | None = None
+        self, config: HostConfig, store: StoreAddress, model: str | None = None, telemetry: Telemetry | None = None
     ) -> None:
         telemetry = telemetry or Telemetry()
         self._by_name: dict[str | None, Tenant] = {None: open_tenant(config, store, model, telemetry)}
@@ -113,8 +115,7 @@ class Tenants(Mapping[str | None, Tenant]):
         directories = [_workflows_of(each).resolve() for each in (config, *configs.values())]
         for name, own in configs.items():
             is_own = directories.count(_workflows_of(own).resolve()) == 1
-            path = of_tenant(store, name)
-            self._by_name[name] = open_tenant(own, path, model, telemetry.of_tenant(name), is_own=is_own)
+            self._by_name[name] = open_tenant(own, store, model, telemetry.of_tenant(name), is_own=is_own)
 
     def __getitem__(self, name: str | None) -> Tenant:
         return self._by_name[name]
@@ -127,11 +128,11 @@ class Tenants(Mapping[str | None, Tenant]):
 
 
 def open_tenant(
-    config: HostConfig, path: Path, model: str | None, telemetry: Telemetry, *, is_own: bool = True
+    config: HostConfig, address: StoreAddress, model: str | None, telemetry: Telemetry, *, is_own: bool = True
 ) -> Tenant:
     """What serves one tenant; `is_own` says that nobody else reads its workflows. DefinitionErrors for all faults of
     its workflows and agents."""
-    store = SqliteRunStore(path)
+    store = open_store(address, tenant=config.tenant)
     store.database.prepare()
     engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry)
 

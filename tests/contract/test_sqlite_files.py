@@ -14,8 +14,9 @@ import pytest
 from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
+from engine_shim.runs.open_store import default_address
 from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store import SqliteRunStore, default_store
+from engine_shim.runs.store import SqliteRunStore
 from utools.context.store import Summary
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
 from utools.context.store_sqlite import SqliteContextStore, default_path
@@ -283,7 +284,7 @@ def test_run_store_may_be_in_the_file_of_another_program(tmp_path: Path) -> None
 @pytest.mark.skipif(sys.platform != "linux", reason="where Linux keeps data")
 @pytest.mark.parametrize(
     ("place", "name", "variable"),
-    [(default_store, "runs.db", "AGENT_CORE_STORE"), (default_path, "context.db", "AGENT_CORE_CONTEXT_DB")],
+    [(default_address, "runs.db", "AGENT_CORE_STORE"), (default_path, "context.db", "AGENT_CORE_CONTEXT_DB")],
     ids=["runs", "conversations"],
 )
 def test_files_are_in_the_users_data_directory_unless_the_environment_names_them(

@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"model": 5},
         "model: must be a model's name as text, such as openai:gpt-4o-mini, or a ModelClient",
     ),
-    "no store": ({"store": 5}, "store: must be a RunStore, or the path of its file (got 5)"),
+    "no store": ({"store": 5}, "store: must be a RunStore, the path of its file, or a URL (got 5)"),
 }
 
 

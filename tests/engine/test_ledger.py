@@ -147,10 +147,3 @@ def test_commands_print_the_ledger_and_prove_the_store(cli: Cli, path: Path) -> 
         ["verify", "--ledger", "0" * 64],
     ):
         assert cli(*words, "--store", str(path)).code == 2
-
-
-def test_commands_do_not_take_the_url_of_a_database_for_a_file(cli: Cli, tmp_path: Path) -> None:
-    for words in (["runs"], ["demo"], ["ledger"]):
-        told = cli(*words, "--store", "postgresql://db/runs")
-        assert (told.code, "commands keep their runs in a file" in told.err) == (2, True)
-    assert not list(tmp_path.glob("postgresql*"))

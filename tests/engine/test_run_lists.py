@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine_shim.runs.leases import new_driver
+from engine_shim.runs.open_store import default_address, open_store
 from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store import SqliteRunStore, default_store
 from support.by_hand import action, final
 from support.command import Cli, Write
 
@@ -45,7 +45,7 @@ def run(cli: Cli, write: Write) -> str:
 @pytest.fixture
 def listed(home: Path) -> Path:
     """A store with runs in its list."""
-    store = SqliteRunStore(home / "listed.db")
+    store = open_store(home / "listed.db")
     for entry in LISTED:
         store.save(entry)
     store.close()
@@ -83,7 +83,7 @@ def test_a_run_that_ends_before_it_is_paused_says_so(cli: Cli, write: Write) -> 
     write("replies.json", [action("echo", text="a"), final()])
     write("waits.json", WAITS)
     run = cli("run", "waits.json", "--json").json["run_id"]
-    store, driver = SqliteRunStore(default_store()), new_driver()
+    store, driver = open_store(default_address()), new_driver()
     store.leases.acquire(run, driver)
     entry = store.entry(run)
     assert entry is not None
@@ -110,7 +110,7 @@ def test_a_beginning_of_several_ids_names_them(cli: Cli, listed: Path) -> None:
 
 
 def test_an_id_that_others_begin_with_is_its_own_run(cli: Cli, home: Path) -> None:
-    store = SqliteRunStore(home / "runs.db")
+    store = open_store(home / "runs.db")
     for run in ("a", "ab", "last"):
         store.save(RunEntry(run, "w", "1", "completed", "2026-01-01T00:00:00Z", "."))
     assert [store.find("a", limit=5), store.find("last", limit=5)] == [["a", "ab"], ["last"]]

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import closing
 from typing import Final
 
 from engine_shim.cli import output
@@ -11,15 +11,18 @@ from engine_shim.cli.doctor.extras import check_extras, check_versions
 from engine_shim.cli.doctor.finding import Finding
 from engine_shim.cli.doctor.host import check_host, check_sources
 from engine_shim.cli.doctor.services import check_journal_keys, check_redis, check_tokens
-from engine_shim.cli.doctor.sqlite import probe
-from engine_shim.cli.doctor.stores import check_conversations, check_runs
+from engine_shim.cli.doctor.sqlite import PATIENCE_S, probe
+from engine_shim.cli.doctor.stores import check_conversations, check_runs, look_into
 from engine_shim.cli.output import Options
+from engine_shim.cli.store import find_address
 from engine_shim.host.config import HostConfig
 from engine_shim.runs.database_sqlite import LAYOUT
-from engine_shim.runs.store import default_store
+from engine_shim.runs.open_store import open_store
+from engine_shim.runs.store import SqliteRunStore
 from utools.context.store_sqlite import default_path
 from utools.defaults import of_tenant
 from utools.redis_server import VARIABLE as REDIS
+from utools.store_address import StoreAddress
 
 NEWEST: Final = 100
 """How many runs a quick look verifies."""
@@ -41,7 +44,7 @@ def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
     yield from found
     if config is not None:
         yield from _examine_definitions(config)
-    yield from _examine_stores(options.store or default_store(), config or HostConfig(), quick=quick)
+    yield from _examine_stores(find_address(options.store, options.config), config or HostConfig(), quick=quick)
     yield check_redis()
     yield from check_journal_keys()
 
@@ -57,18 +60,35 @@ def _examine_definitions(config: HostConfig) -> Iterator[Finding]:
         yield from check_definitions(each)
 
 
-def _examine_stores(path: Path, config: HostConfig, *, quick: bool) -> Iterator[Finding]:
+def _examine_stores(address: StoreAddress, config: HostConfig, *, quick: bool) -> Iterator[Finding]:
     tenants: list[str | None] = [None, *config.tenants]
+    newest = NEWEST if quick else None
     for tenant in tenants:
         part = "store" if tenant is None else f"store of {tenant}"
-        yield from check_runs(
-            path if tenant is None else of_tenant(path, tenant), part, newest=NEWEST if quick else None
-        )
-    if probe(path, LAYOUT).version == LAYOUT.version:
-        yield from check_tokens(path, list(config.tenants))
+        yield from _examine_store(address, tenant, part, newest, list(config.tenants))
     for tenant in tenants if not os.environ.get(REDIS) else ():
         part = "conversations" if tenant is None else f"conversations of {tenant}"
         yield from check_conversations(default_path() if tenant is None else of_tenant(default_path(), tenant), part)
+
+
+def _examine_store(
+    address: StoreAddress, tenant: str | None, part: str, newest: int | None, tenants: list[str]
+) -> Iterator[Finding]:
+    """The store of the host, with the tokens in it, or that of a tenant."""
+    with closing(open_store(address, tenant=tenant, patience=PATIENCE_S)) as store:
+        if isinstance(store, SqliteRunStore):
+            yield from check_runs(store.path, part, newest=newest)
+            is_current = probe(store.path, LAYOUT).version == LAYOUT.version
+        else:
+            from engine_shim.cli.doctor.postgres import check_database
+
+            found = list(check_database(store.database, part))
+            yield from found
+            is_current = found[-1].status == "ok"
+            if is_current:
+                yield from look_into(store, part, newest=newest)
+        if tenant is None and is_current:
+            yield from check_tokens(store.database, tenants)
 
 
 def write_findings(findings: Sequence[Finding], *, as_json: bool) -> None:

@@ -2,9 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Iterator
-from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from agent_core.audit.signature import VARIABLE as KEYS
@@ -12,9 +10,8 @@ from agent_core.errors import JournalError
 from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding, find_faults
-from engine_shim.cli.doctor.sqlite import PATIENCE_S
 from engine_shim.errors import DefinitionError
-from engine_shim.runs.database_sqlite import SqliteDatabase
+from engine_shim.runs.database import Database
 from engine_shim.service.tokens import Token, Tokens
 from utools.error_text import reason_of
 from utools.errors import ToolError
@@ -69,11 +66,10 @@ def check_journal_keys() -> Iterator[Finding]:
         yield Finding("journal keys", "ok", f"{first} signs{more}", facts={"keys": [first, *others]})
 
 
-def check_tokens(store: Path, tenants: Collection[str]) -> Iterator[Finding]:
+def check_tokens(database: Database, tenants: Collection[str]) -> Iterator[Finding]:
     """The tokens that a server of this store asks for."""
     try:
-        with closing(SqliteDatabase(store, patience=PATIENCE_S)) as database:
-            tokens = Tokens(database).all()
+        tokens = Tokens(database).all()
     except JournalError as error:
         yield Finding("tokens", "problem", str(error))
         return

@@ -17,7 +17,7 @@ from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.runs.database_sqlite import LAYOUT
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.runs.store import DatabaseRunStore, SqliteRunStore
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
 from utools.sqlite_file import Layout
 
@@ -32,13 +32,18 @@ def check_runs(path: Path, part: str, *, newest: int | None = None) -> Iterator[
     if found.version != LAYOUT.version:
         yield Finding("runs", "warning", "not looked at: the store has an older layout", "the next run brings it up")
         return
+    with closing(SqliteRunStore(path, patience=PATIENCE_S)) as store:
+        yield from look_into(store, part, newest=newest)
+
+
+def look_into(store: DatabaseRunStore, part: str, *, newest: int | None) -> Iterator[Finding]:
+    """How many runs a store holds by status, and each that does not verify, of the `newest` ones if that is given."""
     try:
-        with closing(SqliteRunStore(path, patience=PATIENCE_S)) as store:
-            listed = list_runs(store)
-            by_status = Counter(each.status for each in listed)
-            words = ", ".join(f"{number} {status}" for status, number in sorted(by_status.items()))
-            yield Finding("runs", "ok", words or "none", facts={"runs": dict(by_status)})
-            yield from _verify(store, [each.run for each in listed][:newest])
+        listed = list_runs(store)
+        by_status = Counter(each.status for each in listed)
+        words = ", ".join(f"{number} {status}" for status, number in sorted(by_status.items()))
+        yield Finding("runs", "ok", words or "none", facts={"runs": dict(by_status)})
+        yield from _verify(store, [each.run for each in listed][:newest])
     except AgentCoreError as error:
         yield Finding(part, "problem", str(error))
 
@@ -63,7 +68,7 @@ def judge_file(part: str, found: Probe, layout: Layout, other: str) -> Finding:
     return Finding(part, "ok", text, facts=found.facts)
 
 
-def _verify(store: SqliteRunStore, runs: list[str]) -> Iterator[Finding]:
+def _verify(store: DatabaseRunStore, runs: list[str]) -> Iterator[Finding]:
     try:
         keys = verifying_keys()
     except DefinitionError:
@@ -77,7 +82,7 @@ def _verify(store: SqliteRunStore, runs: list[str]) -> Iterator[Finding]:
         yield Finding("verify", "problem", f"run {run}: {why}", f"`agent-core verify {run}` says where", {"run": run})
 
 
-def find_damage(store: SqliteRunStore, run: str, keys: Keys | None) -> str | None:
+def find_damage(store: DatabaseRunStore, run: str, keys: Keys | None) -> str | None:
     """Why a run is not as it was written; None for one that is, however far it got."""
     try:
         if store.entry(run) is None:

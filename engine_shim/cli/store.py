@@ -1,0 +1,40 @@
+"""open_named_store(): the run store of a command: that of its option, of the environment or of the host's file."""
+
+import os
+from pathlib import Path
+
+from agent_core.journal.storage_errors import PATIENCE_S
+from engine_shim.host.environment import load_environment
+from engine_shim.host.find import find_host_config
+from engine_shim.runs.open_store import VARIABLE, default_address, open_store
+from engine_shim.runs.store import DatabaseRunStore
+from utools.store_address import StoreAddress, read_address
+
+
+def open_named_store(
+    named: StoreAddress | None, config: Path | None = None, *, patience: float = PATIENCE_S
+) -> DatabaseRunStore:
+    """The store that is named, or else found, as `find_address` has it."""
+    return open_store(find_address(named, config), patience=patience)
+
+
+def find_address(named: StoreAddress | None, config: Path | None = None) -> StoreAddress:
+    """Where the runs of this host are: as `named` by --store or AGENT_CORE_STORE, as `store` of the host configuration
+    says, or in the user's data directory."""
+    if named is not None:
+        return named
+    return default_address(None if os.environ.get(VARIABLE) else _read_configured(config))
+
+
+def _read_configured(config: Path | None) -> StoreAddress | None:
+    """`store` of the host configuration, of which nothing else is looked at here. DefinitionError for a file that
+    cannot be read."""
+    file = find_host_config(config)
+    if file is None:
+        return None
+    from utools.document import read_document
+
+    load_environment(file)  # it may have PGPASSWORD
+    data = read_document(file, "the host configuration").data
+    value = data.get("store") if isinstance(data, dict) else None
+    return read_address(value, file.parent) if isinstance(value, str) and value else None
