@@ -206,8 +206,8 @@ class PostgresDatabase:
         return f"{conninfo_to_dict(self._url).get('options') or ''} {self._settings}"
 
     def _connect(self, settings: str | None = None) -> Connection:
-        own = {} if settings is None else {"options": settings}
-        return Connection.connect(self._url, **self._options(), **own)
+        options = self._options() if settings is None else {**self._options(), "options": settings}
+        return Connection.connect(self._url, **options)
 
     def _bind_patience(self, db: Connection) -> None:
         db.silence_s = SILENCE * self._patience

@@ -1,0 +1,68 @@
+"""An activity that comes again finds what became of the attempt before."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
+
+from temporalio.testing import ActivityEnvironment
+
+from agent_core.effects import ToolCall
+from agent_core.journal.operations import Act, Slot
+from agent_core.journal.record import genesis
+from agent_core.records import encode_asked
+from agent_core.run.executor import Executor
+from engine_shim import SqliteRunStore
+from engine_shim.runs.temporal.activities import RunActivities
+from engine_shim.runs.temporal.references import AT_HAND, reference_to
+from engine_shim.runs.temporal.rows import Rows
+from engine_shim.runs.temporal.run_host import RunHosts
+from utools.registry import ToolRegistry
+from utools.tool import Tool
+
+RUN, STRAND = "run-1", "flow/pays.1"
+DONE: list[str] = []
+
+
+async def pay(args: Any, context: Any) -> Any:
+    DONE.append(context.idempotency_key)
+    await asyncio.sleep(0.05)
+    return {"paid": True}
+
+
+def attempt(effect: Any, folder: Path) -> tuple[RunActivities, list[Any]]:
+    """The activities of a worker, and what the act of a run is told by."""
+    DONE.clear()
+    registry = ToolRegistry([Tool("pay", "Pays.", {"type": "object"}, pay, effect=effect)])
+    hosts = RunHosts(lambda run: Executor(run, registry, lambda *_: pytest.fail("no model"), {}))
+    call = ToolCall("call_1", "pay", {}, {}, effect, within=5.0)
+    asked = Slot(STRAND, 0, genesis(RUN, STRAND)).row(encode_asked(call))
+    act = Act((asked,), call, Slot(STRAND, 1, asked.hash), key="key", once_only=effect == "write")
+    reference = reference_to(act)
+    AT_HAND.keep(RUN, reference, act)
+    return RunActivities(SqliteRunStore(folder / "runs.db"), hosts, None), [*reference, False]
+
+
+async def test_of_two_attempts_at_one_write_the_second_does_not_act(tmp_path: Path) -> None:
+    activities, told = attempt("write", tmp_path)
+    tries = [ActivityEnvironment().run(activities.act, RUN, told) for _ in range(2)]
+    first, second = await asyncio.gather(*tries)
+    (answered,) = [each for each in (first, second) if isinstance(each, Rows)]
+    assert [each["doubt"]["message"] for each in (first, second) if isinstance(each, dict)] == [
+        "the process ended before the call was answered"
+    ]
+    assert DONE == ["key"]
+    assert await ActivityEnvironment().run(activities.act, RUN, told) == answered
+    assert DONE == ["key"], "once there is an answer, a later attempt gives it"
+
+
+async def test_read_that_comes_again_is_done_again_until_it_is_answered(tmp_path: Path) -> None:
+    activities, told = attempt("read", tmp_path)
+    first, second = await asyncio.gather(*[ActivityEnvironment().run(activities.act, RUN, told) for _ in range(2)])
+    assert DONE == ["key", "key"]
+    assert first == second, "the first answer stands"
+    assert await ActivityEnvironment().run(activities.act, RUN, told) == first
+    assert len(DONE) == 2

