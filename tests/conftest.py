@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,8 +18,42 @@ EVERY = 8
 """Of the cases of a test with the mark `sampled`, the fast tier runs one in so many."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    about = "A file of tests: those that pass are added to it, and those that it names are left out."
+    parser.addoption("--passed", type=Path, help=about)
+
+
+class Passed:
+    """Adds the tests that pass to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            with self._path.open("a") as file:
+                file.write(f"{report.nodeid}\n")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (path := config.getoption("--passed")) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Passed(path.absolute()))
+
+
+def leave_out_passed(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what a file says has passed; properties stay, of which more examples may be tried now."""
+    path: Path | None = config.getoption("--passed")
+    known = set(path.read_text().splitlines()) if path and path.exists() else set()
+    for item in list(items):
+        group = item.get_closest_marker("xdist_group")
+        name = item.nodeid if group is None else f"{item.nodeid}@{group.args[0]}"
+        if name in known and not getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            items.remove(item)
+            config.hook.pytest_deselected(items=[item])
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The other cases are exhaustive."""
     cases = Counter[str]()
     for item in items:
@@ -27,6 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if cases[test] % EVERY:
                 item.add_marker("exhaustive")
             cases[test] += 1
+    leave_out_passed(config, items)
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from engine_shim.cli.host_commands import agents, context, doctor, graph, init, 
 from engine_shim.cli.mcp_commands import mcp
 from engine_shim.cli.run_commands import cancel, chat, decide, demo, fork, pause, resume, run
 from engine_shim.cli.serve_commands import serve, token, worker
-from engine_shim.cli.store_commands import diff, export, ledger, replay, retention, runs, show, stats, verify
+from engine_shim.cli.store_commands import diff, export, ledger, replay, retention, runs, show, stats, store, verify
 from engine_shim.cli.terminal import with_own_streams
 
 COMMANDS: tuple[Callable[..., int], ...] = (
     *(init, run, chat, resume, decide, pause, cancel, fork, demo),
     *(runs, show, verify, ledger, replay, diff, export, stats),
-    *(evaluate, retention, context, agents, tools, schema, validate, graph),
+    *(evaluate, retention, store, context, agents, tools, schema, validate, graph),
     *(serve, worker, token, mcp, doctor),
 )
 NAMES = {evaluate: "eval"}

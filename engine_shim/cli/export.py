@@ -1,6 +1,5 @@
 """The command export: a run as one HTML file, or as a journal file."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import typer
 
 from agent_core.journal.jsonl_format import write_line
 from agent_core.journal.record import Row
-from engine_shim.cli import output
+from engine_shim.cli import output, terminal
 from engine_shim.cli.recorded import Recorded, find_recorded
 from engine_shim.cli.timeline import in_time
 from engine_shim.web.run_page import write_run_page
@@ -23,7 +22,7 @@ def export_run(run: str, store: StoreAddress | None, *, as_html: bool, target: s
     content = write_run_page(found, journal).encode() if as_html else journal
     path = target or f"{found}.{'html' if as_html else 'jsonl'}"
     if path == STDOUT:
-        sys.stdout.write(content.decode())
+        terminal.out().write(content.decode())
         return output.OK
     try:
         Path(path).write_bytes(content)

@@ -1,7 +1,7 @@
 """The commands that look at recorded runs, or delete them: their options and help."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -73,6 +73,26 @@ def ledger(store: ExistingStore = None, as_json: AsJson = False) -> int:
     from engine_shim.cli.ledger import show_ledger
 
     return show_ledger(store, as_json=as_json)
+
+
+def store(
+    action: Annotated[Literal["copy"], typer.Argument(metavar="copy")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A store: a file, or the URL of a database.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="Another one, made if it is missing.")],
+    runs: Annotated[list[str] | None, typer.Option("--run", metavar="RUN", help="This run alone; repeat it.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Copy runs from one store into another. Their heads stay, and each is verified. One that somebody drives is left
+    out; what was interrupted goes on when it is repeated. The other store enters them in a ledger of its own.
+
+    \b
+    Examples:
+      agent-core store copy runs.db postgresql://localhost/agents
+    """
+    from engine_shim.cli.store_copy import copy_store
+    from utools.store_address import read_address
+
+    return copy_store(read_address(source), read_address(target), runs or (), as_json=as_json)
 
 
 def verify(

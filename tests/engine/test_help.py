@@ -11,7 +11,7 @@ from support.by_hand import action, final
 from support.command import Cli, Write
 
 WORDS = {NAMES.get(command) or command.__name__: command for command in COMMANDS}
-NEEDS_MORE = {"eval", "chat", "serve", "worker", "mcp"}
+NEEDS_MORE = {"eval", "chat", "serve", "worker", "store", "mcp"}
 """Commands whose examples need a model or a file that only their user has, or go on until they are stopped."""
 WAITING = {"decide", "pause", "cancel"}
 

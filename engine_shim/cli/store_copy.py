@@ -1,0 +1,30 @@
+"""The command store copy: runs from one store into another."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import typer
+
+from engine_shim.cli import output
+from engine_shim.runs.open_store import open_store
+from engine_shim.runs.store_copy import copy_runs
+from utools.store_address import StoreAddress, describe_address
+
+
+def copy_store(source: StoreAddress, target: StoreAddress, runs: Sequence[str], *, as_json: bool) -> int:
+    """Copy runs, or all, and say what was done. BadParameter for a source that is not there, or is the target."""
+    if isinstance(source, Path) and not source.exists():
+        raise typer.BadParameter(f"there is no run store {source}")
+    if source == target:
+        raise typer.BadParameter(f"{describe_address(source)} cannot be copied into itself")
+    with closing(open_store(source)) as held, closing(open_store(target)) as other:
+        copied = copy_runs(held, other, runs or None)
+    if as_json:
+        output.document({"copied": copied.new, "known": copied.known, "driven": copied.driven})
+        return output.OK
+    known = f", {len(copied.known)} were there already" if copied.known else ""
+    output.line(f"copied: {output.count(len(copied.new), 'run')} to {describe_address(target)}, verified{known}")
+    for run in copied.driven:
+        output.line(f"left out: {run}, which somebody drives; copy it when it rests")
+    return output.OK

@@ -1,0 +1,69 @@
+"""copy_runs(): runs from one store into another, record for record, each read again and compared once it is there."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from agent_core.journal.chain import check_chains
+from agent_core.journal.record import Row, Tape, by_path
+from engine_shim.errors import DefinitionError, RunNotFound
+from engine_shim.runs.store import RunStore
+
+
+@dataclass(slots=True)
+class Copied:
+    """The ids of the runs that were copied, that were there already, and that somebody drives, which are left out."""
+
+    new: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
+    driven: list[str] = field(default_factory=list)
+
+
+def copy_runs(source: RunStore, target: RunStore, runs: Iterable[str] | None = None) -> Copied:
+    """Copy these runs, or all. What was interrupted goes on when it is done again.
+
+    RunNotFound for a run that the source does not hold, Damaged for one whose records are not whole, DefinitionError
+    for one that the target holds with other records; the runs before it are copied then.
+    """
+    copied = Copied()
+    for run in _all_runs(source) if runs is None else runs:
+        if source.leases.holder(run):
+            copied.driven.append(run)
+        else:
+            (copied.new if _copy_run(source, target, run) else copied.known).append(run)
+    return copied
+
+
+def _all_runs(store: RunStore) -> list[str]:
+    return list(dict.fromkeys([*store.journal.runs(), *(entry.run for entry in reversed(store.entries()))]))
+
+
+def _copy_run(source: RunStore, target: RunStore, run: str) -> bool:
+    """Whether there was something to copy."""
+    rows = [row for _, row in source.tail(run)]
+    entry = source.entry(run)
+    if not rows and entry is None:
+        raise RunNotFound(run)
+    tape = check_chains(run, _in_strands(rows))
+    held = target.journal.load(run)
+    if any(held[path] != tape.get(path, [])[: len(held[path])] for path in held):
+        raise DefinitionError("the store to copy to holds other records of this run", where="run", value=run)
+    is_new = held != tape or target.entry(run) != entry
+    if held != tape:
+        target.journal.append(run, rows)  # all at once: what closes strands comes with them
+    _copy_notes(source, target, run)
+    if target.journal.load(run) != tape:
+        raise DefinitionError("another program has written this run in the store to copy to", where="run", value=run)
+    return is_new
+
+
+def _copy_notes(source: RunStore, target: RunStore, run: str) -> None:
+    if (entry := source.entry(run)) is not None:
+        target.save(entry)
+    if (submitter := source.submitter(run)) is not None:
+        target.save_submission(run, submitter)
+    if (trace := source.trace(run)) is not None:
+        target.save_trace(run, trace)
+
+
+def _in_strands(rows: list[Row]) -> Tape:
+    return by_path(sorted(rows, key=lambda row: (row.path, row.n)))

@@ -1,0 +1,61 @@
+"""Runs go from a file to PostgreSQL and back, and every command finds them there."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agent_core.audit.verify import verify
+from engine_shim import Engine
+from engine_shim.runs.open_store import open_store
+from engine_shim.runs.store_copy import copy_runs
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")]
+AGENT_CORE = Path(sys.executable).with_name("agent-core")
+FLOW = {"id": "w", "nodes": [{"id": "a", "tool": "echo", "config": {"text": "hi"}}]}
+
+
+async def test_runs_go_to_postgres_and_back_with_their_heads(tmp_path: Path, new_database: Callable[[], str]) -> None:
+    first, url = tmp_path / "first.db", new_database()
+    engine = Engine(store=first)
+    results = [await engine.run(FLOW, run_id=f"run-{number}") for number in range(3)]
+    await engine.close()
+    with closing(open_store(first)) as source, closing(open_store(url)) as there:
+        assert copy_runs(source, there).new == [result.run_id for result in results]
+        with closing(open_store(tmp_path / "back.db")) as back:
+            assert len(copy_runs(there, back).new) == 3
+            for result in results:
+                journals = (source.journal, there.journal, back.journal)
+                heads = {verify(each, run_id=result.run_id).head for each in journals}
+                assert heads == {result.journal["head"]} or len(heads) == 1
+                assert all(verify(each, run_id=result.run_id).ok for each in journals)
+                assert there.entry(result.run_id) == source.entry(result.run_id) == back.entry(result.run_id)
+
+
+def test_commands_work_on_a_store_in_postgres(tmp_path: Path, new_database: Callable[[], str]) -> None:
+    url = new_database()
+    (tmp_path / "flow.yaml").write_text("id: w\nnodes: [{id: a, tool: echo, config: {text: hi}}]\n")
+
+    def agent_core(*words: str) -> str:
+        done = subprocess.run(
+            [AGENT_CORE, *words, "--store", url], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done
+        assert "hunter22" not in done.stdout + done.stderr, "no password is shown"
+        return done.stdout
+
+    agent_core("run", "flow.yaml")
+    assert "completed" in agent_core("runs")
+    for words in (
+        ("show", "last"),
+        ("verify", "last"),
+        ("verify", "--all"),
+        ("replay", "last"),
+        ("ledger",),
+        ("stats",),
+    ):
+        assert agent_core(*words)
+    assert "hi" in agent_core("export", "last", "--jsonl", "--to", "-")
