@@ -3,12 +3,15 @@
 A longer battery: `PYTHONPATH=tests python -m support.temporal.chaos SEED ROUNDS [postgres]`.
 """
 
+import json
+import subprocess
+
 import pytest
 
 pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `postgres`)")
 
-from support.programs import json_lines
+from support.programs import PATIENCE_S, command, environment
 from support.temporal.fleet import TEMPORAL
 
 pytestmark = [
@@ -20,6 +23,9 @@ pytestmark = [
 
 @pytest.mark.parametrize(("seed", "store"), [(1, ()), (2, ("postgres",))], ids=["SQLite", "PostgreSQL"])
 def test_runs_end_as_if_nobody_had_disturbed_them(seed: int, store: tuple[str, ...]) -> None:
-    (told,) = json_lines("temporal.chaos", str(seed), "1", *store)
+    words = command("temporal.chaos", str(seed), "1", *store)
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    (told,) = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]  # temporalio logs there
     assert told["problems"] == {}
     assert len(told["disturbances"]) >= 3

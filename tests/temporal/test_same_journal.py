@@ -40,6 +40,8 @@ def driven(server: Server, tmp_path_factory: pytest.TempPathFactory, request: py
         return dict(zip(homes, asyncio.run(drive_all(homes)), strict=True))
     finally:
         fleet.end()
+        for home in homes.values():
+            home.engine.store.close()
 
 
 async def drive_all(homes: dict[str, Home]) -> list[tuple[Home, RunResult | BaseException]]:

@@ -36,7 +36,7 @@ def test_demo_is_configured_run_approved_proved_and_taken_along(
 ) -> None:
     with open_tab(browser, page_of_demo) as tab:
         page = tab.open("")
-        page.get_by_role("link", name="Workflows").click()
+        page.get_by_role("navigation", name="Main").get_by_role("link", name="Workflows").click()
         page.get_by_role("link", name="trip_costs").first.click()
         page.get_by_role("button", name="agent_core").first.click()
         page.locator("select:visible", has_text="on_unproven").first.select_option("always")
