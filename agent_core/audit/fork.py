@@ -12,7 +12,7 @@ from agent_core.audit.repeats import Place, before_approval
 from agent_core.audit.signature import split_own_strands
 from agent_core.effects import Classify, InDoubt, Json, Received, Suspended
 from agent_core.errors import DefinitionError, Divergence
-from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, walk
+from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, started_body, walk
 from agent_core.journal.path import is_below, is_within, parent_of, parse_segment, root_of, segments
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.recorder import record_run
@@ -123,8 +123,7 @@ class _Past:
             return _pause(begin.path)
         if record["kind"] == "answered":
             return decode_answer(record)
-        body = {key: value for key, value in record.items() if key not in ("kind", "spent")}
-        return {**body, "run": self.new, **({} if "/" in begin.path else {"forked": self.origin})}
+        return {**started_body(record), "run": self.new, **({} if "/" in begin.path else {"forked": self.origin})}
 
     def _answer(self, act: Act) -> Any:
         path, n = act.slot.path, act.slot.n

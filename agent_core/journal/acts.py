@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from agent_core.effects import CallModel, CallReply, Cancelled, InDoubt, Received, Result, Suspended, ToolCall
-from agent_core.journal.approvals import DIED, describe_act, read_decision, settle_doubt, write_doubt
+from agent_core.journal.approvals import DIED, describe_act, doubt_record, read_decision, settle_doubt
 from agent_core.journal.operations import Act, Append, Operation, Operations, Slot
 from agent_core.journal.record import Record, Row
 from agent_core.journal.strand import Strand
@@ -46,10 +46,10 @@ def record_act(strand: Strand, effect: CallModel | ToolCall, *, once_only: bool)
                 return _pause_before(strand, effect, None if was_asked else Slot(strand.path, n, head))
             if not isinstance(reply, InDoubt):
                 return _add_seconds((yield from _write_answer(strand, reply, once_only)), lost)
-            write_doubt(strand, effect, reply.message, reply.seconds)
+            strand.write(doubt_record(effect, reply.message, reply.seconds))
             lost += reply.seconds
         else:
-            write_doubt(strand, effect, DIED)
+            strand.write(doubt_record(effect, DIED))
         decision = read_decision(strand, effect, "in_doubt")
         if not isinstance(decision, dict):
             return decision

@@ -66,10 +66,10 @@ def _decode_all(
     return tuple(decode_decision(record) for record in records if isinstance(record, dict))
 
 
-def write_doubt(strand: Strand, effect: CallModel | ToolCall, message: str, seconds: float = 0.0) -> None:
-    """Put a write that may or may not have happened to a person; `seconds` is what it took so far."""
+def doubt_record(effect: CallModel | ToolCall, message: str, seconds: float = 0.0) -> Waiting:
+    """A write that may or may not have happened, put to a person; `seconds` is what it took so far."""
     record = {"kind": "waiting", "reason": "in_doubt", **encode_ask(effect), "message": message, "seconds": seconds}
-    strand.write(cast(Waiting, record))
+    return cast(Waiting, record)
 
 
 def read_decision(strand: Strand, effect: CallModel | ToolCall, reason: FinishReason) -> Record | Suspended | Cancelled:

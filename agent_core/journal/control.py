@@ -95,10 +95,16 @@ def last_control(tape: Tape) -> str | None:
 
 def unread_messages(tape: Tape) -> list[Record]:
     """The messages that were added to a run and that no agent has read, {role, content, by, n} each."""
-    added = [(row.n, row.record()) for row in tape.get(CONTROL, []) if row.data.startswith(_MESSAGE)]
+    added = [row for row in tape.get(CONTROL, []) if row.data.startswith(_MESSAGE)]
     received = [row.record() for rows in tape.values() for row in rows if added and row.data.startswith(_RECEIVED)]
     read = {message.get("n") for record in received for message in record["messages"]}
-    return [{**{key: record[key] for key in ("role", "content", "by")}, "n": n} for n, record in added if n not in read]
+    return [read_message(row) for row in added if row.n not in read]
+
+
+def read_message(row: Row) -> Record:
+    """A message that was added to a run, as an agent receives it."""
+    record = row.record()
+    return {**{key: record[key] for key in ("role", "content", "by")}, "n": row.n}
 
 
 def cancel_rows(tape: Tape, *, at: str) -> list[Row]:

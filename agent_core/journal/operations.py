@@ -48,8 +48,24 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    path: str
+    """`slot` is where `run_started` goes; `rows` wait for the next operation that needs them on disk."""
+
+    slot: Slot
     spec: Spec
+    rows: tuple[Row, ...]
+
+    @property
+    def path(self) -> str:
+        return self.slot.path
+
+    def started(self, body: Mapping[str, Any]) -> Json:
+        """The record that the run begins with."""
+        return {"kind": "run_started", **body, **({} if self.spec.spent is None else {"spent": self.spec.spent})}
+
+
+def started_body(record: Json) -> Json:
+    """The body that a run's first record was made of."""
+    return {key: value for key, value in record.items() if key not in ("kind", "spent")}
 
 
 @dataclass(frozen=True, slots=True)

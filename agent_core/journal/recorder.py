@@ -76,12 +76,13 @@ def _record_run(run: Run, path: str, spec: Spec, pending: list[Row]) -> RunEnd:
     strand = run.open(path, pending)
     started = strand.take("run_started", "cancelled", "answered")
     if started is None:
-        body = yield Begin(path, spec)
+        body = yield (begin := Begin(strand.slot(), spec, tuple(pending)))
         if isinstance(body, Cancelled):
             strand.write({"kind": "cancelled", "at": body.at})
         if isinstance(body, NotStarted):
             return body
-        started = {"kind": "run_started", **body, **({} if spec.spent is None else {"spent": spec.spent})}
+        started = begin.started(body)
+        del begin
         strand.write(cast(Started, started))
     elif started["kind"] == "cancelled":
         return Cancelled(started["at"])

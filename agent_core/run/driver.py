@@ -127,8 +127,8 @@ class LiveDriver:
                 return None
             case Act():
                 return await self._act(operation)
-            case Begin(path):
-                return self._stop_reply(path) or await self._world.begin(operation)
+            case Begin(slot):
+                return self._stop_reply(slot.path) or await self._world.begin(operation)
             case Sleep(path, seconds):
                 return await self._sleep(path, seconds)
             case Classify():

@@ -4,32 +4,36 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-import orjson
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 
 from agent_core.audit.signature import Keys, split_own_strands
 from agent_core.effects import Classify, Failed, InDoubt
 from agent_core.errors import Damaged, JournalError, Lost
-from agent_core.journal.approvals import DIED
-from agent_core.journal.operations import Act, Begin
+from agent_core.journal.approvals import DIED, doubt_record
+from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.record import Row
 from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
 from agent_core.run.appender import Appender
-from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, cancel_pending, sign_run
+from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunStore
+from engine_shim.runs.temporal.appends import find_rows, reference_to_parts
 from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, Reference, find_on_tape
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.run_host import RunHosts
 from engine_shim.runs.temporal.settings import BEAT_S, SILENCE
 
 T = TypeVar("T")
+_ENDS: Final = ("answered", "cancelled", "waiting")
+"""What ends an act."""
 AGAIN_S: Final = 0.5
 """How long an answer waits for a store that is away, before it is appended again."""
 
@@ -70,14 +74,17 @@ class RunActivities:
         return Rows(run, tuple(tape.get(path, ())))
 
     @activity.defn
-    async def rest(self, run: str, status: str) -> str:
-        """Sign a run that has come to rest, and note its status. Gives it."""
-        return await asyncio.to_thread(self._rest, run, status)
+    async def rest(self, run: str, told: list[Any]) -> str:
+        """Sign a run that has come to rest, and note its status. Gives it, or `running` where something for which it
+        waits, at [strand, n], has been decided meanwhile."""
+        return await asyncio.to_thread(self._rest, run, *told)
 
-    def _rest(self, run: str, status: str) -> str:
+    def _rest(self, run: str, status: str, waiting: Sequence[tuple[str, int]]) -> str:
         if self._keys is not None:
             sign_run(self._journal, run, self._keys)
         own, _ = split_own_strands(self._journal.load(run))
+        if status == "waiting" and any(len(own[strand]) > n + 1 for strand, n in waiting):
+            return "running"
         self._index.set_status(run, status, sum(map(len, own.values())))
         if status in ENDED:
             self._hosts.drop(run)
@@ -91,11 +98,18 @@ class RunActivities:
     # ── operations ────────────────────────────────────────────────────────────────────────────────
 
     @activity.defn
-    async def begin(self, run: str, reference: list[Any]) -> bytes:
-        """The body of `run_started` for a nested run, or {failed}: as bytes, since Temporal's JSON sorts keys."""
+    async def begin(self, run: str, reference: list[Any]) -> Any:
+        """Prepare a nested run, and append what is pending and how it begins. {failed} where it cannot."""
         begin: Begin = await self._find(run, reference)
         body = await self._hosts.of(run).executor.begin(begin)
-        return orjson.dumps({"failed": asdict(body)} if isinstance(body, Failed) else body)
+        if isinstance(body, Failed):
+            return {"failed": asdict(body)}
+        row = begin.slot.row(begin.started(body))
+        try:
+            await self._append(run, [*begin.rows, row])
+        except ApplicationError as lost:
+            return await self._read_stored(run, begin.slot, lost, "run_started")
+        return Rows(run, (row,))
 
     @activity.defn
     async def classify(self, run: str, reference: list[Any]) -> str:
@@ -106,11 +120,10 @@ class RunActivities:
     @activity.defn
     async def append(self, run: str, told: list[Any]) -> bool:
         """Append rows, by reference or as they are; whether the last one is new."""
-        settled, may_rest, what = told
-        if isinstance(what[0], str):
-            rows: Sequence[Row] = await self._find(run, what)
-        else:
-            rows = [Row(path, n, bytes.fromhex(hash_), data.encode()) for path, n, hash_, data in what]
+        settled, may_rest, parts = told
+        rows: Sequence[Row] | None = AT_HAND.get(run, reference_to_parts(parts))
+        if rows is None:
+            rows = await self._walk(run, partial(find_rows, parts=parts))
         return await self._append(run, rows, may_rest=may_rest if settled else None)
 
     @activity.defn
@@ -123,12 +136,12 @@ class RunActivities:
             admission = await host.executor.admit(act)
             claimed_at = monotonic()
             if act.rows and not await self._append(run, act.rows):
-                if (stored := await self._read_answer(run, act)) is not None:
+                if (stored := await self._read_row(run, act.slot, *_ENDS)) is not None:
                     return stored
                 if act.once_only:
-                    return _doubt(InDoubt(DIED, now(), 0.0))
+                    return await self._append_doubt(run, act, DIED)
             if act.once_only and monotonic() - claimed_at > SILENCE.total_seconds():
-                return _doubt(InDoubt(DIED, now(), 0.0))  # it slept meanwhile, and others have given it up
+                return await self._append_doubt(run, act, DIED)  # it slept meanwhile, and others have given it up
             try:
                 reply = await host.executor.act(act, admission)
             except asyncio.CancelledError:
@@ -136,18 +149,22 @@ class RunActivities:
                     raise
                 return None
             if isinstance(reply, InDoubt):
-                return _doubt(reply)
+                return await self._append_doubt(run, act, reply.message, reply.seconds)
             return await self._append_answer(run, act, reply, may_rest)
 
     async def _find(self, run: str, told: Sequence[Any]) -> Any:
         reference: Reference = (told[0], told[1], told[2], told[3])
         if (known := AT_HAND.get(run, reference)) is not None:
             return known
+        return await self._walk(run, partial(find_on_tape, reference=reference))
+
+    async def _walk(self, run: str, find: Callable[..., T]) -> T:
+        """What is found along the tape of a run. Lost where the tape does not lead to it."""
         tape = await asyncio.to_thread(self._journal.load, run)
         try:
-            return find_on_tape(run, tape, reference, self._hosts.of(run).executor.classify)
+            return find(run, tape, classify=self._hosts.of(run).executor.classify)
         except NotOnTape as error:
-            raise _lost(reference[1], reference[2], str(error)) from error
+            raise _lost(ROOT, 0, str(error)) from error
 
     async def _append(self, run: str, rows: Sequence[Row], *, may_rest: bool | None = None) -> bool:
         appender = self._appender(run, may_rest)
@@ -174,9 +191,9 @@ class RunActivities:
                     await appender.append_settled([row])
                 break
             except Lost as error:
-                if (stored := await self._read_answer(run, act)) is not None:
-                    return stored
-                raise _lost(error.path, error.n) from error
+                if act.once_only:
+                    await self._wake()
+                return await self._read_stored(run, act.slot, _lost(error.path, error.n), *_ENDS)
             except Damaged:
                 raise
             except JournalError as error:
@@ -185,14 +202,35 @@ class RunActivities:
         await self._tell(run, [row])
         return Rows(run, (row,))
 
-    async def _read_answer(self, run: str, act: Act) -> Rows | None:
-        """The answer that is there; None where there is none. Lost where something else is there."""
-        rows = (await asyncio.to_thread(self._journal.load, run)).get(act.slot.path, [])
-        if len(rows) <= act.slot.n:
+    async def _wake(self) -> None:
+        """Let the workflow look into the journal: it may rest over the doubt to which an answer came late."""
+        with suppress(RPCError):
+            workflow = activity.client().get_workflow_handle(activity.info().workflow_id or "")
+            await workflow.signal("wake", "go on")
+
+    async def _append_doubt(self, run: str, act: Act, message: str, seconds: float = 0.0) -> Rows:
+        """Put a write to a person, unless its answer is there."""
+        row = act.slot.row(doubt_record(act.effect, message, seconds))
+        try:
+            await self._append(run, [row], may_rest=True)
+        except ApplicationError as lost:
+            return await self._read_stored(run, act.slot, lost, *_ENDS)
+        return Rows(run, (row,))
+
+    async def _read_stored(self, run: str, slot: Slot, lost: ApplicationError, *kinds: str) -> Rows:
+        """What another driver wrote first, if it is one of these kinds."""
+        if (stored := await self._read_row(run, slot, *kinds)) is None:
+            raise lost
+        return stored
+
+    async def _read_row(self, run: str, slot: Slot, *kinds: str) -> Rows | None:
+        """The row that is in a slot; None where there is none. Lost where it is of another kind."""
+        rows = (await asyncio.to_thread(self._journal.load, run)).get(slot.path, [])
+        if len(rows) <= slot.n:
             return None
-        if rows[act.slot.n].record()["kind"] not in ("answered", "cancelled"):
-            raise _lost(act.slot.path, act.slot.n)
-        return Rows(run, (rows[act.slot.n],))
+        if rows[slot.n].record()["kind"] not in kinds:
+            raise _lost(slot.path, slot.n)
+        return Rows(run, (rows[slot.n],))
 
     async def _tell(self, run: str, rows: Sequence[Row]) -> None:
         self._hosts.of(run).tell(rows, lambda: self._journal.load(run))
@@ -208,10 +246,6 @@ class _ThreadAppender(Appender):
 
     async def outlast(self, work: Callable[[], T]) -> T:
         return await asyncio.to_thread(work)
-
-
-def _doubt(doubt: InDoubt) -> dict[str, Any]:
-    return {"doubt": asdict(doubt)}
 
 
 def _lost(path: str, n: int, why: str = "another driver was first") -> ApplicationError:

@@ -4,9 +4,8 @@ A process that walks a run has its operations at hand. Any other finds them by w
 goes: what a recorder asks for depends on nothing else.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from agent_core.effects import Classify
@@ -18,7 +17,6 @@ from agent_core.journal.strand import Run
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
 
-MAX_AT_HAND: Final = 2000
 Reference = tuple[str, str, int, str]
 """What is to be done, in which strand, at which record, and the hash there, hex, or which of several."""
 
@@ -26,8 +24,8 @@ Reference = tuple[str, str, int, str]
 def reference_to(operation: Begin | Classify | Act) -> Reference:
     """The reference to one operation of a run."""
     match operation:
-        case Begin(path):
-            return "begin", path, 0, ""
+        case Begin(slot):
+            return "begin", slot.path, 0, ""
         case Classify():
             return "classify", operation.strand, operation.n, str(operation.index)
         case Act(slot=slot):
@@ -40,16 +38,22 @@ def reference_to_rows(rows: Sequence[Row]) -> Reference:
 
 
 class OperationsAtHand:
-    """What this process's workflows have asked for lately: (run, reference) → the operation, or the rows."""
+    """What this process's workflows ask for right now: (run, reference) → the operation, or the rows."""
 
-    def __init__(self, most: int = MAX_AT_HAND) -> None:
-        self._most = most
-        self._found: OrderedDict[tuple[str, Reference], Any] = OrderedDict()
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, Reference], Any] = {}
+
+    @contextmanager
+    def holding(self, run: str, reference: Reference, what: Any) -> Iterator[None]:
+        """Have it at hand until the end of the block."""
+        self.keep(run, reference, what)
+        try:
+            yield
+        finally:
+            self._found.pop((run, reference), None)
 
     def keep(self, run: str, reference: Reference, what: Any) -> None:
         self._found[run, reference] = what
-        if len(self._found) > self._most:
-            self._found.popitem(last=False)
 
     def get(self, run: str, reference: Reference) -> Any:
         return self._found.get((run, reference))
@@ -84,7 +88,7 @@ def find_on_tape(run: str, tape: Tape, reference: Reference, classify: Callable[
 def _match(operation: Operation, reference: Reference) -> list[Any]:
     if isinstance(operation, Begin | Classify | Act) and reference_to(operation) == reference:
         return [operation]
-    rows = operation.rows if isinstance(operation, Append | Act) else ()
+    rows = operation.rows if isinstance(operation, Append | Act | Begin) else ()
     return [rows[: at + 1] for at, row in enumerate(rows) if reference_to_rows([row]) == reference]
 
 

@@ -67,7 +67,10 @@ class AgentRun:
             if outcome["status"] == "paused":
                 self._is_woken = False
             self._waiting = list(outcome["waiting"])
-            self._status = await perform("rest", run, outcome["status"])
+            places = [[each["strand"], each["n"]] for each in self._waiting]
+            self._status = await perform("rest", run, [outcome["status"], places])
+            if self._status == "running":
+                continue
             if self._status in ENDED:
                 return self._status
             if self._stop.requested == "cancel":

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-import orjson
 from temporalio import exceptions, workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
@@ -13,8 +12,8 @@ from temporalio.workflow import ActivityCancellationType
 from agent_core.effects import Cancelled, Classify, Failed, InDoubt, Json
 from agent_core.errors import Lost
 from agent_core.journal.control import CONTROL
-from agent_core.journal.operations import Act, Begin
-from agent_core.journal.record import Row, Tape
+from agent_core.journal.operations import Act, Begin, started_body
+from agent_core.journal.record import Record, Row, Tape
 from agent_core.records import decode_answer
 from agent_core.run.admission import Admission
 from agent_core.run.appender import may_be_last
@@ -22,6 +21,7 @@ from agent_core.run.control import StopSignal
 from agent_core.run.inbox import Inbox
 from agent_core.run.world import Guard
 from engine_shim.flow.branch import is_of_node
+from engine_shim.runs.temporal.appends import are_found_again, parts_of
 from engine_shim.runs.temporal.references import AT_HAND, reference_to, reference_to_rows
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.settings import FINAL, LONGEST, SHORT, SILENCE
@@ -31,8 +31,6 @@ RETRY: Final = RetryPolicy(
 )
 AGAIN: Final = timedelta(seconds=1)
 ONCE: Final = RetryPolicy(maximum_attempts=1)
-_FOUND_AGAIN: Final = (b'{"kind":"asked"', b'{"kind":"decided"', b'{"kind":"run_finished"')
-"""Rows that follow from the tape alone, so that a reference to them is enough."""
 
 
 class TemporalWorld:
@@ -64,15 +62,20 @@ class TemporalWorld:
             await self._append(new, settled=settled)
 
     async def begin(self, begin: Begin) -> Any:
+        if not are_found_again(begin.rows):
+            await self.append(begin.rows)
         reference = reference_to(begin)
-        AT_HAND.keep(self.run, reference, begin)
-        body = orjson.loads(await self._perform("begin", reference))
-        return Failed(**body["failed"]) if "failed" in body else body
+        with AT_HAND.holding(self.run, reference, begin):
+            begun = await self._perform("begin", reference)
+        if not isinstance(begun, Rows):
+            return Failed(**begun["failed"])
+        self._note_written([*begin.rows, *begun.rows])
+        return started_body(begun.rows[0].record())
 
     async def classify(self, classify: Classify) -> str:
         reference = reference_to(classify)
-        AT_HAND.keep(self.run, reference, classify)
-        return str(await self._perform("classify", reference))
+        with AT_HAND.holding(self.run, reference, classify):
+            return str(await self._perform("classify", reference))
 
     async def take_messages(self, strand: str) -> tuple[Json, ...]:
         if self._stop.has_messages:
@@ -91,13 +94,12 @@ class TemporalWorld:
             if rows and not await self._append(rows, settled=False):
                 raise Lost(rows[-1].path, rows[-1].n)
             return Cancelled(self.now())
-        if not _are_found_again(rows[:-1]):
+        if not are_found_again(rows[:-1]):
             await self.append(rows[:-1])
         reference = reference_to(act)
-        AT_HAND.keep(self.run, reference, act)
-        reply = await guard(self._act(act, [*reference, self._may_rest]))
-        for row in rows:
-            self._written[row.path] = row.n + 1
+        with AT_HAND.holding(self.run, reference, act):
+            reply = await guard(self._act(act, [*reference, self._may_rest]))
+        self._note_written(rows)
         return self._read_reply(reply)
 
     async def _act(self, act: Act, told: list[Any]) -> Any:
@@ -117,29 +119,34 @@ class TemporalWorld:
     def _read_reply(self, reply: Any) -> Any:
         match reply:
             case Rows(rows=(row,)):
-                self._written[row.path] = row.n + 1
-                record = row.record()
-                return Cancelled(record["at"]) if record["kind"] == "cancelled" else decode_answer(record)
-            case {"doubt": doubt}:
-                return InDoubt(**doubt)
+                self._note_written([row])
+                return self._decode(row.record())
             case Cancelled():
                 return reply
             case _:
                 return Cancelled(self.now())
 
+    def _decode(self, record: Record) -> Any:
+        match record["kind"]:
+            case "cancelled":
+                return Cancelled(record["at"])
+            case "waiting":
+                self._may_rest = True
+                return InDoubt(record["message"], self.now(), record["seconds"])
+            case _:
+                return decode_answer(record)
+
     async def _append(self, rows: Sequence[Row], *, settled: bool) -> bool:
         """Append rows; whether the last one is new."""
-        told: list[Any] = [settled, settled and self._may_rest]
-        if _are_found_again(rows):
-            reference = reference_to_rows(rows)
-            AT_HAND.keep(self.run, reference, rows)
-            is_new = await self._perform("append", [*told, list(reference)])
-        else:
-            whole = [[row.path, row.n, row.hash.hex(), row.data.decode()] for row in rows]
-            is_new = await self._perform("append", [*told, whole])
-        for row in rows:
-            self._written[row.path] = row.n + 1
+        told = [settled, settled and self._may_rest, parts_of(rows)]
+        with AT_HAND.holding(self.run, reference_to_rows(rows), rows):
+            is_new = await self._perform("append", told)
+        self._note_written(rows)
         return bool(is_new)
+
+    def _note_written(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self._written[row.path] = max(row.n + 1, self._written.get(row.path, 0))
 
     async def _perform(
         self, name: str, told: Any, *, within: timedelta = SHORT, once: bool = False, beats: bool = False
@@ -174,7 +181,3 @@ async def perform(
         if isinstance(error.cause, ApplicationError) and error.cause.type == Lost.__name__:
             raise Lost(*error.cause.details) from error
         raise
-
-
-def _are_found_again(rows: Sequence[Row]) -> bool:
-    return all(row.data.startswith(_FOUND_AGAIN) for row in rows)
