@@ -66,7 +66,7 @@ async def test_of_two_attempts_at_one_write_the_second_does_not_act(tmp_path: Pa
     assert first.rows[0].record()["message"] == "the process ended before the call was answered"
     rows = activities._journal.load(RUN)[STRAND]
     assert [row.record()["kind"] for row in rows] == ["asked", "waiting", "resolved"]
-    assert rows[2].record()["answer"]["data"] == {"paid": True}, "the answer comes late, and is kept"
+    assert rows[2].record()["answer"]["output"] == {"paid": True}, "the answer comes late, and is kept"
     assert SIGNALS == ["wake"], "and the workflow is told of it"
     assert await ActivityEnvironment().run(activities.act, RUN, told) == first
     assert DONE == ["key"]

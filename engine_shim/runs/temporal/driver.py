@@ -91,6 +91,9 @@ class TemporalDriver:
             while True:
                 if (how := stops.take()) and not await self._pass_on(job.run, how):
                     return RunResult(job.run, "running", {}, [], [], {}, None)
+                if job.stop.has_messages:
+                    job.stop.has_messages = False
+                    await self._wake(job.run, "message")
                 has_news, status, result = self._look(job.run, follower)
                 if result is not None:
                     return result
