@@ -1,7 +1,7 @@
 """RunActivities: what a worker does for the workflows of runs. Each may come again, and then does what is missing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from functools import partial
@@ -143,14 +143,12 @@ class RunActivities:
             if act.once_only and monotonic() - claimed_at > SILENCE.total_seconds():
                 return await self._append_doubt(run, act, DIED)  # it slept meanwhile, and others have given it up
             try:
-                reply = await host.executor.act(act, admission)
+                reply = await _see_through(host.executor.act(act, admission), is_aborted_with_run=True)
             except asyncio.CancelledError:
                 if activity.is_worker_shutdown():
                     raise
                 return None
-            if isinstance(reply, InDoubt):
-                return await self._append_doubt(run, act, reply.message, reply.seconds)
-            return await self._append_answer(run, act, reply, may_rest)
+            return await _see_through(self._append_reply(run, act, reply, may_rest))
 
     async def _find(self, run: str, told: Sequence[Any]) -> Any:
         reference: Reference = (told[0], told[1], told[2], told[3])
@@ -179,7 +177,12 @@ class RunActivities:
         await self._tell(run, rows)
         return is_new
 
-    async def _append_answer(self, run: str, act: Act, reply: Any, may_rest: bool) -> Any:
+    async def _append_reply(self, run: str, act: Act, reply: Any, may_rest: bool) -> Rows:
+        if isinstance(reply, InDoubt):
+            return await self._append_doubt(run, act, reply.message, reply.seconds)
+        return await self._append_answer(run, act, reply, may_rest)
+
+    async def _append_answer(self, run: str, act: Act, reply: Any, may_rest: bool) -> Rows:
         """Append an answer, for as long as the store is away; a late one finds what was recorded in its place."""
         row = act.slot.row(encode_answer(reply))
         while True:
@@ -250,6 +253,20 @@ class _ThreadAppender(Appender):
 
 def _lost(path: str, n: int, why: str = "another driver was first") -> ApplicationError:
     return ApplicationError(why, path, n, type=Lost.__name__, non_retryable=True)
+
+
+async def _see_through(work: Coroutine[Any, Any, T], *, is_aborted_with_run: bool = False) -> T:
+    """What work comes to, also when nobody at Temporal waits for it any more: the journal does."""
+    task = asyncio.ensure_future(work)
+    while True:
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            details = activity.cancellation_details()
+            is_aborted = is_aborted_with_run and details is not None and details.cancel_requested
+            if task.done() or is_aborted or activity.is_worker_shutdown():
+                task.cancel()
+                return await task
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from typing import Any, Final
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
+from temporalio.workflow import NondeterminismError
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
@@ -97,8 +98,8 @@ class TemporalDriver:
                 has_news, status, result = self._look(job.run, follower)
                 if result is not None:
                     return result
-                if ended.done() and status:
-                    self._check_failure(job.run, ended)
+                if ended.done() and status and self._is_outdated(job.run, ended):
+                    ended = asyncio.create_task(self._wait_closed(job.run, await self._wake(job.run, "go on")))
                 pause_s = SHORTEST_S if has_news else min(pause_s * 1.5, LONGEST_S)
                 waited = self._complain(job.run, waited, pause_s) if status == "pending" else 0.0
                 await stops.wait(pause_s, ended)
@@ -138,17 +139,24 @@ class TemporalDriver:
                 if error.status == RPCStatusCode.NOT_FOUND:
                     handle = await self._wake(run, "go on")
 
-    def _check_failure(self, run: str, ended: "asyncio.Task[Any]") -> None:
-        """EngineError for a workflow that ended before its run did."""
+    def _is_outdated(self, run: str, ended: "asyncio.Task[Any]") -> bool:
+        """Whether a workflow failed since its history is another release's: a new one goes on by the journal.
+
+        EngineError for any other end of a workflow before its run's.
+        """
         error = ended.exception()
-        if isinstance(error, WorkflowFailureError):
-            cause: BaseException = error.cause
-            while cause.__cause__ is not None:
-                cause = cause.__cause__
-            told = getattr(cause, "message", cause)
-            raise EngineError(f"run {run!r} cannot be driven on by its worker: {told}") from error
-        if error is not None:
+        if error is None:
+            return False
+        if not isinstance(error, WorkflowFailureError):
             raise error
+        cause: BaseException = error.cause
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        if getattr(cause, "type", "") == NondeterminismError.__name__:
+            log.warning("run %s: its history is of another release; a new workflow goes on by the journal", run)
+            return True
+        told = getattr(cause, "message", cause)
+        raise EngineError(f"run {run!r} cannot be driven on by its worker: {told}") from error
 
     def _complain(self, run: str, waited: float, more: float) -> float:
         if waited < PATIENCE_S <= waited + more:

@@ -9,6 +9,7 @@ from typing import Final
 from temporalio.client import Client
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+from temporalio.workflow import NondeterminismError
 
 from agent_core.run.secrets import signing_keys
 from engine_shim.host.config import TemporalConfig
@@ -40,6 +41,7 @@ def make_worker(client: Client, engine: Engine, queue: str) -> Worker:
         workflow_runner=SANDBOX,
         activities=activities.all(),
         sticky_queue_schedule_to_start_timeout=STICKY,
+        workflow_failure_exception_types=[NondeterminismError],
         max_heartbeat_throttle_interval=timedelta(seconds=BEAT_S),
         graceful_shutdown_timeout=GRACE,
     )

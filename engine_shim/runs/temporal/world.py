@@ -1,6 +1,7 @@
 """TemporalWorld: what a driver asks for, done by activities of any worker. It lives in a workflow."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ RETRY: Final = RetryPolicy(
     initial_interval=timedelta(milliseconds=100), maximum_interval=timedelta(seconds=5), non_retryable_error_types=FINAL
 )
 AGAIN: Final = timedelta(seconds=1)
+COMPLETED: Final = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 ONCE: Final = RetryPolicy(maximum_attempts=1)
 
 
@@ -107,7 +109,8 @@ class TemporalWorld:
         within = LONGEST if act.effect.within is None else timedelta(seconds=act.effect.within) + SHORT
         while True:
             try:
-                return await self._perform("act", told, within=within, once=act.once_only, beats=True)
+                async with self._beginning():
+                    return await perform_act(self.run, told, within=within, once=act.once_only)
             except ActivityError as error:
                 if is_cancelled_exception(error):
                     return None
@@ -148,35 +151,50 @@ class TemporalWorld:
         for row in rows:
             self._written[row.path] = max(row.n + 1, self._written.get(row.path, 0))
 
-    async def _perform(
-        self, name: str, told: Any, *, within: timedelta = SHORT, once: bool = False, beats: bool = False
-    ) -> Any:
+    async def _perform(self, name: str, told: Any) -> Any:
+        async with self._beginning():
+            return await perform(name, self.run, told)
+
+    @asynccontextmanager
+    async def _beginning(self) -> AsyncIterator[None]:
+        """Begin something, unless the history is long: then nothing more begins."""
         if workflow.info().is_continue_as_new_suggested():
             self._is_full = True
             await workflow.wait_condition(lambda: False)
         self._in_flight += 1
         try:
-            return await perform(name, self.run, told, within=within, once=once, beats=beats)
+            yield
         finally:
             self._in_flight -= 1
 
 
-async def perform(
-    name: str, run: str, told: Any = None, *, within: timedelta = SHORT, once: bool = False, beats: bool = False
-) -> Any:
-    """What an activity gives. Raises Lost when another driver was first, ActivityError for what retries do not mend.
-
-    A store that is away is tried again until it is back.
+async def perform(name: str, run: str, told: Any = None) -> Any:
+    """What a step on the store gives, by the worker that walks: history has its end alone. Raises Lost when another
+    driver was first, ActivityError for what retries do not mend. A store that is away is tried again until it is back.
     """
-    try:
+    with _raising_lost():
+        return await workflow.execute_local_activity(
+            name, args=[run, told], start_to_close_timeout=SHORT, retry_policy=RETRY, cancellation_type=COMPLETED
+        )
+
+
+async def perform_act(run: str, told: Any, *, within: timedelta, once: bool) -> Any:
+    """What an act comes to, by any worker. Raises what `perform` does."""
+    with _raising_lost():
         return await workflow.execute_activity(
-            name,
+            "act",
             args=[run, told],
             start_to_close_timeout=within,
-            heartbeat_timeout=SILENCE if beats else None,
+            heartbeat_timeout=SILENCE,
             retry_policy=ONCE if once else RETRY,
-            cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            cancellation_type=COMPLETED,
         )
+
+
+@contextmanager
+def _raising_lost() -> Iterator[None]:
+    try:
+        yield
     except ActivityError as error:
         if isinstance(error.cause, ApplicationError) and error.cause.type == Lost.__name__:
             raise Lost(*error.cause.details) from error

@@ -33,15 +33,15 @@ class Case:
     jsonl: bool = False
 
 
-def _flow(nodes: Sequence[Json], *edges: Json, **more: Any) -> Json:
+def flow(nodes: Sequence[Json], *edges: Json, **more: Any) -> Json:
     return {"id": "w", "nodes": list(nodes), **({"edges": list(edges)} if edges else {}), **more}
 
 
-def _node(name: str, tool: str, *, config: Any = None, **more: Any) -> Json:
+def node(name: str, tool: str, *, config: Any = None, **more: Any) -> Json:
     return {"id": name, "tool": tool, "config": config or {"for": name}, **more}
 
 
-def _agent(name: str, *tools: Any, retry: Json | None = None, **config: Any) -> Json:
+def agent(name: str, *tools: Any, retry: Json | None = None, **config: Any) -> Json:
     usual = {"model": "m", "max_steps": 8, "allowed_tools": list(tools), "prompt": "Go.", "repair_scope": "unreadable"}
     return {
         "id": name,
@@ -52,18 +52,18 @@ def _agent(name: str, *tools: Any, retry: Json | None = None, **config: Any) -> 
 
 
 def _after(name: str, source: str, tool: str = "look") -> Json:
-    return _node(name, tool, config={"takes": f"{{{{nodes.{source}}}}}"})
+    return node(name, tool, config={"takes": f"{{{{nodes.{source}}}}}"})
 
 
 def _edge(source: str, target: str, **more: str) -> Json:
     return {"from": source, "to": target, **more}
 
 
-def _action(tool: str, **args: Any) -> str:
+def action(tool: str, **args: Any) -> str:
     return orjson.dumps({"type": "action", "tool": tool, "args": args}).decode()
 
 
-def _final(answer: str = "done") -> str:
+def final(answer: str = "done") -> str:
     return orjson.dumps({"type": "final", "answer": answer}).decode()
 
 
@@ -99,23 +99,21 @@ _OWN_PLAN: Sequence[tuple[str, Json]] = [
     ("post", {"takes": ["{{steps.1}}", "{{steps.3}}"]}),
 ]
 _CONFIRMED: Json = {"mode": "plan", "plan": {"confirm": True}}
-_PAYS = [_action("look", q=1), _action("pay", amount=1), _final("paid")]
-_BELOW = _flow([_node("inner", "look"), _after("written", "inner", "pay")], outputs={"told": "{{nodes.written}}"})
-_BELOW_AGENT = _flow([_agent("asks", "post"), _after("last", "asks.final_answer")])
+_PAYS = [action("look", q=1), action("pay", amount=1), final("paid")]
+_BELOW = flow([node("inner", "look"), _after("written", "inner", "pay")], outputs={"told": "{{nodes.written}}"})
+_BELOW_AGENT = flow([agent("asks", "post"), _after("last", "asks.final_answer")])
 
 _BRANCHES = {"top": "look", "yes": "post", "no": "pay", "other": "look", "end": "look"}
 
 CASES: Mapping[str, Case] = {
-    "chain": Case(
-        _flow([_node("a", "look"), _after("b", "a"), _after("c", "b")], outputs={"told": "{{nodes.c.seen}}"})
-    ),
+    "chain": Case(flow([node("a", "look"), _after("b", "a"), _after("c", "b")], outputs={"told": "{{nodes.c.seen}}"})),
     "agent": Case(
-        _flow([_agent("asks", "look", "post", "pay"), _after("after", "asks.final_answer")]),
-        {".*": [_action("look", q=1), _action("post", q=2), _action("pay", q=3), _final("seen")]},
+        flow([agent("asks", "look", "post", "pay"), _after("after", "asks.final_answer")]),
+        {".*": [action("look", q=1), action("post", q=2), action("pay", q=3), final("seen")]},
         doubtful=True,
     ),
     "batch": Case(
-        _flow([_agent("asks", "look", "post", "pay", protocol="tools"), _after("after", "asks.final_answer")]),
+        flow([agent("asks", "look", "post", "pay", protocol="tools"), _after("after", "asks.final_answer")]),
         {
             ".*": [
                 _calls(("look", {"q": 1}), ("look", {"q": 2}), ("look", {"q": 3})),
@@ -126,7 +124,7 @@ CASES: Mapping[str, Case] = {
         doubtful=True,
     ),
     "batch_approval": Case(
-        _flow([_agent("asks", "look", _ON_WRITE, protocol="tools")]),
+        flow([agent("asks", "look", _ON_WRITE, protocol="tools")]),
         {
             ".*": [
                 _calls(("pay", {"amount": 1}), ("look", {"q": 1}), ("pay", {"amount": 2}), ("pay", {"amount": 3})),
@@ -137,12 +135,12 @@ CASES: Mapping[str, Case] = {
         doubtful=True,
     ),
     "repair": Case(
-        _flow([_agent("asks", "strict", "post", max_repairs=3, repair_scope="all")]),
-        {".*": ["What?", _action("strict", q="one"), _action("strict", q=1), _action("pay"), _final("mended")]},
+        flow([agent("asks", "strict", "post", max_repairs=3, repair_scope="all")]),
+        {".*": ["What?", action("strict", q="one"), action("strict", q=1), action("pay"), final("mended")]},
     ),
     "loop": Case(
-        _flow(
-            [_node("count", "count"), _after("spend", "count.n", "pay"), _node("end", "look")],
+        flow(
+            [node("count", "count"), _after("spend", "count.n", "pay"), node("end", "look")],
             _edge("count", "spend"),
             _edge("spend", "count", when="nodes.count.n < `3`"),
             _edge("spend", "end"),
@@ -151,13 +149,13 @@ CASES: Mapping[str, Case] = {
         doubtful=True,
     ),
     "branch": Case(
-        _flow(
+        flow(
             [
-                _node("top", "look"),
-                _node("yes", "post"),
-                _node("no", "pay"),
-                _node("other", "look"),
-                _node("end", "look"),
+                node("top", "look"),
+                node("yes", "post"),
+                node("no", "pay"),
+                node("other", "look"),
+                node("end", "look"),
             ],
             _edge("top", "no", when="output.seen.for == 'no'"),
             _edge("top", "yes", when="output.seen.for == 'top'"),
@@ -166,40 +164,40 @@ CASES: Mapping[str, Case] = {
         )
     ),
     "on error": Case(
-        _flow(
-            [_node("try", "broken"), _after("mend", "try.output.half", "pay"), _node("usual", "look")],
+        flow(
+            [node("try", "broken"), _after("mend", "try.output.half", "pay"), node("usual", "look")],
             _edge("try", "mend", on="error"),
             _edge("try", "usual"),
         ),
         doubtful=True,
     ),
     "parallel": Case(
-        _flow(
+        flow(
             [
-                _node("pays", "pay"),
-                _agent("asks", "look"),
-                _agent("waits", _ON_WRITE),
-                _node("posts", "post"),
-                _node("join", "look", config={"takes": ["{{nodes.pays}}", "{{nodes.posts}}"]}),
+                node("pays", "pay"),
+                agent("asks", "look"),
+                agent("waits", _ON_WRITE),
+                node("posts", "post"),
+                node("join", "look", config={"takes": ["{{nodes.pays}}", "{{nodes.posts}}"]}),
                 _after("end", "asks.final_answer"),
             ],
             *(_edge(name, "join") for name in ("pays", "asks", "waits", "posts")),
             _edge("join", "end"),
         ),
-        {"flow/asks.*": [_action("look", q=1), _final()], "flow/waits.*": [_action("pay", amount=1), _final()]},
+        {"flow/asks.*": [action("look", q=1), final()], "flow/waits.*": [action("pay", amount=1), final()]},
         doubtful=True,
     ),
     "approval": Case(
-        _flow([_agent("asks", _ON_WRITE), _after("after", "asks.final_answer")]),
-        {".*": [*(_action("pay", amount=amount) for amount in (1, 2, 3)), _final()]},
+        flow([agent("asks", _ON_WRITE), _after("after", "asks.final_answer")]),
+        {".*": [*(action("pay", amount=amount) for amount in (1, 2, 3)), final()]},
         _spoken,
         doubtful=True,
     ),
     "foreach": Case(
-        _flow(
+        flow(
             [
-                _node("reads", "look", foreach=[1, 2, 3, 4], max_parallel=2, config={"q": "{{item}}"}),
-                _node(
+                node("reads", "look", foreach=[1, 2, 3, 4], max_parallel=2, config={"q": "{{item}}"}),
+                node(
                     "pays", "pay", foreach=[1, 2, 3], max_parallel=2, config={"takes": ["{{item}}", "{{nodes.reads}}"]}
                 ),
                 _after("end", "pays.results"),
@@ -208,9 +206,9 @@ CASES: Mapping[str, Case] = {
         doubtful=True,
     ),
     "foreach approval": Case(
-        _flow(
+        flow(
             [
-                _node(
+                node(
                     "pays",
                     "pay",
                     foreach=[1, 2, 3],
@@ -224,19 +222,19 @@ CASES: Mapping[str, Case] = {
         doubtful=True,
     ),
     "foreach retry": Case(
-        _flow([_node("try", "flaky", foreach=[1, 2], retry={"max_attempts": 4}), _after("then", "try", "pay")]),
+        flow([node("try", "flaky", foreach=[1, 2], retry={"max_attempts": 4}), _after("then", "try", "pay")]),
         doubtful=True,
     ),
     "foreach agent": Case(
-        _flow([{**_agent("asks", "look", "post"), "foreach": [1, 2]}, _after("after", "asks.results")]),
-        {f".*0.{n}": [_action("look", q=n), _action("post", q=n), _final("seen")] for n in (0, 1)},
+        flow([{**agent("asks", "look", "post"), "foreach": [1, 2]}, _after("after", "asks.results")]),
+        {f".*0.{n}": [action("look", q=n), action("post", q=n), final("seen")] for n in (0, 1)},
     ),
     "node approval": Case(
-        _flow(
+        flow(
             [
-                *(_node(f"n{n}", "pay", config={"amount": n}, approval="on_write") for n in (1, 2, 3)),
+                *(node(f"n{n}", "pay", config={"amount": n}, approval="on_write") for n in (1, 2, 3)),
                 _after("refused", "n2.error.message", "post"),
-                _node("end", "look", config={"takes": ["{{nodes.n1}}", "{{nodes.refused?}}", "{{nodes.n3}}"]}),
+                node("end", "look", config={"takes": ["{{nodes.n1}}", "{{nodes.refused?}}", "{{nodes.n3}}"]}),
             ],
             _edge("n2", "refused", on="error"),
             *(_edge(name, "end") for name in ("n1", "refused", "n3")),
@@ -245,94 +243,94 @@ CASES: Mapping[str, Case] = {
         doubtful=True,
     ),
     "node retry": Case(
-        _flow([_node("try", "flaky", retry={"max_attempts": 3}), _after("then", "try", "pay")]), doubtful=True
+        flow([node("try", "flaky", retry={"max_attempts": 3}), _after("then", "try", "pay")]), doubtful=True
     ),
     "agent retry": Case(
-        _flow([_agent("asks", "look", "post", retry={"max_attempts": 3}, max_tool_calls=2)]),
+        flow([agent("asks", "look", "post", retry={"max_attempts": 3}, max_tool_calls=2)]),
         {
-            r"flow/asks\.1": [_action("look", q=1), None],
-            r"flow/asks\.1~1": [_action("post", q=1), None],
-            r"flow/asks\.1~2": [_action("look", q=2), _final("beyond what was left")],
+            r"flow/asks\.1": [action("look", q=1), None],
+            r"flow/asks\.1~1": [action("post", q=1), None],
+            r"flow/asks\.1~2": [action("look", q=2), final("beyond what was left")],
         },
         ends="failed",
     ),
     "nested agent": Case(
-        _flow([_agent("asks", "look", {"tool": "agent_core", "preset": _CHILD}, "pay")]),
+        flow([agent("asks", "look", {"tool": "agent_core", "preset": _CHILD}, "pay")]),
         {
-            r"flow/asks\.1": [_action("agent_core", prompt="Pay."), _action("pay", amount=2), _final("both")],
+            r"flow/asks\.1": [action("agent_core", prompt="Pay."), action("pay", amount=2), final("both")],
             r"flow/asks\.1/agent_core.*": _PAYS,
         },
         doubtful=True,
     ),
     "invoked": Case(
-        _flow(
+        flow(
             [
-                _node("calls", "invoke_workflow", config={"workflow": "below_agent.json"}),
-                _agent("asks", {"tool": "invoke_workflow", "preset": {"workflow": "below.json"}}),
+                node("calls", "invoke_workflow", config={"workflow": "below_agent.json"}),
+                agent("asks", {"tool": "invoke_workflow", "preset": {"workflow": "below.json"}}),
             ],
             _edge("calls", "asks"),
         ),
         {
-            "flow/calls.*": [_action("post", q=1), _final("posted")],
-            "flow/asks.*": [_action("invoke_workflow"), _final("invoked")],
+            "flow/calls.*": [action("post", q=1), final("posted")],
+            "flow/asks.*": [action("invoke_workflow"), final("invoked")],
         },
         files={"below.json": _BELOW, "below_agent.json": _BELOW_AGENT},
         doubtful=True,
     ),
     "plan": Case(
-        _flow(
+        flow(
             [
-                _agent("asks", "look", "post", {"tool": "agent_core", "preset": _CHILD}, _ON_WRITE, **_CONFIRMED),
+                agent("asks", "look", "post", {"tool": "agent_core", "preset": _CHILD}, _ON_WRITE, **_CONFIRMED),
                 _after("after", "asks.final_answer"),
             ]
         ),
         {
-            r"flow/asks\.1": [_plan(("shell", {})), _plan(("post", {"q": 1})), _final("planned")],
+            r"flow/asks\.1": [_plan(("shell", {})), _plan(("post", {"q": 1})), final("planned")],
             r"flow/asks\.1/agent_core.*": _PAYS,
         },
         approval=_planned,
         doubtful=True,
     ),
     "plan made anew": Case(
-        _flow([_agent("asks", "look", "broken", "pay", mode="plan", plan={"on_failure": "replan"})]),
+        flow([agent("asks", "look", "broken", "pay", mode="plan", plan={"on_failure": "replan"})]),
         {
             ".*": [
                 _plan(("pay", {"amount": 1}), ("broken", {"q": 2}), ("look", {"q": 3})),
                 _plan(("look", {"q": 4}), ("pay", {"for": "{{steps.1.seen.q}}"})),
-                _final("paid"),
+                final("paid"),
             ]
         },
         doubtful=True,
     ),
     "plan with gaps": Case(
-        _flow([_agent("asks", "look", "broken", "post", mode="plan", plan={"on_failure": "skip"})]),
+        flow([agent("asks", "look", "broken", "post", mode="plan", plan={"on_failure": "skip"})]),
         {
             ".*": [
                 _plan(("broken", {"q": 1}), ("look", {"q": "{{steps.1}}"}), ("post", {"q": 2})),
                 "What?",
-                _final("posted"),
+                final("posted"),
             ]
         },
     ),
-    "write": Case(_flow([_node("pays", "pay"), _after("after", "pays")]), doubtful=True),
-    "idempotent write": Case(_flow([_node("posts", "post"), _after("after", "posts")])),
+    "write": Case(flow([node("pays", "pay"), _after("after", "pays")]), doubtful=True),
+    "idempotent write": Case(flow([node("posts", "post"), _after("after", "posts")])),
     "in JSONL": Case(
-        _flow([_agent("asks", "look", _ON_WRITE), _after("after", "asks.final_answer", "post")]),
-        {".*": [_action("look", q=1), _action("pay", amount=1), _final("paid")]},
+        flow([agent("asks", "look", _ON_WRITE), _after("after", "asks.final_answer", "post")]),
+        {".*": [action("look", q=1), action("pay", amount=1), final("paid")]},
         doubtful=True,
         jsonl=True,
     ),
 }
 
-_TASKS = [_action(("look", "post", "pay")[n % 3], task=n) for n in range(12)]
+_TASKS = [action(("look", "post", "pay")[n % 3], task=n) for n in range(12)]
 
 LONG = Case(
-    _flow(
+    flow(
         [
-            _node("count", "count"),
+            node("count", "count"),
             _after("spend", "count.n", "pay"),
-            _agent("asks", "look", "post", "pay", max_steps=20, max_tool_calls=20),
-            _node("end", "look"),
+            agent("asks", "look", "post", "pay", max_steps=20, max_tool_calls=20),
+            node("end", "look"),
         ],
         _edge("count", "spend"),
         _edge("spend", "count", when="nodes.count.n < `12`"),
@@ -340,6 +338,6 @@ LONG = Case(
         _edge("asks", "end"),
         entry=["count", "asks"],
     ),
-    {".*": [*_TASKS, _final()]},
+    {".*": [*_TASKS, final()]},
 )
 """A loop beside an agent, long enough to be stopped in the middle."""

@@ -18,7 +18,7 @@ from engine_shim.runs.open_store import store_of
 from engine_shim.runs.store import RunStore
 from support.crash.matrix_attempt import Attempts, report
 from support.crash.matrix_judge import differences, happened_again, many_keys
-from support.crash.matrix_workflows import CASES
+from support.crash.matrix_workflows import CASES, Case
 from support.crash.matrix_world import Ledger, Pause
 
 
@@ -49,13 +49,17 @@ class Home:
             result = await self.engine.resume(self.run, decisions=said)
         return result
 
+    def worker_engine(self) -> Engine:
+        """An engine on its store for a worker in this process."""
+        return self.attempts.engine_with(self.engine.store)
+
     def problems(self, result: RunResult) -> list[str]:
         """What is otherwise than in an undisturbed run in one process."""
         told = {"result": result.as_json(), **report(self.engine, self.run)}
-        usual = without_time_left(undisturbed(self.name, self.folder, told["skipped"]))
+        usual = without_time_left(undisturbed(self, told["skipped"]))
         lines, tape = Ledger(self.folder / "ledger").lines(), self.engine.store.journal.load(self.run)
         return [
-            *differences(without_time_left(told), usual, CASES[self.name]),
+            *differences(without_time_left(told), usual, self.attempts.case),
             *(f"happened again: {each}" for each in happened_again(lines)),
             *(f"under many keys: {each}" for each in many_keys(lines)),
             *(f"done again after its answer: {each}" for each in done_after_answer(self.run, lines, tape)),
@@ -66,10 +70,10 @@ def open_homes(folder: Path, pause: Pause | None = None, temporal: str | None = 
     """The workflows in a folder; with the address of a Temporal server their workers drive the runs."""
     homes, named = {}, folder / "store"
     shared = store_of(named.read_text()) if named.exists() else None
-    for name in CASES:
+    for name, case in CASES.items():
         home = folder / name
         config = None if temporal is None else TemporalConfig(address=temporal, queue=queue_of(home))
-        homes[name] = open_home(name, home, shared, pause, (), config)
+        homes[name] = open_home(name, case, home, shared, pause, (), config)
     return homes
 
 
@@ -79,6 +83,7 @@ def queue_of(home: Path) -> str:
 
 def open_home(
     name: str,
+    case: Case,
     folder: Path,
     store: RunStore | None = None,
     pause: Pause | None = None,
@@ -87,18 +92,18 @@ def open_home(
 ) -> Home:
     """One workflow in a folder, its runs in a store or in a file there."""
     folder.mkdir(exist_ok=True)
-    for file, definition in CASES[name].files.items():
+    for file, definition in case.files.items():
         (folder / file).write_bytes(orjson.dumps(definition))
-    attempts = Attempts(CASES[name])
+    attempts = Attempts(case)
     attempts.enter(folder, skipped=skipped, pause=pause)
     return Home(name, folder, attempts, attempts.engine_with(store_of(store or folder / "runs.db"), temporal=temporal))
 
 
-def undisturbed(name: str, beside: Path, skipped: Sequence[str]) -> Json:
+def undisturbed(disturbed: Home, skipped: Sequence[str]) -> Json:
     """The report of the run in one process, which is driven for it."""
-    folder = beside.with_name(f"{beside.name}.undisturbed")
+    folder = disturbed.folder.with_name(f"{disturbed.folder.name}.undisturbed")
     shutil.rmtree(folder, ignore_errors=True)
-    home = open_home(name, folder, skipped=skipped)
+    home = open_home(disturbed.name, disturbed.attempts.case, folder, skipped=skipped)
 
     async def drive() -> RunResult:
         try:

