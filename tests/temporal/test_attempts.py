@@ -1,6 +1,8 @@
 """An activity that comes again finds what became of the attempt before."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,8 @@ async def pay(args: Any, context: Any) -> Any:
     return {"paid": True}
 
 
-def attempt(effect: Any, folder: Path) -> tuple[RunActivities, list[Any]]:
+@contextmanager
+def attempt(effect: Any, folder: Path) -> Iterator[tuple[RunActivities, list[Any]]]:
     """The activities of a worker, and what the act of a run is told by."""
     DONE.clear()
     SIGNALS.clear()
@@ -53,37 +56,37 @@ def attempt(effect: Any, folder: Path) -> tuple[RunActivities, list[Any]]:
     asked = Slot(STRAND, 0, genesis(RUN, STRAND)).row(encode_asked(call))
     act = Act((asked,), call, Slot(STRAND, 1, asked.hash), key="key", once_only=effect == "write")
     reference = reference_to(act)
-    AT_HAND.keep(RUN, reference, act)
-    return RunActivities(SqliteRunStore(folder / "runs.db"), hosts, None), [*reference, False]
+    with AT_HAND.holding(RUN, reference, act):
+        yield RunActivities(SqliteRunStore(folder / "runs.db"), hosts, None), [*reference, False]
 
 
 async def test_of_two_attempts_at_one_write_the_second_does_not_act(tmp_path: Path) -> None:
-    activities, told = attempt("write", tmp_path)
-    tries = [ActivityEnvironment(client=Client()).run(activities.act, RUN, told) for _ in range(2)]
-    first, second = await asyncio.gather(*tries)
-    assert DONE == ["key"]
-    assert first == second, "whoever comes later has the doubt that is there"
-    assert first.rows[0].record()["message"] == "the process ended before the call was answered"
-    rows = activities._journal.load(RUN)[STRAND]
-    assert [row.record()["kind"] for row in rows] == ["asked", "waiting", "resolved"]
-    assert rows[2].record()["answer"]["output"] == {"paid": True}, "the answer comes late, and is kept"
-    assert SIGNALS == ["wake"], "and the workflow is told of it"
-    assert await ActivityEnvironment().run(activities.act, RUN, told) == first
-    assert DONE == ["key"]
+    with attempt("write", tmp_path) as (activities, told):
+        tries = [ActivityEnvironment(client=Client()).run(activities.act, RUN, told) for _ in range(2)]
+        first, second = await asyncio.gather(*tries)
+        assert DONE == ["key"]
+        assert first == second, "whoever comes later has the doubt that is there"
+        assert first.rows[0].record()["message"] == "the process ended before the call was answered"
+        rows = activities._journal.load(RUN)[STRAND]
+        assert [row.record()["kind"] for row in rows] == ["asked", "waiting", "resolved"]
+        assert rows[2].record()["answer"]["output"] == {"paid": True}, "the answer comes late, and is kept"
+        assert SIGNALS == ["wake"], "and the workflow is told of it"
+        assert await ActivityEnvironment().run(activities.act, RUN, told) == first
+        assert DONE == ["key"]
 
 
 async def test_answered_write_that_comes_again_has_its_answer(tmp_path: Path) -> None:
-    activities, told = attempt("write", tmp_path)
-    first, second = [await ActivityEnvironment().run(activities.act, RUN, told) for _ in range(2)]
-    assert first == second
-    assert first.rows[0].record()["kind"] == "answered"
-    assert DONE == ["key"]
+    with attempt("write", tmp_path) as (activities, told):
+        first, second = [await ActivityEnvironment().run(activities.act, RUN, told) for _ in range(2)]
+        assert first == second
+        assert first.rows[0].record()["kind"] == "answered"
+        assert DONE == ["key"]
 
 
 async def test_read_that_comes_again_is_done_again_until_it_is_answered(tmp_path: Path) -> None:
-    activities, told = attempt("read", tmp_path)
-    first, second = await asyncio.gather(*[ActivityEnvironment().run(activities.act, RUN, told) for _ in range(2)])
-    assert DONE == ["key", "key"]
-    assert first == second, "the first answer stands"
-    assert await ActivityEnvironment().run(activities.act, RUN, told) == first
-    assert len(DONE) == 2
+    with attempt("read", tmp_path) as (activities, told):
+        first, second = await asyncio.gather(*[ActivityEnvironment().run(activities.act, RUN, told) for _ in range(2)])
+        assert DONE == ["key", "key"]
+        assert first == second, "the first answer stands"
+        assert await ActivityEnvironment().run(activities.act, RUN, told) == first
+        assert len(DONE) == 2

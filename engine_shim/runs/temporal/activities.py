@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
-from functools import partial
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -22,11 +21,9 @@ from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
 from agent_core.run.appender import Appender
 from agent_core.run.control import StopSignal, cancel_pending, sign_run
-from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunStore
-from engine_shim.runs.temporal.appends import find_rows, reference_to_parts
-from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, Reference, find_on_tape
+from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, find_on_tape
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.run_host import RunHosts
 from engine_shim.runs.temporal.settings import BEAT_S, SILENCE
@@ -100,7 +97,7 @@ class RunActivities:
     @activity.defn
     async def begin(self, run: str, reference: list[Any]) -> Any:
         """Prepare a nested run, and append what is pending and how it begins. {failed} where it cannot."""
-        begin: Begin = await self._find(run, reference)
+        begin: Begin = AT_HAND.get(run, reference)
         body = await self._hosts.of(run).executor.begin(begin)
         if isinstance(body, Failed):
             return {"failed": asdict(body)}
@@ -114,16 +111,14 @@ class RunActivities:
     @activity.defn
     async def classify(self, run: str, reference: list[Any]) -> str:
         """What a call would do."""
-        classify: Classify = await self._find(run, reference)
+        classify: Classify = AT_HAND.get(run, reference)
         return self._hosts.of(run).executor.classify(classify)
 
     @activity.defn
     async def append(self, run: str, told: list[Any]) -> bool:
-        """Append rows, by reference or as they are; whether the last one is new."""
-        settled, may_rest, parts = told
-        rows: Sequence[Row] | None = AT_HAND.get(run, reference_to_parts(parts))
-        if rows is None:
-            rows = await self._walk(run, partial(find_rows, parts=parts))
+        """Append rows; whether the last one is new."""
+        *reference, settled, may_rest = told
+        rows: Sequence[Row] = AT_HAND.get(run, reference)
         return await self._append(run, rows, may_rest=may_rest if settled else None)
 
     @activity.defn
@@ -131,17 +126,16 @@ class RunActivities:
         """Append what is pending, act, append the answer. Of an attempt that comes again, only what is missing."""
         *reference, may_rest = told
         async with _beating():
-            act: Act = await self._find(run, reference)
+            act = await self._find_act(run, reference)
             host = self._hosts.of(run)
             admission = await host.executor.admit(act)
-            claimed_at = monotonic()
-            if act.rows and not await self._append(run, act.rows):
+            began = monotonic()
+            is_claimed = bool(act.rows) and await self._append(run, act.rows)
+            if not is_claimed or monotonic() - began > SILENCE.total_seconds():  # then others have given it up
                 if (stored := await self._read_row(run, act.slot, *_ENDS)) is not None:
                     return stored
                 if act.once_only:
                     return await self._append_doubt(run, act, DIED)
-            if act.once_only and monotonic() - claimed_at > SILENCE.total_seconds():
-                return await self._append_doubt(run, act, DIED)  # it slept meanwhile, and others have given it up
             try:
                 reply = await _see_through(host.executor.act(act, admission), is_aborted_with_run=True)
             except asyncio.CancelledError:
@@ -150,19 +144,15 @@ class RunActivities:
                 return None
             return await _see_through(self._append_reply(run, act, reply, may_rest))
 
-    async def _find(self, run: str, told: Sequence[Any]) -> Any:
-        reference: Reference = (told[0], told[1], told[2], told[3])
-        if (known := AT_HAND.get(run, reference)) is not None:
-            return known
-        return await self._walk(run, partial(find_on_tape, reference=reference))
-
-    async def _walk(self, run: str, find: Callable[..., T]) -> T:
-        """What is found along the tape of a run. Lost where the tape does not lead to it."""
+    async def _find_act(self, run: str, reference: Sequence[Any]) -> Act:
+        if AT_HAND.has(run, reference):
+            act: Act = AT_HAND.get(run, reference)
+            return act
         tape = await asyncio.to_thread(self._journal.load, run)
         try:
-            return find(run, tape, classify=self._hosts.of(run).executor.classify)
+            return find_on_tape(run, tape, reference, self._hosts.of(run).executor.classify)
         except NotOnTape as error:
-            raise _lost(ROOT, 0, str(error)) from error
+            raise _lost(reference[1], reference[2], str(error)) from error
 
     async def _append(self, run: str, rows: Sequence[Row], *, may_rest: bool | None = None) -> bool:
         appender = self._appender(run, may_rest)

@@ -1,7 +1,7 @@
-"""References to operations: small enough for Temporal's history, and found again by whoever has the journal.
+"""References to what a workflow asks for: small enough for Temporal's history, and free of content.
 
-A process that walks a run has its operations at hand. Any other finds them by walking the run's tape, as far as that
-goes: what a recorder asks for depends on nothing else.
+The process that walks a run has what it asks for at hand; only an act may be done by another one. That finds it by
+walking the run's tape, as far as that goes: what a recorder asks for depends on nothing else.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +17,9 @@ from agent_core.journal.strand import Run
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
 
-Reference = tuple[str, str, int, str]
+Reference = Sequence[Any]
 """What is to be done, in which strand, at which record, and the hash there, hex, or which of several."""
+_FOUND: Final = tuple(b'{"kind":"%b"' % kind for kind in (b"asked", b"decided", b"run_finished"))
 
 
 def reference_to(operation: Begin | Classify | Act) -> Reference:
@@ -37,45 +38,53 @@ def reference_to_rows(rows: Sequence[Row]) -> Reference:
     return "rows", rows[-1].path, rows[-1].n, rows[-1].hash.hex()
 
 
-class OperationsAtHand:
-    """What this process's workflows ask for right now: (run, reference) → the operation, or the rows."""
+def are_found_again(rows: Sequence[Row]) -> bool:
+    """Whether a walk along the tape comes to these rows."""
+    return all(row.data.startswith(_FOUND) for row in rows)
+
+
+class AtHand:
+    """What this process's workflows ask for right now, by run and reference."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, Reference], Any] = {}
+        self._held: dict[tuple[str, ...], Any] = {}
 
     @contextmanager
     def holding(self, run: str, reference: Reference, what: Any) -> Iterator[None]:
         """Have it at hand until the end of the block."""
-        self.keep(run, reference, what)
+        key = (run, *map(str, reference))
+        self._held[key] = what
         try:
             yield
         finally:
-            self._found.pop((run, reference), None)
+            self._held.pop(key, None)
 
-    def keep(self, run: str, reference: Reference, what: Any) -> None:
-        self._found[run, reference] = what
+    def has(self, run: str, reference: Reference) -> bool:
+        return (run, *map(str, reference)) in self._held
 
     def get(self, run: str, reference: Reference) -> Any:
-        return self._found.get((run, reference))
+        return self._held[run, *map(str, reference)]
 
 
-AT_HAND: Final = OperationsAtHand()
+AT_HAND: Final = AtHand()
 
 
 class NotOnTape(AgentCoreError):
     """The tape does not lead to what is referred to: another driver has gone another way."""
 
 
-def find_on_tape(run: str, tape: Tape, reference: Reference, classify: Callable[[Classify], str]) -> Any:
-    """The operation, or the rows, that a walk along the tape asks for. NotOnTape where it does not."""
-    found: list[Any] = []
+def find_on_tape(run: str, tape: Tape, reference: Reference, classify: Callable[[Classify], str]) -> Act:
+    """The act that a walk along the tape asks for. NotOnTape where it does not."""
+    found: list[Act] = []
 
     def look(operation: Operation) -> Any:
-        found.extend(_match(operation, reference))
-        if isinstance(operation, Classify):
-            return classify(operation)
-        if isinstance(operation, Append | Sleep):
-            return None
+        match operation:
+            case Classify():
+                return classify(operation)
+            case Append() | Sleep():
+                return None
+            case Act() if list(reference_to(operation)) == list(reference):
+                found.append(operation)
         raise _Unknown
 
     with suppress(_Unknown):
@@ -83,13 +92,6 @@ def find_on_tape(run: str, tape: Tape, reference: Reference, classify: Callable[
     if not found:
         raise NotOnTape(f"run {run!r}: nothing on the tape leads to {' '.join(map(str, reference))}")
     return found[0]
-
-
-def _match(operation: Operation, reference: Reference) -> list[Any]:
-    if isinstance(operation, Begin | Classify | Act) and reference_to(operation) == reference:
-        return [operation]
-    rows = operation.rows if isinstance(operation, Append | Act | Begin) else ()
-    return [rows[: at + 1] for at, row in enumerate(rows) if reference_to_rows([row]) == reference]
 
 
 class _Unknown(Exception):

@@ -22,8 +22,7 @@ from agent_core.run.control import StopSignal
 from agent_core.run.inbox import Inbox
 from agent_core.run.world import Guard
 from engine_shim.flow.branch import is_of_node
-from engine_shim.runs.temporal.appends import are_found_again, parts_of
-from engine_shim.runs.temporal.references import AT_HAND, reference_to, reference_to_rows
+from engine_shim.runs.temporal.references import AT_HAND, are_found_again, reference_to, reference_to_rows
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.settings import FINAL, LONGEST, SHORT, SILENCE
 
@@ -64,8 +63,6 @@ class TemporalWorld:
             await self._append(new, settled=settled)
 
     async def begin(self, begin: Begin) -> Any:
-        if not are_found_again(begin.rows):
-            await self.append(begin.rows)
         reference = reference_to(begin)
         with AT_HAND.holding(self.run, reference, begin):
             begun = await self._perform("begin", reference)
@@ -141,9 +138,9 @@ class TemporalWorld:
 
     async def _append(self, rows: Sequence[Row], *, settled: bool) -> bool:
         """Append rows; whether the last one is new."""
-        told = [settled, settled and self._may_rest, parts_of(rows)]
-        with AT_HAND.holding(self.run, reference_to_rows(rows), rows):
-            is_new = await self._perform("append", told)
+        reference = reference_to_rows(rows)
+        with AT_HAND.holding(self.run, reference, rows):
+            is_new = await self._perform("append", [*reference, settled, settled and self._may_rest])
         self._note_written(rows)
         return bool(is_new)
 

@@ -2,7 +2,7 @@
 
 Each workflow has a queue and a directory of its name; the runs are in the store that FOLDER/store names, or in a file
 of the directory. Each act takes up to SECONDS; the clock of this process is SKEW seconds off. With `from-tape` it finds
-every operation by its run's tape, as a process does that has not walked the run itself.
+every act by its run's tape, as a process does that has not walked the run itself.
 """
 
 import asyncio
@@ -40,5 +40,5 @@ async def main() -> None:
 
 
 if FROM_TAPE:
-    AT_HAND.keep = lambda *_: None  # type: ignore[method-assign]
+    AT_HAND.has = lambda *_: False  # type: ignore[method-assign]
 asyncio.run(main())
