@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,11 @@ pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 
 from temporalio.client import Client
 
+from agent_core.decisions import Approve
+from agent_core.journal.control import CONTROL
+from agent_core.journal.operations import Begin
 from engine_shim.runs.temporal.settings import workflow_id
+from engine_shim.runs.temporal.world import TemporalWorld
 from support.crash.matrix_workflows import CASES, Case, action, agent, final, flow
 from support.temporal.worked import payloads_of, read_histories, worked
 from support.temporal_server import TEMPORAL, temporal_server
@@ -113,6 +118,29 @@ async def test_message_reaches_the_next_question_of_a_run_that_workers_drive(ser
         assert kinds.index("received") < 7, "the question after the one under way has it"
         (history,) = await read_histories(server, "told", "r")
     assert [data for data in payloads_of(history) if b"German" in data] == []
+
+
+async def test_run_whose_history_is_of_another_release_goes_on_by_its_journal(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(
+        flow([agent("asks", "look", {"tool": "pay", "approval": "on_write"})]),
+        {".*": [action("look", q=1), action("pay", amount=1), final("paid")]},
+    )
+    async with worked("older", case, tmp_path / "home", server) as home:
+        waiting = await home.engine.run(home.attempts.workflow(home.folder), run_id="older")
+    begin = TemporalWorld.begin
+
+    async def look_first(self: TemporalWorld, asked: Begin) -> Any:
+        await self._perform("read_strand", CONTROL)
+        return await begin(self, asked)
+
+    monkeypatch.setattr(TemporalWorld, "begin", look_first)
+    async with worked("older", case, tmp_path / "home", server) as home:
+        (place,) = [(each["strand"], each["n"]) for each in waiting.waiting]
+        result = await home.engine.resume("older", decisions={place: Approve()})
+        assert await asyncio.to_thread(home.problems, result) == []
+    assert result.status == "completed"
 
 
 async def was_signalled(address: str, workflow: str) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, Final
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.workflow import NondeterminismError
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
@@ -31,6 +30,8 @@ AWAY_S: Final = 1.0
 """How long after it was away the server is asked again."""
 PATIENCE_S: Final = 5.0
 """After how long without a worker the log says so."""
+OTHER_RELEASE: Final = "[TMPRL1100]"
+"""How Temporal begins to say that a workflow asks for something else than in its history."""
 log = logging.getLogger("engine_shim")
 
 
@@ -152,10 +153,10 @@ class TemporalDriver:
         cause: BaseException = error.cause
         while cause.__cause__ is not None:
             cause = cause.__cause__
-        if getattr(cause, "type", "") == NondeterminismError.__name__:
+        told = str(getattr(cause, "message", cause))
+        if told.startswith(OTHER_RELEASE):
             log.warning("run %s: its history is of another release; a new workflow goes on by the journal", run)
             return True
-        told = getattr(cause, "message", cause)
         raise EngineError(f"run {run!r} cannot be driven on by its worker: {told}") from error
 
     def _complain(self, run: str, waited: float, more: float) -> float:

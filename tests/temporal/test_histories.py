@@ -1,0 +1,55 @@
+"""Histories that releases have left: this one goes on where they stop."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
+
+from temporalio.worker import Replayer
+
+from agent_core.journal.control import CONTROL
+from agent_core.journal.memory import MemoryJournal
+from engine_shim.runs.temporal.rows import data_converter
+from engine_shim.runs.temporal.worker import SANDBOX
+from engine_shim.runs.temporal.workflow import AgentRun
+from engine_shim.runs.temporal.world import TemporalWorld
+from support.temporal.record_histories import FOLDER, NAMES, file_name, read_recorded
+
+pytestmark = pytest.mark.exhaustive
+FILES = sorted(FOLDER.glob("*/*.json.gz"))
+
+
+def replayer(journal: MemoryJournal) -> Replayer:
+    return Replayer(workflows=[AgentRun], workflow_runner=SANDBOX, data_converter=data_converter(journal))
+
+
+def test_each_release_has_left_all_histories() -> None:
+    versions = {file.parent.name for file in FILES}
+    assert versions
+    assert {(file.parent.name, file.name) for file in FILES} >= {
+        (version, file_name(name)) for version in versions for name in NAMES
+    }
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.name.removesuffix('.json.gz')}")
+async def test_run_of_a_release_in_flight_goes_on(file: Path) -> None:
+    journal, histories = read_recorded(file)
+    assert histories
+    for history in histories:
+        told = await replayer(journal).replay_workflow(history)
+        assert told.replay_failure is None
+
+
+async def test_workflow_that_asks_for_something_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = TemporalWorld.begin
+
+    async def look_first(self: TemporalWorld, asked: Any) -> Any:
+        await self._perform("read_strand", CONTROL)
+        return await begin(self, asked)
+
+    monkeypatch.setattr(TemporalWorld, "begin", look_first)
+    journal, histories = read_recorded(next(file for file in FILES if file.name.startswith("agent")))
+    with pytest.raises(Exception, match=r"[Nn]ondeterminism"):
+        await replayer(journal).replay_workflow(histories[0])
