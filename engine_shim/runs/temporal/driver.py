@@ -121,8 +121,8 @@ class TemporalDriver:
                 if (how := stops.take()) and not await self._pass_on(job.run, how):
                     return RunResult(job.run, "running", {}, [], [], {}, None)
                 has_news, status, result = self._look(job.run, follower)
-                if result is not None:
-                    return result
+                if result is not None and (job.stop.requested != "cancel" or result.status in ENDED):
+                    return result  # a run that is cancelled rests once more before what waits is withdrawn
                 if ended.done() and status:
                     self._check_failure(job.run, ended)
                 pause_s = SHORTEST_S if has_news else min(pause_s * 1.5, LONGEST_S)
