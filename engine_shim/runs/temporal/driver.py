@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
@@ -12,13 +13,14 @@ from temporalio.service import RPCError, RPCStatusCode
 from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.events import EventSource, Watcher
+from agent_core.run.outlast import patience_of_host
 from engine_shim.errors import EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import Job, RunResult
 from engine_shim.runs.results import read_paused, read_result
 from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunStore
-from engine_shim.runs.temporal.connect import connect
+from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.settings import TASK, WORKFLOW, workflow_id
 
@@ -26,8 +28,17 @@ RESTS: Final = (*ENDED, "waiting", "paused")
 SHORTEST_S: Final = 0.03
 LONGEST_S: Final = 0.5
 """How often the journal of a run is looked at: often while something happens."""
-AWAY_S: Final = 1.0
-"""How long after it was away the server is asked again."""
+FINAL: Final = (
+    RPCStatusCode.INVALID_ARGUMENT,
+    RPCStatusCode.NOT_FOUND,
+    RPCStatusCode.PERMISSION_DENIED,
+    RPCStatusCode.FAILED_PRECONDITION,
+    RPCStatusCode.UNIMPLEMENTED,
+    RPCStatusCode.UNAUTHENTICATED,
+)
+"""What a server says that refuses a run for good."""
+AGAIN_S: Final = 1.0
+"""How long after it could not tell of a run the server is asked again."""
 PATIENCE_S: Final = 5.0
 """After how long without a worker the log says so."""
 OTHER_RELEASE: Final = "[TMPRL1100]"
@@ -42,6 +53,7 @@ class TemporalDriver:
     def __init__(self, store: RunStore, config: TemporalConfig) -> None:
         self._store, self._index, self._config = store, RunIndex(store), config
         self._client: Client | None = None
+        self._server, self._patience = ServerWatch(config.address), patience_of_host()
         self.watch: Callable[[str], Watcher] | None = None
 
     async def drive(self, job: Job) -> RunResult:
@@ -61,13 +73,26 @@ class TemporalDriver:
         return read_result(run, tape) or (read_paused(run, tape) if status == "paused" else None)
 
     async def _wake(self, run: str, word: str) -> WorkflowHandle[Any, Any]:
-        """Tell the run's workflow to look into the journal; start it where there is none."""
+        """Tell the run's workflow to look into the journal; start it where there is none. A server that goes away
+        meanwhile is waited for."""
+        later = f"run {run!r} is in the store, and `resume` goes on with it"
         try:
-            self._client = self._client or await connect(self._config, data_converter())
+            client = await self._connected()
+            async with asyncio.timeout(self._patience):
+                while True:
+                    with suppress(_Away):
+                        return await self._start(client, run, word)
+                    await asyncio.sleep(AGAIN_S)
+                    await self._server.wait_until_back(client)
         except EngineError as error:
-            raise EngineError(f"{error}; run {run!r} is in the store, and `resume` goes on with it") from error
+            raise EngineError(f"{error}; {later}") from error
+        except TimeoutError as error:
+            away = f"Temporal at {self._config.address} has been away for {self._patience:g} s"
+            raise EngineError(f"{away}; {later}") from error
+
+    async def _start(self, client: Client, run: str, word: str) -> WorkflowHandle[Any, Any]:
         try:
-            return await self._client.start_workflow(
+            return await client.start_workflow(
                 WORKFLOW,
                 run,
                 id=workflow_id(self._config.queue, run),
@@ -80,9 +105,13 @@ class TemporalDriver:
                 result_type=str,
             )
         except RPCError as error:
-            raise EngineError(
-                f"Temporal at {self._config.address} does not take run {run!r}: {error.message}"
-            ) from error
+            if error.status in FINAL:
+                raise EngineError(f"Temporal at {self._config.address} does not take it: {error.message}") from error
+            raise _Away from error
+
+    async def _connected(self) -> Client:
+        self._client = self._client or await connect(self._config, data_converter())
+        return self._client
 
     async def _follow(self, job: Job, handle: WorkflowHandle[Any, Any]) -> RunResult:
         """Tell of what is appended, pass on who stops the run, and give its result once it rests."""
@@ -97,8 +126,8 @@ class TemporalDriver:
                     job.stop.has_messages = False
                     await self._wake(job.run, "message")
                 has_news, status, result = self._look(job.run, follower)
-                if result is not None:
-                    return result
+                if result is not None and (job.stop.requested != "cancel" or result.status in ENDED):
+                    return result  # a run that is cancelled rests once more before what waits is withdrawn
                 if ended.done() and status and self._is_outdated(job.run, ended):
                     ended = asyncio.create_task(self._wait_closed(job.run, await self._wake(job.run, "go on")))
                 pause_s = SHORTEST_S if has_news else min(pause_s * 1.5, LONGEST_S)
@@ -135,9 +164,10 @@ class TemporalDriver:
                 await handle.result()
                 return
             except RPCError as error:
-                log.warning("run %s: Temporal at %s is away: %s", run, self._config.address, error.message)
-                await asyncio.sleep(AWAY_S)
+                await asyncio.sleep(AGAIN_S)
+                await self._server.wait_until_back(await self._connected())
                 if error.status == RPCStatusCode.NOT_FOUND:
+                    log.warning("run %s: Temporal has lost it, and is given it again", run)
                     handle = await self._wake(run, "go on")
 
     def _is_outdated(self, run: str, ended: "asyncio.Task[Any]") -> bool:
@@ -169,6 +199,10 @@ class TemporalDriver:
         if job.on_event is not None:
             return EventSource(job.on_event)
         return None if self.watch is None else self.watch(job.run)
+
+
+class _Away(Exception):
+    """The server cannot be reached, or has too much to do."""
 
 
 class _Follower:

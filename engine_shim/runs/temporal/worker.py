@@ -15,7 +15,7 @@ from agent_core.run.secrets import signing_keys
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.temporal.activities import RunActivities
-from engine_shim.runs.temporal.connect import connect
+from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.run_host import RunHosts
 from engine_shim.runs.temporal.settings import BEAT_S, STICKY
@@ -49,9 +49,11 @@ def make_worker(client: Client, engine: Engine, queue: str) -> Worker:
 
 async def work(engines: dict[str, Engine], config: TemporalConfig, until: asyncio.Event) -> None:
     """Work on the queue of each engine until the event is set. EngineError where no server answers."""
-    async with AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
         for queue, engine in engines.items():
             client = await connect(config, data_converter(engine.store.journal))
             await stack.enter_async_context(make_worker(client, engine, queue))
             log.info("worker on queue %s of %s", queue, config.address)
+        watching = tasks.create_task(ServerWatch(config.address).watch(client))
         await until.wait()
+        watching.cancel()

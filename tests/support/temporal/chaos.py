@@ -19,7 +19,7 @@ from typing import Any
 
 from engine_shim import RunResult
 from support.crash.matrix_world import Ledger
-from support.postgres_server import Postgres, real_postgres
+from support.postgres_server import real_postgres
 from support.temporal.fleet import Fleet, Server
 from support.temporal.homes import Home, open_homes
 
@@ -131,18 +131,10 @@ def main(seed: int, rounds: int, on_postgres: bool) -> None:
         database = stack.enter_context(real_postgres()) if on_postgres else None
         for number in range(rounds):
             folder, began = stack.enter_context(tempfile.TemporaryDirectory()), time.monotonic()
-            store = new_database(database, number) if database else None
+            store = database.new_database(f"round_{number}") if database else None
             told = asyncio.run(Round(chance, Path(folder), store).play())
             about = {"seed": seed, "round": number, "seconds": round(time.monotonic() - began)}
             print(json.dumps({**about, **told}), flush=True)
-
-
-def new_database(server: Postgres, number: int) -> str:
-    import psycopg
-
-    with psycopg.connect(server.url(), autocommit=True) as db:
-        db.execute(f"CREATE DATABASE round_{number}")
-    return server.url(f"round_{number}")
 
 
 if __name__ == "__main__":

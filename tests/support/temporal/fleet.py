@@ -35,6 +35,10 @@ class Server:
             assert time.monotonic() < until, "the Temporal server does not start"
             time.sleep(0.05)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()

@@ -1,6 +1,7 @@
 """The workflows of the crash matrix as hosts on one Temporal: a directory, a queue and a run for each."""
 
 import asyncio
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -62,7 +63,7 @@ class Home:
             *differences(without_time_left(told), usual, self.attempts.case),
             *(f"happened again: {each}" for each in happened_again(lines)),
             *(f"under many keys: {each}" for each in many_keys(lines)),
-            *(f"done again after its answer: {each}" for each in done_after_answer(self.run, lines, tape)),
+            *(f"done again after its answer: {each}" for each in done_after_answer(self, lines, tape)),
         ]
 
 
@@ -121,11 +122,32 @@ def without_time_left(told: Json) -> Json:
     return without
 
 
-def done_after_answer(run: str, lines: Sequence[Json], tape: Tape) -> list[str]:
-    """The acts that began at a later time than the journal has for their answer."""
-    ends = answer_times(run, tape)
-    told = [(line.get("question") or line["key"], line["time"]) for line in lines]
-    return [name for name, began in told if name in ends and began > ends[name] + 0.002]
+def done_after_answer(home: Home, lines: Sequence[Json], tape: Tape) -> list[str]:
+    """The acts that began again at a later time than the journal has for their answer, by the clock of whoever gave
+    that."""
+    ends, skews, told = answer_times(home.run, tape), read_skews(home.folder.parent), dict[str, list[Json]]()
+    for line in lines:
+        told.setdefault(line.get("question") or line["key"], []).append(line)
+    return [
+        name
+        for name, tries in told.items()
+        if name in ends
+        and tries[1:]
+        and tries[-1]["time"] > max(ends[name] - skews.get(each["by"], 0.0) for each in tries) + 0.002
+    ]
+
+
+def note_skew(folder: Path, seconds: float) -> None:
+    """Say how far the clock of this process is off."""
+    with (folder / "skews").open("a") as file:
+        file.write(f"{os.getpid()} {seconds}\n")
+
+
+def read_skews(folder: Path) -> dict[int, float]:
+    """How far off the clocks of processes are."""
+    file = folder / "skews"
+    told = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+    return {int(pid): float(seconds) for pid, seconds in told}
 
 
 def answer_times(run: str, tape: Tape) -> dict[str, float]:

@@ -27,7 +27,7 @@ clock.now = skewed_now  # before anything imports it by name
 from engine_shim.host.config import TemporalConfig  # noqa: E402
 from engine_shim.runs.temporal.references import AT_HAND  # noqa: E402
 from engine_shim.runs.temporal.worker import work  # noqa: E402
-from support.temporal.homes import open_homes  # noqa: E402
+from support.temporal.homes import note_skew, open_homes  # noqa: E402
 
 
 async def pause() -> None:
@@ -35,6 +35,7 @@ async def pause() -> None:
 
 
 async def main() -> None:
+    note_skew(Path(FOLDER), float(SKEW))
     engines = {home.queue: home.engine for home in open_homes(Path(FOLDER), pause).values()}
     await work(engines, TemporalConfig(address=ADDRESS), asyncio.Event())
 
