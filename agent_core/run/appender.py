@@ -70,21 +70,7 @@ class Appender:
     def _write(self, rows: Sequence[Row], keys: Keys | None) -> bool:
         if self._stop.is_abandoned:
             raise Abandoned(self._run)
-        if any(row.data.startswith(_RUN_FINISHED) for row in rows):
-            self._check_no_concurrent_append(rows)
         return append_signed(self._journal, self._run, rows, keys)
-
-    def _check_no_concurrent_append(self, rows: Sequence[Row]) -> None:
-        """Raise Lost when a strand that the run's end closes has grown.
-
-        A decision or an answer that was appended meanwhile may change how the run ends.
-        """
-        ends = [row.record() for row in rows if row.data.startswith(_RUN_FINISHED)]
-        closes = [entry for end in ends for entry in end.get("closes", ())]
-        tape = self._journal.load(self._run) if closes else {}
-        for path, _, count in closes:
-            if len(tape.get(path, ())) > count:
-                raise Lost(path, count)
 
     async def append_answer(self, act: Act, reply: Any) -> None:
         """Put a write's answer on disk before anything else happens."""

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 
+from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
 
 from agent_core.effects import ToolCall
@@ -81,6 +82,26 @@ async def test_answered_write_that_comes_again_has_its_answer(tmp_path: Path) ->
         assert first == second
         assert first.rows[0].record()["kind"] == "answered"
         assert DONE == ["key"]
+
+
+@pytest.mark.parametrize(
+    ("why", "kinds"),
+    [
+        ("not_found", ["asked", "answered"]),
+        ("timed_out", ["asked", "answered"]),
+        ("cancel_requested", ["asked"]),
+    ],
+)
+async def test_only_a_cancelled_run_aborts_a_write(tmp_path: Path, why: str, kinds: list[str]) -> None:
+    with attempt("write", tmp_path) as (activities, told):
+        environment = ActivityEnvironment()
+        acting = asyncio.create_task(environment.run(activities.act, RUN, told))
+        while not DONE:
+            await asyncio.sleep(0.005)
+        environment.cancel(ActivityCancellationDetails(**{why: True}))
+        await acting
+        rows = activities._journal.load(RUN)[STRAND]
+        assert [row.record()["kind"] for row in rows] == kinds
 
 
 async def test_read_that_comes_again_is_done_again_until_it_is_answered(tmp_path: Path) -> None:
