@@ -150,6 +150,24 @@ def test_page_finds_what_was_forged_with_the_right_hashes(tmp_path: Path) -> Non
     assert verdicts.count(True) == 2  # as it was, and with a message in the strand of those who stop it
 
 
+@needs_node
+def test_page_finds_a_child_strand_that_was_written_anew(tmp_path: Path) -> None:
+    lines = (ROOT / "fixtures/transcripts/native_batch.jsonl").read_text("utf-8").splitlines()
+    told = [json.loads(line) for line in lines]
+    rows = [(each["strand"], each["record"]) for each in told]
+    closed = next(entry[0] for _, record in rows for entry in record.get("closes", ()))
+    anew = [
+        (strand, {**record, "at": "2026-01-01T00:00:00Z"} if strand == closed else record) for strand, record in rows
+    ]
+    texts = [forge(each, told[0]["run"]) for each in (rows, anew)]
+    whole, found = judge(texts, tmp_path)
+    assert whole["ok"]
+    assert [fault["why"] for fault in found["faults"]] == [f"it closes {closed} at another head and count than it has"]
+    copy = tmp_path / "copy.jsonl"
+    copy.write_text(texts[1], "utf-8")
+    assert not verify(copy).ok
+
+
 class Scripts(HTMLParser):
     """The elements of a page, as a browser would read them."""
 
