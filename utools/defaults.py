@@ -1,7 +1,6 @@
 """The registries that most hosts start with: all built-in tools below one directory."""
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from utools.host_policy import HostPolicy
@@ -11,6 +10,7 @@ if TYPE_CHECKING:
     from utools.calls.shared import SharedCalls
     from utools.context.store import ContextStore
     from utools.context.summary import Summarise
+    from utools.postgres_database import PostgresDatabase
 
 
 def default_registry(
@@ -23,10 +23,10 @@ def default_registry(
 ) -> ToolRegistry:
     """A new registry with the built-in tools; file tools see nothing outside `root`.
 
-    Without `context_store`, conversations are stored in SQLite, at `AGENT_CORE_CONTEXT_DB` or in the user's
-    data directory; the file is opened at first use. Without `calls`, cached answers and rate limits are this process's.
-    `summarise` makes a summary of the messages that fall out of a conversation's window. `policy` is what the host
-    presets, allows and denies; `shell_command` is off until it lists the commands.
+    Without `context_store`, conversations are stored at `AGENT_CORE_CONTEXT_DB`, a SQLite file or a PostgreSQL URL, or
+    in a file in the user's data directory; it is opened at first use. Without `calls`, cached answers and rate limits
+    are this process's. `summarise` makes a summary of the messages that fall out of a conversation's window. `policy`
+    is what the host presets, allows and denies; `shell_command` is off until it lists the commands.
     """
     from utools.builtin import builtin_tools
 
@@ -34,26 +34,36 @@ def default_registry(
     return ToolRegistry(tools, calls=calls, policy=policy, known_good=True)
 
 
-def host_context_store(tenant: str | None = None) -> "ContextStore":
+def host_context_store(tenant: str | None = None, *, database: "PostgresDatabase | None" = None) -> "ContextStore":
     """Where the host registry's ContextManager stores conversations, those of a tenant apart from all others.
 
-    DefinitionError for a URL that cannot be used.
+    In Redis with REDIS_URL, else as `open_context_store` has it. DefinitionError for a URL that cannot be used.
     """
     from utools.redis_server import redis_of_host
 
     server = redis_of_host()
     if server is None:
-        from utools.context.store_sqlite import SqliteContextStore, default_path
+        from utools.context.open_store import open_context_store
 
-        return SqliteContextStore(None if tenant is None else of_tenant(default_path(), tenant))
+        return open_context_store(database, tenant=tenant)
     from utools.context.store_redis import PREFIX, RedisContextStore
 
     return RedisContextStore(server, prefix=_prefix_of(tenant, PREFIX))
 
 
-def of_tenant(path: Path, tenant: str) -> Path:
-    """The file of a tenant beside the host's own."""
-    return path.with_name(f"{path.stem}.{tenant}{path.suffix}")
+def host_calls(tenant: str | None = None, *, database: "PostgresDatabase | None" = None) -> "SharedCalls":
+    """What the calls of a host share: in Redis with REDIS_URL, else in the database, else in this process.
+
+    DefinitionError for a URL that cannot be used.
+    """
+    from utools.calls.shared import SharedCalls, open_calls
+    from utools.redis_server import redis_of_host
+
+    if (server := redis_of_host()) is not None:
+        from utools.calls.store_redis import PREFIX, RedisCallStore
+
+        return SharedCalls(RedisCallStore(server, prefix=_prefix_of(tenant, PREFIX)))
+    return open_calls(database)
 
 
 def _prefix_of(tenant: str | None, prefix: str) -> str:
@@ -66,20 +76,13 @@ def host_registry(
     summarise: "Summarise | None" = None,
     policy: HostPolicy | None = None,
     tenant: str | None = None,
+    database: "PostgresDatabase | None" = None,
 ) -> ToolRegistry:
     """The default registry as the environment configures it.
 
-    With REDIS_URL, all processes on the same server share conversations, cached answers and rate limits; those of a
-    `tenant` are its own. DefinitionError for a URL that cannot be used.
+    With REDIS_URL, all processes on the same server share conversations, cached answers and rate limits; without it,
+    those on the same `database`. Those of a `tenant` are its own, and so is its database. DefinitionError for a URL
+    that cannot be used.
     """
-    from utools.redis_server import redis_of_host
-
-    server, store, calls = redis_of_host(), None, None
-    if server is not None:
-        from utools.calls.shared import SharedCalls
-        from utools.calls.store_redis import PREFIX, RedisCallStore
-
-        calls = SharedCalls(RedisCallStore(server, prefix=_prefix_of(tenant, PREFIX)))
-    if server is not None or tenant is not None:
-        store = host_context_store(tenant)
+    store, calls = host_context_store(tenant, database=database), host_calls(tenant, database=database)
     return default_registry(root, context_store=store, calls=calls, summarise=summarise, policy=policy)

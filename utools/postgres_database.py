@@ -3,6 +3,7 @@
 Queries have `?` for each value, as those of SQLite have.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -28,6 +29,7 @@ _SET_VERSION: Final = """INSERT INTO agent_core_layouts VALUES (%s, %s)
     ON CONFLICT (name) DO UPDATE SET version = excluded.version"""
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0)), pg_current_xact_id()::text"
 _FATE: Final = "SELECT pg_xact_status(?::text::xid8)"
+_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _POLL_S: Final = 0.05
 SILENCE: Final = 6
 """A statement without a sign of life is given up after so many times the patience with others."""
@@ -95,7 +97,10 @@ class PostgresDatabase:
         return f"postgresql://{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
     def select(self, query: str, *values: Any) -> list[Any]:
-        """What a query finds."""
+        """What a query finds; nothing for a text that no text of PostgreSQL is, with a NUL or a half surrogate."""
+        if any(isinstance(each, str) and _NO_TEXT.search(each) for each in values):
+            return []
+        values = tuple(_texts_of(each) if isinstance(each, list) else each for each in values)
         with self._explained("read"), self._connection() as db:
             return db.execute(_translate(query), values, binary=True).fetchall()
 
@@ -254,6 +259,11 @@ def _lay_out(db: Connection, layout: PostgresLayout) -> None:
         db.execute(step)
     if version < len(layout.steps):
         db.execute(_SET_VERSION, (layout.name, len(layout.steps)))
+
+
+def _texts_of(values: list[Any]) -> list[Any]:
+    """A list without the texts that no text of PostgreSQL is."""
+    return [each for each in values if not (isinstance(each, str) and _NO_TEXT.search(each))]
 
 
 @lru_cache(maxsize=512)

@@ -61,12 +61,12 @@ class ToolRegistry:
             self.register(each, known_good=known_good)
 
     @classmethod
-    def of(cls, tools: "ToolRegistry | Iterable[Tool]") -> "ToolRegistry":
-        """The registry itself, or a new one with these tools. DefinitionError for what is neither."""
+    def of(cls, tools: "ToolRegistry | Iterable[Tool]", *, calls: SharedCalls | None = None) -> "ToolRegistry":
+        """The registry itself, or a new one with these tools and calls. DefinitionError for what is neither."""
         if isinstance(tools, ToolRegistry):
             return tools
         if isinstance(tools, Iterable) and not isinstance(tools, str | bytes):
-            return cls(tools)
+            return cls(tools, calls=calls)
         hint = f": write [{tools.code}]" if isinstance(tools, Tool) else ""
         given = {} if hint else {"value": tools}
         raise DefinitionError(f"must be a ToolRegistry, or a list of tools{hint}", where="registry", **given)

@@ -6,6 +6,7 @@ by the file's `user_version`, where older files have the version of a journal.
 """
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ from typing import Any, Final, Literal
 from utools.files.protected_paths import protect_store
 
 BUSY_RETRY_S: Final = 0.005
+_HALF_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 LAYOUTS: Final = "CREATE TABLE IF NOT EXISTS layouts (name TEXT PRIMARY KEY, version INTEGER NOT NULL)"
 Statements = tuple[str, ...]
 
@@ -76,8 +78,11 @@ class SqliteFile:
         return self._db is not None
 
     def select(self, table: str, query: str, *values: Any) -> list[Any]:
-        """What `query` finds in `table`; nothing where the file or the table does not exist."""
+        """What `query` finds in `table`; nothing where the file or the table does not exist, or for a half surrogate,
+        which no text of SQLite has."""
         if self._db is None and not self.path.exists():
+            return []
+        if any(isinstance(each, str) and _HALF_SURROGATE.search(each) for each in values):
             return []
         with self._connection() as db:
             return db.execute(query, values).fetchall() if table in self._current_tables(db) else []

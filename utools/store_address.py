@@ -1,12 +1,15 @@
 """StoreAddress: where a store is: the path of a file, or as text the URL of a PostgreSQL database."""
 
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlsplit
 
 SCHEMES: Final = ("postgresql://", "postgres://")
 StoreAddress = Path | str
+LONGEST_SCHEMA: Final = 63
+"""Bytes of a name in PostgreSQL; it cuts what is longer."""
 
 
 def is_url(address: StoreAddress | os.PathLike[str]) -> bool:
@@ -19,6 +22,20 @@ def read_address(text: str, base: Path | None = None) -> StoreAddress:
     if is_url(text):
         return text
     return Path(text) if base is None else base / text
+
+
+def of_tenant(path: Path, tenant: str) -> Path:
+    """The file of a tenant beside the host's own."""
+    return path.with_name(f"{path.stem}.{tenant}{path.suffix}")
+
+
+def schema_of(tenant: str | None) -> str | None:
+    """The schema of a tenant in the host's database; one whose name is too long for PostgreSQL ends in a digest of it.
+    The host itself has none of its own."""
+    if tenant is None:
+        return None
+    name = f"tenant_{tenant}"
+    return name if len(name) <= LONGEST_SCHEMA else f"{name[:46]}_{sha256(name.encode()).hexdigest()[:16]}"
 
 
 def describe_address(address: StoreAddress) -> str:

@@ -33,7 +33,7 @@ def chat_with_agent(agent: str | None, model: str | None, conversation: str | No
     store = open_named_store(options.store, options.config)
     try:
         telemetry = RunTelemetry(Telemetry(), store, config.default_provider)
-        host = open_conversations(config, store.journal, model, telemetry=telemetry)
+        host = open_conversations(config, store, model, telemetry=telemetry)
         with exporting(), asyncio.Runner() as runner:
             try:
                 waiting, last = None, None

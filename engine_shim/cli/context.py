@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,7 +10,9 @@ import typer
 
 from agent_core.errors import DefinitionError
 from engine_shim.cli import output
+from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import load_host_config
+from engine_shim.runs.open_store import shared_database
 from utools.context.store import ContextStore
 from utools.context.turns import Turn
 from utools.defaults import host_context_store
@@ -75,15 +78,16 @@ def clear_session(session: str, config: Path | None, *, as_json: bool) -> int:
 def _ask(config: Path | None, ask: Callable[[ContextStore], Awaitable[T]]) -> T:
     """What the store of this host answers."""
     load_host_config(config)  # with the environment of `.env`
-    store = host_context_store()
+    with closing(open_named_store(None, config)) as runs:
+        store = host_context_store(database=shared_database(runs))
 
-    async def work() -> T:
-        return await ask(store)
+        async def work() -> T:
+            return await ask(store)
 
-    try:
-        return asyncio.run(work())
-    except ToolError as error:
-        raise DefinitionError(f"the conversations cannot be read: {error}", where="context") from None
+        try:
+            return asyncio.run(work())
+        except ToolError as error:
+            raise DefinitionError(f"the conversations cannot be read: {error}", where="context") from None
 
 
 def _unknown(session: str) -> typer.BadParameter:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from glob import glob
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_core.errors import DefinitionError
 from agent_core.models.providers import Providers
@@ -28,6 +29,9 @@ from utools.sources.python_object import load_object
 from utools.sources.remote import RemoteHosts
 from utools.tool import Tool, name_as_words
 
+if TYPE_CHECKING:
+    from utools.postgres_database import PostgresDatabase
+
 LOCK = "agent-core.lock.json"
 MANIFESTS = (".yaml", ".yml", ".json")
 Source = tuple[str, str, Callable[[], list[Tool]]]
@@ -35,9 +39,10 @@ Source = tuple[str, str, Callable[[], list[Tool]]]
 KINDS = {"mcp_servers": "mcp", "remote": "remote"}
 
 
-def build_registry(config: HostConfig) -> ToolRegistry:
+def build_registry(config: HostConfig, database: "PostgresDatabase | None" = None) -> ToolRegistry:
     """The tools of this host: built in below its root, offered by installed packages, named by the file, the agent.
 
+    Conversations, rate limits and kept answers are in `database`, unless the environment says otherwise.
     DefinitionErrors for every entry of the file that cannot be used.
     """
     root = config.base / config.root
@@ -45,7 +50,9 @@ def build_registry(config: HostConfig) -> ToolRegistry:
         raise DefinitionError("there is no such directory", where=config.at("root"), value=str(root))
     _protect_files(config)
     try:
-        registry = host_registry(str(root), summarise=_summarise(config), policy=config.policy(), tenant=config.tenant)
+        registry = host_registry(
+            str(root), summarise=_summarise(config), policy=config.policy(), tenant=config.tenant, database=database
+        )
     except DefinitionError as error:
         raise DefinitionError(error.message, where=config.at(error.where)) from None
     registry.discover()

@@ -17,6 +17,7 @@ from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.models import HostModels
+from engine_shim.runs.open_store import shared_database
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_list import list_runs
@@ -79,24 +80,27 @@ class HostConversations:
 
 def open_conversations(
     config: HostConfig,
-    journal: Journal,
+    store: DatabaseRunStore,
     model: str | None,
     registry: ToolRegistry | None = None,
     telemetry: RunTelemetry | None = None,
 ) -> HostConversations:
-    """The conversations of a host, with its tools if they were built already.
+    """The conversations of a host whose runs are in `store`, with its tools if they were built already.
 
     DefinitionError where it has no agents, and no model for one that stands in.
     """
-    registry = with_runs(build_registry(config) if registry is None else registry, None)
+    database = shared_database(store)
+    registry = with_runs(build_registry(config, database) if registry is None else registry, None)
     catalog = build_catalog(config, registry)
     agents = [_with_model(agent, model) for agent in catalog.list()] or [_default_agent(model)]
     chosen = AgentCatalog(registry)
     for agent in agents:
         chosen.register(agent)
-    models = HostModels(base_urls=config.base_urls, default_provider=config.default_provider, tape_of=journal.load)
-    context = host_context_store(config.tenant)
-    return HostConversations(config, chosen, registry, context, journal, models, model, telemetry)
+    models = HostModels(
+        base_urls=config.base_urls, default_provider=config.default_provider, tape_of=store.journal.load
+    )
+    context = host_context_store(config.tenant, database=database)
+    return HostConversations(config, chosen, registry, context, store.journal, models, model, telemetry)
 
 
 def find_waiting_turn(store: DatabaseRunStore, conversation: str) -> str | None:

@@ -6,9 +6,12 @@ Queries have `?` for each value. What the two spell in different ways is in the 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from utools.transaction import Transaction
+
+if TYPE_CHECKING:
+    from utools.postgres_database import PostgresDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,11 @@ class Database(Protocol):
     @property
     def name(self) -> str:
         """Where it is, without a password."""
+        ...
+
+    @property
+    def shared(self) -> "PostgresDatabase | None":
+        """The database, where it has the tables of conversations and calls as well; None for a file."""
         ...
 
     @property

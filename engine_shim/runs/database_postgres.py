@@ -8,6 +8,8 @@ from agent_core.journal.postgres import LAYOUT as JOURNAL
 from agent_core.journal.postgres import explained
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.runs.database import Dialect
+from utools.calls.store_postgres import LAYOUT as CALLS
+from utools.context.store_postgres import LAYOUT as CONVERSATIONS
 from utools.postgres_database import PostgresDatabase as Server
 from utools.postgres_database import PostgresLayout
 from utools.transaction import Transaction
@@ -40,6 +42,7 @@ _SERVED: Final = """
         seq BIGINT PRIMARY KEY, run TEXT COLLATE "C" NOT NULL, hash BYTEA NOT NULL, data BYTEA NOT NULL);
     CREATE INDEX ledger_runs ON ledger (run)"""
 LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED))
+LAYOUTS: Final = (JOURNAL, LAYOUT, CONVERSATIONS, CALLS)
 _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 
@@ -64,23 +67,23 @@ class PostgresDatabase:
     dialect = _DIALECT
 
     def __init__(self, url: str, *, schema: str | None = None, patience: float = PATIENCE_S) -> None:
-        self.server = Server(url, (JOURNAL, LAYOUT), schema=schema, patience=patience)
+        self.shared = Server(url, LAYOUTS, schema=schema, patience=patience)
 
     @property
     def name(self) -> str:
-        return self.server.name
+        return self.shared.name
 
     def rows(self, table: str, query: str, *values: Any) -> list[Any]:
         with explained():
-            return self.server.select(query, *values)
+            return self.shared.select(query, *values)
 
     @contextmanager
     def writing(self, subject: str | None = None) -> Iterator[Transaction]:
-        with explained(), self.server.writing(subject) as db:
+        with explained(), self.shared.writing(subject) as db:
             yield db
 
     def lock(self, db: Transaction, subject: str) -> None:
-        self.server.lock(db, subject)
+        self.shared.lock(db, subject)
 
     def read_clock(self, db: Transaction | None = None) -> float:
         return float((self.rows("", _NOW) if db is None else db.execute(_NOW).fetchall())[0][0])
@@ -96,11 +99,11 @@ class PostgresDatabase:
     def find_state(self) -> Literal["missing", "older", "current"]:
         """How the tables are; nothing is made."""
         with explained():
-            versions = self.server.find_versions()
-        known = [(layout.name, len(layout.steps)) for layout in (JOURNAL, LAYOUT)]
+            versions = self.shared.find_versions()
+        known = [(layout.name, len(layout.steps)) for layout in LAYOUTS]
         if not any(name in versions for name, _ in known):
             return "missing"
         return "older" if any(versions.get(name, 0) < version for name, version in known) else "current"
 
     def close(self) -> None:
-        self.server.close()
+        self.shared.close()

@@ -59,6 +59,7 @@ class SqliteDatabase:
     """
 
     dialect = _DIALECT
+    shared = None
 
     def __init__(self, path: Path, *, patience: float = PATIENCE_S) -> None:
         self.path, self._patience = path, patience

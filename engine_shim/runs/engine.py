@@ -37,8 +37,8 @@ from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
-from engine_shim.runs.open_store import store_of
-from engine_shim.runs.prepare import ROOT, with_runs
+from engine_shim.runs.open_store import shared_database, store_of
+from engine_shim.runs.prepare import ROOT, open_registry, with_runs
 from engine_shim.runs.results import read_result
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.starter import RunStarter
@@ -46,7 +46,6 @@ from engine_shim.runs.store import RunStore, StrPath
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.calls.limiter import Limiter
-from utools.defaults import default_registry
 from utools.files.protected_paths import protect_name
 from utools.registry import ToolRegistry
 from utools.tool import Tool
@@ -81,8 +80,8 @@ class Engine:
         temporal: TemporalConfig | None = None,
     ) -> None:
         model = model_of(model)
-        self.registry = with_runs(default_registry() if registry is None else ToolRegistry.of(registry), model)
         self.store, self.agents = store_of(store), agents
+        self.registry = with_runs(open_registry(registry, shared_database(self.store)), model)
         self._secrets = (secrets or Secrets()).hiding((base_urls or {}).values())
         self._models = HostModels(
             model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
@@ -123,10 +122,11 @@ class Engine:
         is_worker: bool = False,
     ) -> "Engine":
         """The engine of a host by its configuration, as it was read; a worker drives runs itself."""
-        registry = with_runs(build_registry(config), model_of(model))
+        opened = store_of(store, config.store_address)
+        registry = with_runs(build_registry(config, shared_database(opened)), model_of(model))
         engine = cls(
             registry,
-            store=store_of(store, config.store_address),
+            store=opened,
             model=model,
             secrets=config.secrets(),
             base_urls=config.base_urls,

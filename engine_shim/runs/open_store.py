@@ -1,19 +1,19 @@
 """open_store(): the run store at an address: a SQLite file, or a PostgreSQL database by its URL."""
 
 import os
-from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.store import DatabaseRunStore, RunStore, SqliteRunStore, StrPath
 from utools.sqlite_file import data_file
-from utools.store_address import StoreAddress, is_url, read_address
+from utools.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
+
+if TYPE_CHECKING:
+    from utools.postgres_database import PostgresDatabase
 
 VARIABLE: Final = "AGENT_CORE_STORE"
-LONGEST_SCHEMA: Final = 63
-"""Bytes of a name in PostgreSQL; it cuts what is longer."""
 
 
 def store_of(store: RunStore | StrPath | None, configured: StoreAddress | None = None) -> RunStore:
@@ -25,6 +25,11 @@ def store_of(store: RunStore | StrPath | None, configured: StoreAddress | None =
     if not hasattr(store, "leases"):
         raise DefinitionError("must be a RunStore, the path of its file, or a URL", where="store", value=store)
     return store
+
+
+def shared_database(store: RunStore) -> "PostgresDatabase | None":
+    """The database of a store, if conversations, rate limits and kept answers can be in it as well."""
+    return store.database.shared if isinstance(store, DatabaseRunStore) else None
 
 
 def default_address(configured: StoreAddress | None = None) -> StoreAddress:
@@ -41,13 +46,9 @@ def open_store(address: StoreAddress, *, tenant: str | None = None, patience: fl
     DefinitionError where PostgreSQL needs what is not installed.
     """
     if is_url(address):
-        return _open_postgres(str(address), None if tenant is None else _schema_of(tenant), patience)
+        return _open_postgres(str(address), schema_of(tenant), patience)
     path = Path(address)
-    if tenant is not None:
-        from utools.defaults import of_tenant
-
-        path = of_tenant(path, tenant)
-    return SqliteRunStore(path, patience=patience)
+    return SqliteRunStore(path if tenant is None else of_tenant(path, tenant), patience=patience)
 
 
 def _open_postgres(url: str, schema: str | None, patience: float) -> DatabaseRunStore:
@@ -57,9 +58,3 @@ def _open_postgres(url: str, schema: str | None, patience: float) -> DatabaseRun
         message = "a store in PostgreSQL needs the extra postgres: pip install 'agent-core[postgres]'"
         raise DefinitionError(message, where="store") from None
     return PostgresRunStore(url, schema=schema, patience=patience)
-
-
-def _schema_of(tenant: str) -> str:
-    """The schema of a tenant; one whose name is too long for PostgreSQL ends in a digest of it."""
-    name = f"tenant_{tenant}"
-    return name if len(name) <= LONGEST_SCHEMA else f"{name[:46]}_{sha256(name.encode()).hexdigest()[:16]}"

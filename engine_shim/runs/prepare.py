@@ -1,10 +1,10 @@
 """Preparer: the `run_started` bodies of the runs of this host, of workflows, those they invoke, and their agents."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -26,8 +26,15 @@ from engine_shim.errors import DefinitionError
 from engine_shim.flow.flow import flow
 from engine_shim.flow.state import Plan
 from engine_shim.runs.loops import LOOPS
+from utools.calls.shared import open_calls
+from utools.context.open_store import open_context_store
+from utools.defaults import default_registry
 from utools.errors import ToolError
 from utools.registry import ToolRegistry
+from utools.tool import Tool
+
+if TYPE_CHECKING:
+    from utools.postgres_database import PostgresDatabase
 
 ROOT = "flow"
 SINGLE_CALL_TIMEOUT = 30.0
@@ -158,3 +165,11 @@ def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry
         if tool.code not in known and registry.refusal(tool.code) is None:
             registry.register(tool)
     return registry
+
+
+def open_registry(tools: ToolRegistry | Iterable[Tool] | None, database: "PostgresDatabase | None") -> ToolRegistry:
+    """The registry itself, or one with these tools, or with the built-in ones, whose calls and conversations are in the
+    database if there is one."""
+    if tools is not None:
+        return ToolRegistry.of(tools, calls=open_calls(database))
+    return default_registry(context_store=open_context_store(database), calls=open_calls(database))

@@ -1,5 +1,6 @@
 """RunSearch: pages of the runs of a store, newest first, also by what was recorded of them."""
 
+import re
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,7 @@ _UNLISTED: Final = """SELECT value FROM {values} AS each WHERE EXISTS (SELECT 1 
 _FIRST: Final = f"SELECT run, data FROM rows WHERE run IN {{values}} AND n = 0 AND {ROOT_STRANDS}"
 _HOLDS: Final = "SELECT value FROM {values} AS wanted WHERE "
 _ROW: Final = "EXISTS (SELECT 1 FROM rows WHERE rows.run = wanted.value AND {})"
+_HALF_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 SLACK: Final = 1000
 """Rows whose numbers are not much higher are looked at again: they may have been written at the same time."""
 
@@ -55,6 +57,11 @@ class RunQuery:
     def looks_inside(self) -> bool:
         """Whether records have to be looked into."""
         return (self.reason, self.tool, self.text) != (None, None, None)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether records can have its texts: none has a half surrogate."""
+        return not any(_HALF_SURROGATE.search(each) for each in (self.reason, self.tool, self.text) if each)
 
     def as_sql(self, dialect: Dialect) -> tuple[str, list[Any]]:
         """What the rows of a run have to be, as a term of a query, and its values; the tool is not in it."""
@@ -138,6 +145,8 @@ class RunSearch:
         """Those of some runs whose records are as they are wanted."""
         if not query.looks_inside:
             return window
+        if not query.is_written:
+            return []
         runs = [each.run for each in window]
         if query.tool is not None:
             runs = list(dict.fromkeys(run for run, tool in read_calls(database, runs) if tool == query.tool))

@@ -24,6 +24,7 @@ StrPath = str | os.PathLike[str]
 TOLD = ("waiting", "completed", "failed", "cancelled")
 """The statuses that webhooks tell of."""
 _ADD_EVENT = "INSERT INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_HAS_ROWS = "SELECT 1 FROM rows WHERE run = ? LIMIT 1"
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
 
@@ -188,9 +189,10 @@ class DatabaseRunStore:
         return self._kept("run_traces", "traceparent", run)
 
     def forget(self, run: str) -> bool:
-        journaled, is_known = self.journal.delete(run), self.entry(run) is not None
-        if not (journaled or is_known or self.submitter(run)):
+        is_known, is_journaled = self.entry(run) is not None, bool(self.database.rows("rows", _HAS_ROWS, run))
+        if not (is_known or is_journaled or self.submitter(run)):
             return False
+        journaled = self.journal.delete(run)
         with self.database.writing(_subject(run)) as db:
             for table in ("workflow_runs", "run_hosts", "run_submissions", "run_traces", "run_events"):
                 db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))

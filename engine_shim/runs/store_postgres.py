@@ -23,6 +23,6 @@ class PostgresRunStore(DatabaseRunStore):
         database = PostgresDatabase(url, schema=schema, patience=patience)
 
         def open_journal() -> PostgresJournal:
-            return PostgresJournal(database.server, keeper=LedgerKeeper(database))
+            return PostgresJournal(database.shared, keeper=LedgerKeeper(database))
 
         super().__init__(database, open_journal, clock=clock)

@@ -153,7 +153,7 @@ def open_tenant(
 
     talks = None
     if has_agents:
-        host = open_conversations(config, store.journal, model, engine.registry, engine.telemetry)
+        host = open_conversations(config, store, model, engine.registry, engine.telemetry)
         talks = Talks(host, store, note_rest if config.webhooks else None)
     tools, completions = HostTools(engine, runs, config.execute_tools, workflows), Completions(talks, runs, workflows)
     triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)

@@ -66,6 +66,8 @@ class Tokens:
 
     def revoke(self, identity: str) -> bool:
         """Let a token hold no longer; whether there was one of this id."""
+        if not self._rows("WHERE id = ?", identity):
+            return False
         with self._database.writing() as db:
             return db.execute(f"DELETE FROM {TABLE} WHERE id = ?", (identity,)).rowcount > 0
 

@@ -1,11 +1,13 @@
 """Every kind of CallStore, each with a way to let its time pass."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import fakeredis
+import pytest
 from fakeredis.aioredis import FakeAsyncRedisConnection
 
 from utools.calls.store import CallStore
@@ -56,3 +58,35 @@ def pass_by(client: Any, seconds: float) -> None:
                 client.zadd(key, {ticket: score - seconds * 1000})
         if (left := client.pttl(key)) >= 0:
             client.pexpire(key, max(left - int(seconds * 1000), 0))
+
+
+def in_postgres(url: str) -> Iterator[Backend]:
+    import psycopg
+
+    from utools.calls.store_postgres import LAYOUT, PostgresCallStore
+    from utools.postgres_database import PostgresDatabase
+
+    def pass_by(seconds: float) -> None:
+        with psycopg.connect(url) as db:
+            db.execute("UPDATE kept_answers SET expires = expires - %s", (seconds,))
+            db.execute("UPDATE rate_slots SET at = at - %s, expires = expires - %s", (seconds, seconds))
+
+    with closing(PostgresDatabase(url, (LAYOUT,), patience=5)) as database:
+        yield Backend(PostgresCallStore(database), pass_by)
+
+
+POSTGRES = pytest.param("postgres", marks=[pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")])
+KINDS = ("memory", "fakeredis", "redis", POSTGRES)
+
+
+def open_backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """The kind that the parameter of a fixture names."""
+    match request.param:
+        case "memory":
+            yield in_memory()
+        case "fakeredis":
+            yield in_fake_redis()
+        case "redis":
+            yield in_redis(request.getfixturevalue("redis_server"))
+        case "postgres":
+            yield from in_postgres(request.getfixturevalue("new_database")())

@@ -4,7 +4,8 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ import fakeredis
 import pytest
 from fakeredis.aioredis import FakeAsyncRedisConnection
 
+from support.call_stores import POSTGRES
 from support.redis_server import RealServer
 from utools.context.store import ContextStore, Summary
 from utools.context.store_memory import MemoryContextStore
@@ -66,15 +68,33 @@ def expire_sooner(client: Any, seconds: float) -> None:
             client.pexpire(key, max(left - int(seconds * 1000), 0))
 
 
-@pytest.fixture(params=["memory", "sqlite", "fakeredis", "redis"])
-def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Backend:
-    made: dict[str, Callable[[], Backend]] = {
-        "memory": lambda: Backend(MemoryContextStore(clock=clock), clock.pass_by),
-        "sqlite": lambda: Backend(SqliteContextStore(tmp_path / "new" / "context.db", clock=clock), clock.pass_by),
-        "fakeredis": of_fake_redis,
-        "redis": lambda: of_redis(request.getfixturevalue("redis_server")),
-    }
-    return made[request.param]()
+def of_postgres(url: str) -> Iterator[Backend]:
+    import psycopg
+
+    from utools.context.store_postgres import LAYOUT, PostgresContextStore
+    from utools.postgres_database import PostgresDatabase
+
+    def pass_by(seconds: float) -> None:
+        with psycopg.connect(url) as db:
+            db.execute("UPDATE conversations SET expires = expires - %s", (seconds,))
+
+    with closing(PostgresDatabase(url, (LAYOUT,), patience=5)) as database:
+        yield Backend(PostgresContextStore(database), pass_by)
+
+
+@pytest.fixture(params=["memory", "sqlite", "fakeredis", "redis", POSTGRES])
+def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Backend]:
+    match request.param:
+        case "memory":
+            yield Backend(MemoryContextStore(clock=clock), clock.pass_by)
+        case "sqlite":
+            yield Backend(SqliteContextStore(tmp_path / "new" / "context.db", clock=clock), clock.pass_by)
+        case "fakeredis":
+            yield of_fake_redis()
+        case "redis":
+            yield of_redis(request.getfixturevalue("redis_server"))
+        case "postgres":
+            yield from of_postgres(request.getfixturevalue("new_database")())
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from agent_core.run.control import StopSignal
 from agent_core.run.driver import drive
 from agent_core.run.executor import Executor
 from agent_core.run.node import AGENT_LOOPS, CODE, agent_preparer
-from support.call_stores import Backend, Clock, in_fake_redis, in_memory, in_redis
+from support.call_stores import KINDS, Backend, Clock, open_backend
 from support.gated import until
 from support.redis_server import RealServer, real_server
 from utools import Tool, ToolContext, ToolError, ToolRegistry, ToolResult
@@ -38,14 +38,9 @@ DONE = '{"type": "final", "thought": "", "answer": "done"}'
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 
 
-@pytest.fixture(params=["memory", "fakeredis", "redis"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    made: dict[str, Callable[[], Backend]] = {
-        "memory": in_memory,
-        "fakeredis": in_fake_redis,
-        "redis": lambda: in_redis(request.getfixturevalue("redis_server")),
-    }
-    return made[request.param]()
+@pytest.fixture(params=KINDS)
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    yield from open_backend(request)
 
 
 @pytest.mark.parametrize(("text", "count", "seconds"), [("10/min", 10, 60), ("1/s", 1, 1), ("999999/h", 999999, 3600)])

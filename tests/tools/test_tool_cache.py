@@ -4,7 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.models import ScriptedModel
 from agent_core.run.secrets import Secrets
 from engine_shim import Engine, MemoryRunStore, load_workflow
-from support.call_stores import Backend, in_fake_redis, in_memory, in_redis
+from support.call_stores import KINDS, Backend, open_backend
 from support.loopback import http, serving
 from support.redis_server import RealServer, real_server
 from utools import Tool, ToolContext, ToolError, ToolRegistry
@@ -34,14 +34,9 @@ def ask(q: str = '"x"') -> str:
     return f'{{"type": "action", "thought": "", "tool": "look", "args": {{"q": {q}}}}}'
 
 
-@pytest.fixture(params=["memory", "fakeredis", "redis"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    made: dict[str, Callable[[], Backend]] = {
-        "memory": in_memory,
-        "fakeredis": in_fake_redis,
-        "redis": lambda: in_redis(request.getfixturevalue("redis_server")),
-    }
-    return made[request.param]()
+@pytest.fixture(params=KINDS)
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    yield from open_backend(request)
 
 
 async def test_text_is_kept_for_its_time_and_may_be_replaced(backend: Backend) -> None:

@@ -17,7 +17,7 @@ from utools.builtin.log_transform import log_transform
 from utools.builtin.redis_context import redis_context
 from utools.builtin.shell_command import shell_command
 from utools.context.manager import context_manager
-from utools.context.store_sqlite import SqliteContextStore
+from utools.context.open_store import open_context_store
 from utools.tool import Tool
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def builtin_tools(
     """All built-in tools; file tools see nothing outside `root`."""
     return [
         calculator(),
-        context_manager(context_store or SqliteContextStore(), summarise=summarise),
+        context_manager(context_store or open_context_store(), summarise=summarise),
         echo(),
         email(root),
         feishu_bot(),

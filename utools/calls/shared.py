@@ -1,8 +1,13 @@
 """SharedCalls: what all calls of one host share, across runs."""
 
+from typing import TYPE_CHECKING
+
 from utools.calls.cache import AnswerCache
 from utools.calls.store import CallStore
 from utools.calls.store_memory import MemoryCallStore
+
+if TYPE_CHECKING:
+    from utools.postgres_database import PostgresDatabase
 
 
 class SharedCalls:
@@ -11,3 +16,12 @@ class SharedCalls:
     def __init__(self, store: CallStore | None = None) -> None:
         self.store = store or MemoryCallStore()
         self.answers = AnswerCache(self.store)
+
+
+def open_calls(database: "PostgresDatabase | None") -> SharedCalls:
+    """What is shared through a database, by all machines that use it; without one, by this process."""
+    if database is None:
+        return SharedCalls()
+    from utools.calls.store_postgres import PostgresCallStore
+
+    return SharedCalls(PostgresCallStore(database))

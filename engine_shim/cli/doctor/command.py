@@ -19,10 +19,10 @@ from engine_shim.host.config import HostConfig
 from engine_shim.runs.database_sqlite import LAYOUT
 from engine_shim.runs.open_store import open_store
 from engine_shim.runs.store import SqliteRunStore
+from utools.context.open_store import configured_address
 from utools.context.store_sqlite import default_path
-from utools.defaults import of_tenant
 from utools.redis_server import VARIABLE as REDIS
-from utools.store_address import StoreAddress
+from utools.store_address import StoreAddress, is_url, of_tenant, schema_of
 
 NEWEST: Final = 100
 """How many runs a quick look verifies."""
@@ -44,8 +44,9 @@ def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
     yield from found
     if config is not None:
         yield from _examine_definitions(config)
-    yield from _examine_stores(find_address(options.store, options.config), config or HostConfig(), quick=quick)
-    yield check_redis()
+    address = find_address(options.store, options.config)
+    yield from _examine_stores(address, config or HostConfig(), quick=quick)
+    yield check_redis(address)
     yield from check_journal_keys()
 
 
@@ -68,7 +69,19 @@ def _examine_stores(address: StoreAddress, config: HostConfig, *, quick: bool) -
         yield from _examine_store(address, tenant, part, newest, list(config.tenants))
     for tenant in tenants if not os.environ.get(REDIS) else ():
         part = "conversations" if tenant is None else f"conversations of {tenant}"
-        yield from check_conversations(default_path() if tenant is None else of_tenant(default_path(), tenant), part)
+        yield from _examine_conversations(address, tenant, part)
+
+
+def _examine_conversations(store: StoreAddress, tenant: str | None, part: str) -> Iterator[Finding]:
+    """The conversations of the host or of a tenant, where nothing is in Redis."""
+    address = configured_address() or store
+    if is_url(address):
+        from engine_shim.cli.doctor.postgres import check_conversations_in
+
+        yield from check_conversations_in(str(address), schema_of(tenant), part)
+        return
+    path = default_path()
+    yield from check_conversations(path if tenant is None else of_tenant(path, tenant), part)
 
 
 def _examine_store(

@@ -1,11 +1,20 @@
-"""The runs of a host in PostgreSQL: whether the server answers, and how its tables are; nothing is made there."""
+"""What a host has in PostgreSQL: whether the server answers, and how its tables are; nothing is made there."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from typing import Final
 
 from agent_core.errors import JournalError
+from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding
+from engine_shim.cli.doctor.sqlite import PATIENCE_S
 from engine_shim.runs.database import Database
 from engine_shim.runs.database_postgres import PostgresDatabase
+from utools.context.store_postgres import COUNT, LAYOUT
+from utools.errors import DatabaseError
+from utools.postgres_database import PostgresDatabase as Server
+
+_OTHER: Final = "AGENT_CORE_CONTEXT_DB names another"
 
 
 def check_database(database: Database, part: str) -> Iterator[Finding]:
@@ -25,3 +34,20 @@ def check_database(database: Database, part: str) -> Iterator[Finding]:
             yield Finding(part, "warning", message, "the next run brings it up", facts)
         case "current":
             yield Finding(part, "ok", database.name, facts=facts)
+
+
+def check_conversations_in(url: str, schema: str | None, part: str) -> Iterator[Finding]:
+    """How many conversations a database holds, or one schema of it."""
+    with closing(Server(url, (LAYOUT,), patience=PATIENCE_S, schema=schema)) as database:
+        facts = {"path": database.name}
+        try:
+            version = database.find_versions().get(LAYOUT.name, 0)
+            if version < len(LAYOUT.steps):
+                yield Finding(part, "ok", f"{database.name}: tables are made when they are first needed", facts=facts)
+                return
+            [(number,)] = database.select(COUNT)
+        except DatabaseError as error:
+            yield Finding(part, "problem", str(error), _OTHER, facts)
+            return
+    text = f"{database.name}, {output.count(number, 'conversation')}"
+    yield Finding(part, "ok", text, facts={**facts, "conversations": number})

@@ -17,21 +17,21 @@ from utools.error_text import reason_of
 from utools.errors import ToolError
 from utools.redis_server import VARIABLE as REDIS
 from utools.redis_server import RedisServer, redis_of_host
+from utools.store_address import StoreAddress, is_url
 
 ANSWER_S: Final = 3.0
 """How long a service may take to answer."""
 
 
-def check_redis(seconds: float = ANSWER_S) -> Finding:
+def check_redis(store: StoreAddress, *, seconds: float = ANSWER_S) -> Finding:
     """Whether the server of REDIS_URL answers. Its URL is not shown: it may hold a password."""
     try:
         server = redis_of_host()
     except DefinitionError as error:
         return Finding("Redis", "problem", error.message)
     if server is None:
-        return Finding(
-            "Redis", "ok", f"{REDIS} is not set: conversations, cached answers and limits stay on this machine"
-        )
+        where = "are shared through the database of the store" if is_url(store) else "stay in each process"
+        return Finding("Redis", "ok", f"{REDIS} is not set: cached answers and rate limits {where}")
     try:
         asyncio.run(_ping(server, seconds))
     except TimeoutError:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 TEXTS: Final[Mapping[str, str]] = {
+    # ── calls/database_threads.py ──
+    "the database of this host cannot be used: {error}": "这台主机的数据库无法使用：{error}",
     # ── calls/deadline.py ──
     "not done within {seconds:g} seconds; ask for less": "{seconds:g} 秒内没有完成；请减少要做的事",
     # ── calls/threads.py ──
