@@ -4,6 +4,7 @@ Only the programs of the package are used: its own Python would open the directo
 to the machine. PostgreSQL refuses to run as root; there, it runs as `nobody`, from a copy that nobody may read.
 """
 
+import itertools
 import os
 import shutil
 import signal
@@ -32,10 +33,20 @@ class Postgres:
 
     def __init__(self, process: "subprocess.Popen[bytes]", port: int, data: Path) -> None:
         self.process, self.port, self._data = process, port, data
+        self._numbers = itertools.count()
 
     def url(self, database: str = "postgres") -> str:
         """Where a database of it is."""
         return f"postgresql://postgres:{PASSWORD}@127.0.0.1:{self.port}/{database}"
+
+    def make_database(self) -> str:
+        """Make one more empty database; gives its URL."""
+        import psycopg
+
+        name = f"test_{next(self._numbers)}"
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
 
     @contextmanager
     def asking_for_passwords(self) -> Iterator[None]:
