@@ -1,6 +1,5 @@
 """What all tests share: the event loop, how many examples of a property are tried, and real servers."""
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +12,6 @@ from support.postgres_server import Postgres, real_postgres
 from support.redis_server import RealServer, real_server
 
 load_profile()
-NUMBERS = itertools.count()
 EVERY = 8
 """Of the cases of a test with the mark `sampled`, the fast tier runs one in so many."""
 
@@ -101,4 +99,4 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture
 def new_database(postgres: Postgres) -> Callable[[], str]:
     """Makes one more empty database, and gives its URL."""
-    return lambda: postgres.new_database(f"test_{next(NUMBERS)}")
+    return postgres.make_database

@@ -38,12 +38,13 @@ class StopSignal:
 
     A pause lets acts in progress answer, and begins nothing more; a cancellation aborts them. `has_messages` says that
     messages may have been added to the run since it was last looked for them; any thread may set it. Of a run that
-    `is_abandoned` the driver writes no more.
+    `is_abandoned` the driver writes no more; one that `is_lost` to another driver is not driven again from the tape.
     """
 
     requested: Stopping | None = None
     has_messages: bool = False
     is_abandoned: bool = False
+    is_lost: bool = False
     listeners: list[Callable[[], None]] = field(default_factory=list, repr=False)
 
     def request(self, how: Stopping) -> None:

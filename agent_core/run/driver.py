@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_core.audit.signature import Keys
 from agent_core.effects import CallModel, Cancelled, Classify, Json, Received, Suspended
-from agent_core.errors import Lost
+from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import name_of
@@ -51,7 +51,7 @@ async def drive(
     A cancelled driver still writes the run's last record before the cancellation goes on; a run cancelled by `stop`
     ends like any other. A question reads the messages that `inbox` has for it. A journal whose database is away is
     waited for, up to `patience` seconds. Raises DefinitionError for a run that cannot be started and JournalError when
-    the journal cannot be read or written.
+    the journal cannot be read or written, Abandoned where another driver has taken the run over and was first.
     """
     observer = executor.observer
     listener = with_log(run, executor.redactor, listener, observer)
@@ -70,7 +70,9 @@ async def drive(
             listener.resume_from(tape)
         try:
             ended = await driver.run(record_run(Run(run, tape, loops), path, spec))
-        except Lost:
+        except Lost as lost:
+            if stop.is_lost:
+                raise Abandoned(run) from lost
             if count == MAX_DRIVES:
                 raise
             log.info("run %s: another driver wrote first; driving again from the tape", run)

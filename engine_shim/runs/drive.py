@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from agent_core.effects import Json
+from agent_core.errors import Abandoned
 from agent_core.journal.operations import Spec
 from agent_core.journal.recorder import Ended
 from agent_core.run.control import StopSignal, cancel_pending
@@ -100,7 +101,8 @@ class RunDriver:
     async def drive(self, job: Job) -> RunResult:
         """Drive the run to its result, and keep its status in the index up to date.
 
-        A caller who is cancelled cancels the run, which ends before the cancellation goes on.
+        A caller who is cancelled cancels the run, which ends before the cancellation goes on. Abandoned for a run that
+        another driver has taken over meanwhile.
         """
         try:
             result = await self._run_with_limit(job)
@@ -108,6 +110,8 @@ class RunDriver:
             job.stop.request("cancel")
             await self._outlast(job, partial(self._set_status, await self._run_until_stopped(job)))
             raise
+        if job.stop.is_lost and result.status not in ENDED:
+            raise Abandoned(job.run)
         await self._outlast(job, partial(self._set_status, result))
         return result
 

@@ -101,9 +101,17 @@ class LeaseKeeper:
             if self._driven.get(run) is not driven[run]:
                 continue  # it has ended meanwhile
             if notice == "lost":
-                log.warning("run %s: another driver has taken it over", run)
+                _give_up(run, driven[run])
             else:
                 _send(driven[run], notice)
+
+
+def _give_up(run: str, driven: _Driven) -> None:
+    """Let what is under way in a run answer, and begin nothing more: another driver has it."""
+    if not driven.stop.is_lost:
+        log.warning("run %s: another driver has taken it over", run)
+        driven.stop.is_lost = True
+        _send(driven, "pause")
 
 
 def _send(driven: _Driven, signal: Signal) -> None:

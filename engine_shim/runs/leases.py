@@ -16,7 +16,7 @@ Signal = Literal["message", "pause", "cancel"]
 """That a message was added to a run, or that it is to stop; a later one in this list outweighs those before it."""
 Notice = Literal["message", "pause", "cancel", "lost"]
 
-TTL = 15.0
+TTL = 10.0
 """Seconds that a lease holds without being renewed."""
 RENEW_AFTER = TTL / 3
 _TAKE = """INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFLICT (run) DO UPDATE SET
@@ -56,6 +56,10 @@ class Leases(Protocol):
 
     def holder(self, run: str) -> str | None:
         """The name of the living driver that holds the run; None when there is none."""
+        ...
+
+    def held(self, runs: Collection[str]) -> set[str]:
+        """Those of the runs that living drivers hold."""
         ...
 
 
@@ -109,6 +113,9 @@ class MemoryLeases:
         with self._lock:
             return living_holder(self._leases.get(run), self._clock())
 
+    def held(self, runs: Collection[str]) -> set[str]:
+        return {run for run in runs if self.holder(run)}
+
 
 class StoreLeases:
     """Leases among all processes that share a run store. Times are those of its database, unless there is a `clock`."""
@@ -155,10 +162,17 @@ class StoreLeases:
         rows = self._select("SELECT driver, until FROM run_claims WHERE run = ?", run)
         return living_holder(Lease(*rows[0]), self._now()) if rows else None
 
+    def held(self, runs: Collection[str]) -> set[str]:
+        dialect = self._database.dialect
+        query = f"SELECT run, driver, until FROM run_claims WHERE run IN {dialect.values}"
+        rows = self._select(query, dialect.pack(list(runs))) if runs else []
+        now = self._now() if rows else 0.0
+        return {run for run, driver, until in rows if is_alive(driver, until, now)}
+
     def _now(self, db: Transaction | None = None) -> float:
         return self._database.read_clock(db) if self._clock is None else self._clock()
 
-    def _select(self, query: str, value: str) -> list[tuple[Any, ...]]:
+    def _select(self, query: str, value: Any) -> list[tuple[Any, ...]]:
         return self._database.rows("run_claims", query, value)
 
 

@@ -65,6 +65,7 @@ class RunService:
         self._max_open = max_open
         self._open: dict[str, asyncio.Task[RunResult]] = {}
         self._results: dict[str, RunResult] = {}
+        self._taken_over: set[str] = set()
         self._is_closing = asyncio.Event()
         engine.watch(self.feeds.watch)
 
@@ -156,7 +157,9 @@ class RunService:
         error = None if done.cancelled() else done.exception()
         if not done.cancelled() and error is None:
             self._keep(done.result())
-        if error is not None and not isinstance(error, Abandoned):
+        if isinstance(error, Abandoned):
+            self._taken_over.add(run)
+        elif error is not None:
             log.error("run %s cannot be driven on: %s", run, error, exc_info=error)
 
     def _keep(self, result: RunResult) -> None:
@@ -207,12 +210,9 @@ class RunService:
     # ── the life of a server ──────────────────────────────────────────────────────────────────────
 
     async def recover(self) -> int:
-        """Take up the runs of servers that ended in the midst of them; gives how many."""
-        store, taken = self.engine.store, 0
-        for entry in reversed(store.entries(replace(LEFT, host=self.engine.host))):
-            run = entry.run
-            if run in self._open or store.leases.holder(run) or store.submitter(run) is None:
-                continue
+        """Take up the runs that servers have left in the midst; gives how many."""
+        taken = 0
+        for run in self._find_left():
             try:
                 if not self.engine.has_begun(run):
                     self._forget(run)
@@ -226,6 +226,16 @@ class RunService:
             except Exception as error:  # one run that cannot go on must not keep the others from it
                 log.error("run %s cannot be taken up: %s", run, error)
         return taken
+
+    def _find_left(self) -> list[str]:
+        """The runs that nobody drives, the oldest first: those of servers that ended, and those that another server has
+        taken over from this one, which it may have left before an answer came to this one."""
+        store = self.engine.store
+        entries = store.entries(replace(LEFT, host=self.engine.host))
+        left = dict.fromkeys([*(entry.run for entry in reversed(entries)), *self._taken_over])
+        held = store.leases.held(left)
+        self._taken_over &= held
+        return [run for run in left if run not in held and run not in self._open and store.submitter(run) is not None]
 
     def _forget(self, run: str) -> None:
         """Forget a run whose beginning could not be written: nobody was told of it."""

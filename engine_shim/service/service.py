@@ -18,7 +18,7 @@ from engine_shim.service.turns import Turns
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.store_address import StoreAddress
 
-RECOVERY_S: Final = 5.0
+RECOVERY_S: Final = 2.0
 """How often a server looks for runs that another process has left."""
 GRACE_S: Final = 20.0
 """How long what is under way may take when the server ends."""

@@ -4,6 +4,7 @@ Only the programs of the package are used: its own Python would open the directo
 to the machine. PostgreSQL refuses to run as root; there, it runs as `nobody`, from a copy that nobody may read.
 """
 
+import itertools
 import os
 import shutil
 import signal
@@ -32,13 +33,18 @@ class Postgres:
 
     def __init__(self, process: "subprocess.Popen[bytes]", port: int, data: Path) -> None:
         self.process, self.port, self._data = process, port, data
+        self._numbers = itertools.count()
 
     def url(self, database: str = "postgres") -> str:
         """Where a database of it is."""
         return f"postgresql://postgres:{PASSWORD}@127.0.0.1:{self.port}/{database}"
 
+    def make_database(self) -> str:
+        """Make one more empty database; gives its URL."""
+        return self.new_database(f"test_{next(self._numbers)}")
+
     def new_database(self, name: str) -> str:
-        """Make a database, and give its URL."""
+        """Make a database of this name; gives its URL."""
         import psycopg
 
         with psycopg.connect(self.url(), autocommit=True) as db:

@@ -141,33 +141,25 @@ def _write(path: Path, text: str) -> Path:
 
 
 @dataclass
-class Served:
-    """A served host. `token` is what its client shows."""
+class Asked:
+    """A host that serves, as its client sees it: its files, where it is, and what it is asked."""
 
     folder: Path
-    service: Service
     url: str
     client: httpx2.Client
-    stop: Callable[[], None] = field(repr=False)
 
-    @property
-    def store(self) -> Any:
-        return self.service.tenants[None].store
-
-    def issue(self, name: str, *scopes: str, tenant: str | None = None) -> dict[str, str]:
-        """The header of a new token."""
-        return {"Authorization": f"Bearer {self.service.tokens.issue(name, scopes, tenant)}"}
-
-    def submit(self, workflow: str, *, wait: bool = True, **external: Any) -> Any:
+    def submit(self, workflow: str, *, wait: bool = True, key: str | None = None, **external: Any) -> Any:
         """The run that a workflow's submission gives."""
-        body = {"external": external}
-        answer = self.client.post(f"/workflows/{workflow}/runs", params={"wait": wait}, json=body)
+        headers = {} if key is None else {"Idempotency-Key": key}
+        answer = self.client.post(
+            f"/workflows/{workflow}/runs", params={"wait": wait}, json={"external": external}, headers=headers
+        )
         assert answer.status_code in (200, 202), answer.text
         return answer.json()
 
-    def await_status(self, run: str, *statuses: str) -> Any:
+    def await_status(self, run: str, *statuses: str, seconds: float = 30) -> Any:
         """The run once it has one of the statuses."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + seconds
         while (found := self.client.get(f"/runs/{run}").json())["status"] not in statuses:
             assert time.monotonic() < deadline, found
             time.sleep(0.02)
@@ -184,6 +176,22 @@ class Served:
         headers = {} if after is None else {"Last-Event-ID": after}
         with self.client.stream("GET", f"/runs/{run}/events", headers=headers) as answer:
             return list(read_events(answer.iter_lines()))
+
+
+@dataclass
+class Served(Asked):
+    """A host that this process serves."""
+
+    service: Service
+    stop: Callable[[], None] = field(repr=False)
+
+    @property
+    def store(self) -> Any:
+        return self.service.tenants[None].store
+
+    def issue(self, name: str, *scopes: str, tenant: str | None = None) -> dict[str, str]:
+        """The header of a new token."""
+        return {"Authorization": f"Bearer {self.service.tokens.issue(name, scopes, tenant)}"}
 
 
 def read_events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
@@ -244,6 +252,6 @@ def served(
     url = f"http://127.0.0.1:{port}"
     with httpx2.Client(base_url=url, timeout=30) as client:
         try:
-            yield Served(folder, service, url, client, stop)
+            yield Served(folder, url, client, service, stop)
         finally:
             stop()

@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.errors import DecisionError
+from agent_core.errors import Abandoned, DecisionError
 from agent_core.journal.record import Tape
 from engine_shim import DefinitionError, RunNotFound, RunResult, Workflow
 from engine_shim.errors import RunBusy
@@ -123,6 +123,9 @@ class Office:
             case RunNotFound():
                 assert "flow" not in job.before
                 self.unchanged(job)
+            case Abandoned():
+                assert job.drives
+                assert not alone, "given up, and nobody has taken it over"
             case DecisionError():
                 assert job.about.get("wrong") or status_of(self.tape(run)), f"{job.kind}: {error}"
                 self.unchanged(job)
