@@ -1,8 +1,8 @@
 """RunActivities: what a worker does for the workflows of runs. Each may come again, and then does what is missing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from time import monotonic
 from typing import Any, Final, TypeVar
@@ -23,10 +23,11 @@ from agent_core.run.appender import Appender
 from agent_core.run.control import StopSignal, cancel_pending, sign_run
 from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunStore
+from engine_shim.runs.temporal.liveness import beating, see_through
 from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, find_on_tape
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.run_host import RunHosts
-from engine_shim.runs.temporal.settings import BEAT_S, SILENCE
+from engine_shim.runs.temporal.settings import SILENCE
 
 T = TypeVar("T")
 _ENDS: Final = ("answered", "cancelled", "waiting")
@@ -125,7 +126,7 @@ class RunActivities:
     async def act(self, run: str, told: list[Any]) -> Any:
         """Append what is pending, act, append the answer. Of an attempt that comes again, only what is missing."""
         *reference, may_rest = told
-        async with _beating():
+        async with beating():
             act = await self._find_act(run, reference)
             host = self._hosts.of(run)
             admission = await host.executor.admit(act)
@@ -137,12 +138,12 @@ class RunActivities:
                 if act.once_only:
                     return await self._append_doubt(run, act, DIED)
             try:
-                reply = await _see_through(host.executor.act(act, admission), is_aborted_with_run=True)
+                reply = await see_through(host.executor.act(act, admission), is_aborted_with_run=True)
             except asyncio.CancelledError:
                 if activity.is_worker_shutdown():
                     raise
                 return None
-            return await _see_through(self._append_reply(run, act, reply, may_rest))
+            return await see_through(self._append_reply(run, act, reply, may_rest))
 
     async def _find_act(self, run: str, reference: Sequence[Any]) -> Act:
         if AT_HAND.has(run, reference):
@@ -243,35 +244,3 @@ class _ThreadAppender(Appender):
 
 def _lost(path: str, n: int, why: str = "another driver was first") -> ApplicationError:
     return ApplicationError(why, path, n, type=Lost.__name__, non_retryable=True)
-
-
-async def _see_through(work: Coroutine[Any, Any, T], *, is_aborted_with_run: bool = False) -> T:
-    """What work comes to, also when nobody at Temporal waits for it any more: the journal does."""
-    task = asyncio.ensure_future(work)
-    while True:
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            details = activity.cancellation_details()
-            is_aborted = is_aborted_with_run and details is not None and details.cancel_requested
-            if task.done() or is_aborted or activity.is_worker_shutdown():
-                task.cancel()
-                return await task
-
-
-@asynccontextmanager
-async def _beating() -> AsyncIterator[None]:
-    """Tell Temporal that the activity lives, until it ends."""
-
-    async def beat() -> None:
-        while True:
-            activity.heartbeat()
-            await asyncio.sleep(BEAT_S)
-
-    task = asyncio.create_task(beat())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
