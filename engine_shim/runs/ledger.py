@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from agent_core.journal.record import Row, encode, link, run_head
-from engine_shim.runs.database import Database
+from engine_shim.runs.database import Database, Reader
 from utools.transaction import Transaction
 
 GENESIS: Final = hashlib.sha256(b"ledger").digest()
@@ -99,14 +99,26 @@ class LedgerProof:
         return not self.faults
 
 
-def read_ledger(database: Database) -> tuple[str, int]:
+def read_ledger(database: Reader) -> tuple[str, int]:
     """Head (hex) and count of a store's ledger."""
     found = database.rows("ledger", _LAST)
     return (found[0][1].hex(), found[0][0]) if found else (GENESIS.hex(), 0)
 
 
+def was_deleted(database: Reader, run: str) -> bool:
+    """Whether the last entry about a run is a tombstone."""
+    found = database.rows("ledger", "SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", run)
+    return bool(found) and json.loads(found[0][0])["kind"] == "deleted"
+
+
 def prove_store(database: Database, head: str | None = None) -> LedgerProof:
-    """Hold a store against its ledger; with a `head` that was kept elsewhere, the ledger itself against that."""
+    """Hold a store against its ledger, both as they are at one moment; with a `head` that was kept elsewhere, the
+    ledger itself against that."""
+    with database.open_snapshot() as seen:
+        return _prove(seen, head)
+
+
+def _prove(database: Reader, head: str | None) -> LedgerProof:
     proof = LedgerProof(*read_ledger(database))
     entries = list(_read_chain(database, proof, head))
     told: dict[str, Entry] = {}
@@ -130,7 +142,7 @@ def prove_store(database: Database, head: str | None = None) -> LedgerProof:
     return proof
 
 
-def _read_chain(database: Database, proof: LedgerProof, head: str | None) -> Iterator[Entry]:
+def _read_chain(database: Reader, proof: LedgerProof, head: str | None) -> Iterator[Entry]:
     """The entries, as far as each follows from the one before it."""
     previous, kept = GENESIS, head is None or head == GENESIS.hex()
     for number, (seq, digest, data) in enumerate(
@@ -145,7 +157,7 @@ def _read_chain(database: Database, proof: LedgerProof, head: str | None) -> Ite
         proof.faults.append({"why": f"no entry of the ledger has the head {head}: it was cut off or written anew"})
 
 
-def _check_run(database: Database, proof: LedgerProof, run: str, entry: Entry, *, is_there: bool) -> None:
+def _check_run(database: Reader, proof: LedgerProof, run: str, entry: Entry, *, is_there: bool) -> None:
     """Hold a run against the last entry about it."""
     if entry["kind"] == "deleted":
         proof.deleted += 1

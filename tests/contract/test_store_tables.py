@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from agent_core.audit.verify import verify
 from engine_shim import Engine
+from engine_shim.cli.ledger import find_damaged
 from engine_shim.host.config import read_host_config
 from engine_shim.runs.ledger import GENESIS, prove_store, read_ledger
 from engine_shim.runs.open_store import open_store
@@ -397,3 +399,62 @@ def test_runs_from_before_the_ledger_and_of_other_programs_are_counted_apart(
             values = ("foreign", row.path, row.n, row.hash, row.data)
             db.execute("INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)", values)
     assert prove_store(store.database).others == 1
+
+
+class Busy:
+    """A database in which something else happens before each of a reader's queries."""
+
+    def __init__(self, database: Any, meanwhile: Callable[[], object]) -> None:
+        self._database, self._meanwhile = database, meanwhile
+
+    def rows(self, *query: Any) -> list[Any]:
+        self._meanwhile()
+        found: list[Any] = self._database.rows(*query)
+        return found
+
+    @contextmanager
+    def open_snapshot(self) -> Iterator["Busy"]:
+        with self._database.open_snapshot() as reader:
+            yield Busy(reader, self._meanwhile)
+
+
+def test_runs_that_end_and_are_deleted_meanwhile_are_no_faults(
+    store: DatabaseRunStore, other: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    left = run(*"abcdefgh")
+
+    def change_much() -> None:
+        run("more")
+        if left:
+            other.forget(left.pop())
+
+    busy: Any = Busy(other.database, change_much)
+    for _ in range(2):
+        head, count = read_ledger(store.database)
+        proof = prove_store(busy, head)
+        assert (proof.faults, proof.count >= count) == ([], True)
+    assert prove_store(store.database).ok
+
+
+def test_store_is_verified_while_its_runs_are_deleted(
+    address: StoreAddress, store: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    runs = run(*"abcdef")
+    deleting = Thread(target=lambda: [store.forget(each) for each in runs])
+    deleting.start()
+    found = [find_damaged(store) for _ in range(5)]
+    deleting.join()
+    assert found == [[]] * 5
+
+
+def test_run_that_is_listed_and_has_no_record_is_damaged(
+    store: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    gone, _ = run("x", "y")
+    change(store, f"DELETE FROM rows WHERE run = '{gone}'")
+    assert [each["run"] for each in find_damaged(store)] == [gone]
+
+
+def test_a_missing_store_is_proven_and_not_made(address: StoreAddress, store: DatabaseRunStore) -> None:
+    assert prove_store(store.database).count == 0
+    assert isinstance(address, str) or not address.exists()
