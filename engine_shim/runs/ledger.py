@@ -1,8 +1,9 @@
 """The ledger of a store: a chain with an entry for each run that ended, so that a run which is gone, or was put in the
 place of another, is found.
 
-Entries are `began` (the first one: with `rows`, how far the journal had come), `ended` (run, head, count, at) and
-`deleted` (run, head, count, at): a deletion leaves a tombstone. An entry is written in the transaction that ends or
+Entries are `began` (the first one: with `rows`, how far the journal had come), `ended` (run, head, count, at),
+`deleted` (run, head, count, at): a deletion leaves a tombstone, and `copied` (head and count of the ledger of a store
+whose runs were copied here). An entry is written in the transaction that ends or
 drops its run. Each hash is SHA-256(hash before it, bytes of the entry); the chain starts from SHA-256("ledger").
 """
 
@@ -55,15 +56,16 @@ def _begin(db: Transaction, run: str, count: int) -> None:
     """Write the first entry, which says where the journal stood before the rows that were just appended."""
     if db.execute(_LAST).fetchone() is None:
         newest = db.execute("SELECT seq FROM rows WHERE run = ? ORDER BY seq DESC LIMIT ?", (run, count)).fetchall()
-        _write(db, "", {"kind": "began", "rows": newest[-1][0] - 1, "at": datetime.now(UTC).isoformat()})
+        write_entry(db, "", {"kind": "began", "rows": newest[-1][0] - 1, "at": datetime.now(UTC).isoformat()})
 
 
 def _add(db: Transaction, run: str, kind: str, at: str) -> None:
     head, count = _head(db, run)
-    _write(db, run, {"kind": kind, "run": run, "head": head, "count": count, "at": at})
+    write_entry(db, run, {"kind": kind, "run": run, "head": head, "count": count, "at": at})
 
 
-def _write(db: Transaction, run: str, entry: Entry) -> None:
+def write_entry(db: Transaction, run: str, entry: Entry) -> None:
+    """Add an entry at the end; the caller has the lock."""
     seq, previous = db.execute(_LAST).fetchone() or (0, GENESIS)
     data = encode(entry)
     db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (seq + 1, run, link(previous, data), data))
@@ -124,8 +126,8 @@ def _prove(database: Reader, head: str | None) -> LedgerProof:
     told: dict[str, Entry] = {}
     older_rows = 0
     for entry in entries:
-        if entry["kind"] == "began":
-            older_rows = entry["rows"]
+        if entry["kind"] in ("began", "copied"):
+            older_rows = entry.get("rows", older_rows)
         else:
             told[entry["run"]] = entry
     ended = dict(database.rows("rows", _ENDED, _FINISHED))

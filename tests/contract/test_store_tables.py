@@ -1,6 +1,7 @@
 """What lies beside the runs in a store, over both kinds of database: tokens, times, deliveries, search, the ledger."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from engine_shim.runs.open_store import open_store
 from engine_shim.runs.run_entry import RunEntry, RunFilter
 from engine_shim.runs.run_search import RunQuery, RunSearch
 from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.runs.store_copy import copy_runs
 from engine_shim.service.deliveries import BACKOFF_S, CLAIM_S, Deliveries
 from engine_shim.service.tenants import Tenant, open_tenant
 from engine_shim.service.tokens import PREFIX, Tokens
@@ -458,3 +460,79 @@ def test_run_that_is_listed_and_has_no_record_is_damaged(
 def test_a_missing_store_is_proven_and_not_made(address: StoreAddress, store: DatabaseRunStore) -> None:
     assert prove_store(store.database).count == 0
     assert isinstance(address, str) or not address.exists()
+
+
+# ── a copy ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(params=["into a file", pytest.param("into postgres", marks=pytest.mark.xdist_group("postgres"))])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DatabaseRunStore]:
+    """A new store, to copy to."""
+    into_file = request.param == "into a file"
+    with closing(open_store(tmp_path / "copy.db" if into_file else request.getfixturevalue("new_database")())) as made:
+        yield made
+
+
+def test_copy_into_a_new_store_is_proven_by_each_head_that_was_kept_of_the_old_one(
+    store: DatabaseRunStore, target: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    run("x", "y")
+    early, _ = read_ledger(store.database)
+    (deleted,) = run("z")
+    store.forget(deleted)
+    late, count = read_ledger(store.database)
+    assert copy_runs(store, target).ledger == "carried"
+    for head in (early, late):
+        proof = prove_store(target.database, head)
+        assert (proof.faults, proof.ended, proof.deleted) == ([], 2, 1)
+    target.forget(copy_runs(store, target).known[0])
+    proof = prove_store(target.database, late)
+    assert (proof.faults, proof.ended, proof.deleted) == ([], 1, 2)
+    assert read_ledger(target.database)[1] == count + 1 + 2 + 1, "its own entries: copied, two that came, one deleted"
+
+
+def test_run_that_the_old_ledger_tells_of_and_the_copy_lacks_is_found(
+    store: DatabaseRunStore, target: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    lost, _ = run("x", "y")
+    change(store, f"DELETE FROM rows WHERE run = '{lost}'", f"DELETE FROM workflow_runs WHERE run = '{lost}'")
+    copy_runs(store, target)
+    (fault,) = prove_store(target.database).faults
+    assert (fault["run"], fault["why"].endswith("and is gone")) == (lost, True)
+
+
+def test_copy_into_a_store_with_a_ledger_notes_the_head_and_takes_the_tombstones_over(
+    store: DatabaseRunStore, target: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    Engine(store=target).run_sync(FLOW, external={"word": "own"}, run_id="own")
+    kept, deleted = run("x", "y")
+    copy_runs(store, target, [deleted])
+    store.forget(deleted)
+    (gone,) = run("z")
+    store.forget(gone)
+    head, count = read_ledger(store.database)
+    assert copy_runs(store, target).ledger == "noted"
+    entries = target.database.rows("ledger", "SELECT run, data FROM ledger ORDER BY seq")
+    told = [(each, json.loads(data)) for each, data in entries]
+    assert [(entry["head"], entry["count"]) for _, entry in told if entry["kind"] == "copied"] == [(head, count)]
+    assert [each for each, entry in told if entry["kind"] == "deleted"] == [gone], "the other one was copied before"
+    proof = prove_store(target.database)
+    assert (proof.faults, proof.ended, proof.deleted) == ([], 3, 1)
+    assert "no entry of the ledger has the head" in prove_store(target.database, head).faults[0]["why"]
+    assert copy_runs(store, target).ledger is None, "it was noted"
+    assert {each.run for each in target.entries()} == {"own", kept, deleted}
+
+
+def test_older_runs_of_the_old_store_are_entered_and_strange_ones_in_the_copy_are_faults(
+    store: DatabaseRunStore, target: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    older, *_ = run("x", "y")
+    change(store, "DELETE FROM ledger")
+    run("z")
+    copy_runs(store, target)
+    assert prove_store(target.database).ended == 3
+    change(target, f"UPDATE rows SET run = 'strange' WHERE run = '{older}'")
+    change(target, f"UPDATE workflow_runs SET run = 'strange' WHERE run = '{older}'")
+    found = {each["run"]: each["why"] for each in prove_store(target.database).faults}
+    assert found.keys() == {older, "strange"}
+    assert found["strange"] == "it ended, and is not in the ledger"
