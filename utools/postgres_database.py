@@ -4,29 +4,25 @@ Queries have `?` for each value, as those of SQLite have.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 from time import monotonic, sleep
-from typing import Any, Final, Literal, LiteralString, NamedTuple
+from typing import Any, Final, Literal, LiteralString
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import Identifier
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from utools.errors import DatabaseAway, DatabaseError
 from utools.postgres_connection import KEEPALIVE, Connection, is_away
+from utools.postgres_layout import PostgresLayout, make_tables, read_versions
 from utools.transaction import Transaction
 
 CONNECTIONS: Final = 8
 """How many connections a process has to it at most; further threads wait for one."""
-_MIGRATING: Final = 0x61676A6F
-"""The number of the lock under which schemas and tables are made and changed."""
-_LAYOUTS: Final = "CREATE TABLE IF NOT EXISTS agent_core_layouts (name TEXT PRIMARY KEY, version INTEGER NOT NULL)"
-_SET_VERSION: Final = """INSERT INTO agent_core_layouts VALUES (%s, %s)
-    ON CONFLICT (name) DO UPDATE SET version = excluded.version"""
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0)), pg_current_xact_id()::text"
 _FATE: Final = "SELECT pg_xact_status(?::text::xid8)"
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
@@ -34,13 +30,8 @@ _POLL_S: Final = 0.05
 SILENCE: Final = 6
 """A statement without a sign of life is given up after so many times the patience with others."""
 Durability = Literal["process", "power"]
-
-
-class PostgresLayout(NamedTuple):
-    """Tables that belong together: `steps` bring them from each version to the next."""
-
-    name: str
-    steps: Sequence[LiteralString]
+Select = Callable[..., list[Any]]
+"""Gives what a query finds, called with it and its values."""
 
 
 class PostgresTransaction:
@@ -98,11 +89,15 @@ class PostgresDatabase:
 
     def select(self, query: str, *values: Any) -> list[Any]:
         """What a query finds; nothing for a text that no text of PostgreSQL is, with a NUL or a half surrogate."""
-        if any(isinstance(each, str) and _NO_TEXT.search(each) for each in values):
-            return []
-        values = tuple(_texts_of(each) if isinstance(each, list) else each for each in values)
         with self._explained("read"), self._connection() as db:
-            return db.execute(_translate(query), values, binary=True).fetchall()
+            return _select(db, query, values)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Select]:
+        """Finds what `select` does, all of it as it is at one moment, whatever others write meanwhile."""
+        with self._explained("read"), self._connection() as db, db.transaction():
+            db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield lambda query, *values: _select(db, query, values)
 
     @contextmanager
     def writing(self, subject: str | None = None) -> Iterator[PostgresTransaction]:
@@ -148,10 +143,8 @@ class PostgresDatabase:
 
     def find_versions(self) -> dict[str, int]:
         """The version of each layout that is there; nothing is made."""
-        with self._explained("read"), self._connect(self._settings_of_all()) as db:
-            if db.execute("SELECT to_regclass('agent_core_layouts')").fetchone() == (None,):
-                return {}
-            return dict(db.execute("SELECT name, version FROM agent_core_layouts").fetchall())
+        with self._explained("read"):
+            return self._versions()
 
     def close(self) -> None:
         """Close the connections; the next use opens them again."""
@@ -168,17 +161,16 @@ class PostgresDatabase:
         with pool.connection() as db:
             yield db
 
+    def _versions(self) -> dict[str, int]:
+        with self._connect(self._settings_of_all()) as db:
+            return read_versions(db)
+
     def _open(self) -> "ConnectionPool[Connection]":
         self._check_url()
-        with self._connect() as db:
-            db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
-            if self.schema is not None:
-                name = Identifier(self.schema)
-                db.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
-                db.execute(SQL("SET LOCAL search_path TO {}").format(name))
-            db.execute(_LAYOUTS)
-            for layout in self._layouts:
-                _lay_out(db, layout)
+        versions = self._versions()
+        if any(versions.get(layout.name) != len(layout.steps) for layout in self._layouts):
+            with self._connect() as db:  # else a user who may only read need not be allowed to
+                make_tables(db, self.schema, self._layouts)
         return ConnectionPool(
             self._url,
             connection_class=Connection,
@@ -246,19 +238,11 @@ class PostgresDatabase:
         return None
 
 
-def _lay_out(db: Connection, layout: PostgresLayout) -> None:
-    """Bring tables to this version. DatabaseError for those of a newer one."""
-    found = db.execute("SELECT version FROM agent_core_layouts WHERE name = %s", (layout.name,)).fetchone()
-    version = 0 if found is None else found[0]
-    if version > len(layout.steps):
-        raise DatabaseError(
-            f"the {layout.name} in this database has version {version}, and this program knows {len(layout.steps)}; "
-            "upgrade agent-core"
-        )
-    for step in layout.steps[version:]:
-        db.execute(step)
-    if version < len(layout.steps):
-        db.execute(_SET_VERSION, (layout.name, len(layout.steps)))
+def _select(db: Connection, query: str, values: Sequence[Any]) -> list[Any]:
+    if any(isinstance(each, str) and _NO_TEXT.search(each) for each in values):
+        return []
+    given = [_texts_of(each) if isinstance(each, list) else each for each in values]
+    return db.execute(_translate(query), given, binary=True).fetchall()
 
 
 def _texts_of(values: list[Any]) -> list[Any]:

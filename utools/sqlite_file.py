@@ -88,6 +88,22 @@ class SqliteFile:
             return db.execute(query, values).fetchall() if table in self._current_tables(db) else []
 
     @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """In this time `select` finds all as it was at its beginning, whatever others write meanwhile."""
+        if self._db is None and not self.path.exists():
+            yield
+            return
+        with self._connection() as db:
+            self._current_tables(db)
+            db.execute("BEGIN")
+            _tables(db)  # the moment is that of the first read
+        try:
+            yield
+        finally:
+            with self._connection() as db:
+                db.execute("ROLLBACK")
+
+    @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that no other writer shares. The first one makes the file, or migrates it."""
         with self._connection() as db:

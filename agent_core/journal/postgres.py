@@ -10,7 +10,8 @@ from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S
 from utools.errors import DatabaseAway, DatabaseError
-from utools.postgres_database import Durability, PostgresDatabase, PostgresLayout
+from utools.postgres_database import Durability, PostgresDatabase
+from utools.postgres_layout import PostgresLayout
 from utools.transaction import Transaction
 
 _TABLES: Final = """CREATE TABLE journal_rows (

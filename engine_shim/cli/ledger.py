@@ -5,10 +5,10 @@ from dataclasses import asdict
 import typer
 
 from agent_core.audit.verify import verify
-from agent_core.errors import Damaged
+from agent_core.errors import Damaged, JournalAway, JournalError
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
-from engine_shim.runs.ledger import prove_store, read_ledger
+from engine_shim.runs.ledger import prove_store, read_ledger, was_deleted
 from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import DatabaseRunStore
 from utools.store_address import StoreAddress
@@ -32,7 +32,7 @@ def verify_store(path: StoreAddress | None, head: str | None, *, as_json: bool) 
         raise typer.BadParameter("--ledger: a head is 64 hexadecimal digits, as `agent-core ledger` prints it")
     store = open_named_store(path)
     proof = prove_store(store.database, head)
-    damaged = list(_find_damaged(store))
+    damaged = list(find_damaged(store))
     faults = [*proof.faults, *damaged]
     if as_json:
         output.document({**asdict(proof), "faults": faults, "ok": not faults})
@@ -45,18 +45,22 @@ def verify_store(path: StoreAddress | None, head: str | None, *, as_json: bool) 
     return output.AUDIT if faults else output.OK
 
 
-def _find_damaged(store: DatabaseRunStore) -> "list[dict[str, str]]":
+def find_damaged(store: DatabaseRunStore) -> "list[dict[str, str]]":
     """The runs of a store with a record that is not what was written."""
-    found = []
-    for entry in list_runs(store):
-        try:
-            verdict = verify(store.journal, run_id=entry.run)
-            why = verdict.why if verdict.first_bad else None
-        except Damaged as error:
-            why = str(error)
-        if why is not None:
-            found.append({"run": entry.run, "why": why})
-    return found
+    found = ((entry.run, _find_damage(store, entry.run)) for entry in list_runs(store))
+    return [{"run": run, "why": why} for run, why in found if why is not None]
+
+
+def _find_damage(store: DatabaseRunStore, run: str) -> str | None:
+    try:
+        verdict = verify(store.journal, run_id=run)
+    except Damaged as error:
+        return str(error)
+    except JournalAway:
+        raise
+    except JournalError as error:  # it was deleted since it was listed, or is listed and has no record
+        return None if store.entry(run) is None or was_deleted(store.database, run) else str(error)
+    return verdict.why if verdict.first_bad else None
 
 
 def _describe(ended: int, deleted: int, older: int, others: int, head: str, has_faults: bool) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import typer
 
@@ -10,6 +11,11 @@ from engine_shim.cli import output
 from engine_shim.runs.open_store import open_store
 from engine_shim.runs.store_copy import copy_runs
 from utools.store_address import StoreAddress, describe_address
+
+_LEDGER: Final = {
+    "carried": "the ledger goes on there, with each head that it had",
+    "noted": "the ledger there notes the head of this one, and its deleted runs",
+}
 
 
 def copy_store(source: StoreAddress, target: StoreAddress, runs: Sequence[str], *, as_json: bool) -> int:
@@ -21,10 +27,12 @@ def copy_store(source: StoreAddress, target: StoreAddress, runs: Sequence[str], 
     with closing(open_store(source)) as held, closing(open_store(target)) as other:
         copied = copy_runs(held, other, runs or None)
     if as_json:
-        output.document({"copied": copied.new, "known": copied.known, "driven": copied.driven})
+        output.document({"copied": copied.new, "known": copied.known, "driven": copied.driven, "ledger": copied.ledger})
         return output.OK
     known = f", {len(copied.known)} were there already" if copied.known else ""
     output.line(f"copied: {output.count(len(copied.new), 'run')} to {describe_address(target)}, verified{known}")
+    if copied.ledger is not None:
+        output.line(_LEDGER[copied.ledger])
     for run in copied.driven:
         output.line(f"left out: {run}, which somebody drives; copy it when it rests")
     return output.OK

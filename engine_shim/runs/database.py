@@ -25,7 +25,15 @@ class Dialect:
     spell: Callable[[str], str]
 
 
-class Database(Protocol):
+class Reader(Protocol):
+    """Reads the tables of a run store."""
+
+    def rows(self, table: str, query: str, *values: Any) -> list[Any]:
+        """What `query` finds in `table`; nothing where the file or the table does not exist."""
+        ...
+
+
+class Database(Reader, Protocol):
     """Any number of threads and processes may share it. It must not be carried across a fork.
 
     Raises JournalError when it cannot be used; the message says why, and what to do.
@@ -44,10 +52,6 @@ class Database(Protocol):
     @property
     def dialect(self) -> Dialect: ...
 
-    def rows(self, table: str, query: str, *values: Any) -> list[Any]:
-        """What `query` finds in `table`; nothing where the file or the table does not exist."""
-        ...
-
     def writing(self, subject: str | None = None) -> AbstractContextManager[Transaction]:
         """A transaction; with a subject one that no other writer of it shares, on whichever machine."""
         ...
@@ -62,6 +66,10 @@ class Database(Protocol):
 
     def open_reader(self) -> "AbstractContextManager[Database]":
         """What to read from at length, so that nobody in this process waits for it."""
+        ...
+
+    def open_snapshot(self) -> AbstractContextManager[Reader]:
+        """What reads all as it is at one moment, whatever others write meanwhile."""
         ...
 
     def prepare(self) -> None:

@@ -11,7 +11,8 @@ from engine_shim.runs.database import Dialect
 from utools.calls.store_postgres import LAYOUT as CALLS
 from utools.context.store_postgres import LAYOUT as CONVERSATIONS
 from utools.postgres_database import PostgresDatabase as Server
-from utools.postgres_database import PostgresLayout
+from utools.postgres_database import Select
+from utools.postgres_layout import PostgresLayout
 from utools.transaction import Transaction
 
 _RUNS: Final = """
@@ -93,6 +94,11 @@ class PostgresDatabase:
         """The database itself: each query has a connection of its own."""
         yield self
 
+    @contextmanager
+    def open_snapshot(self) -> "Iterator[PostgresSnapshot]":
+        with explained(), self.shared.snapshot() as select:
+            yield PostgresSnapshot(select)
+
     def prepare(self) -> None:
         self.read_clock()
 
@@ -107,3 +113,13 @@ class PostgresDatabase:
 
     def close(self) -> None:
         self.shared.close()
+
+
+class PostgresSnapshot:
+    """A `Reader` of a database as it is at one moment."""
+
+    def __init__(self, select: Select) -> None:
+        self._select = select
+
+    def rows(self, table: str, query: str, *values: Any) -> list[Any]:
+        return self._select(query, *values)

@@ -93,6 +93,11 @@ class SqliteDatabase:
         with closing(SqliteDatabase(self.path, patience=self._patience)) as reader:
             yield reader
 
+    @contextmanager
+    def open_snapshot(self) -> "Iterator[SqliteDatabase]":
+        with self.open_reader() as reader, self._explained(), reader._file.snapshot():
+            yield reader
+
     def prepare(self) -> None:
         with self.writing():
             pass

@@ -1,8 +1,9 @@
 """The ledger of a store: a chain with an entry for each run that ended, so that a run which is gone, or was put in the
 place of another, is found.
 
-Entries are `began` (the first one: with `rows`, how far the journal had come), `ended` (run, head, count, at) and
-`deleted` (run, head, count, at): a deletion leaves a tombstone. An entry is written in the transaction that ends or
+Entries are `began` (the first one: with `rows`, how far the journal had come), `ended` (run, head, count, at),
+`deleted` (run, head, count, at): a deletion leaves a tombstone, and `copied` (head and count of the ledger of a store
+whose runs were copied here). An entry is written in the transaction that ends or
 drops its run. Each hash is SHA-256(hash before it, bytes of the entry); the chain starts from SHA-256("ledger").
 """
 
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from agent_core.journal.record import Row, encode, link, run_head
-from engine_shim.runs.database import Database
+from engine_shim.runs.database import Database, Reader
 from utools.transaction import Transaction
 
 GENESIS: Final = hashlib.sha256(b"ledger").digest()
@@ -55,15 +56,16 @@ def _begin(db: Transaction, run: str, count: int) -> None:
     """Write the first entry, which says where the journal stood before the rows that were just appended."""
     if db.execute(_LAST).fetchone() is None:
         newest = db.execute("SELECT seq FROM rows WHERE run = ? ORDER BY seq DESC LIMIT ?", (run, count)).fetchall()
-        _write(db, "", {"kind": "began", "rows": newest[-1][0] - 1, "at": datetime.now(UTC).isoformat()})
+        write_entry(db, "", {"kind": "began", "rows": newest[-1][0] - 1, "at": datetime.now(UTC).isoformat()})
 
 
 def _add(db: Transaction, run: str, kind: str, at: str) -> None:
     head, count = _head(db, run)
-    _write(db, run, {"kind": kind, "run": run, "head": head, "count": count, "at": at})
+    write_entry(db, run, {"kind": kind, "run": run, "head": head, "count": count, "at": at})
 
 
-def _write(db: Transaction, run: str, entry: Entry) -> None:
+def write_entry(db: Transaction, run: str, entry: Entry) -> None:
+    """Add an entry at the end; the caller has the lock."""
     seq, previous = db.execute(_LAST).fetchone() or (0, GENESIS)
     data = encode(entry)
     db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (seq + 1, run, link(previous, data), data))
@@ -99,21 +101,33 @@ class LedgerProof:
         return not self.faults
 
 
-def read_ledger(database: Database) -> tuple[str, int]:
+def read_ledger(database: Reader) -> tuple[str, int]:
     """Head (hex) and count of a store's ledger."""
     found = database.rows("ledger", _LAST)
     return (found[0][1].hex(), found[0][0]) if found else (GENESIS.hex(), 0)
 
 
+def was_deleted(database: Reader, run: str) -> bool:
+    """Whether the last entry about a run is a tombstone."""
+    found = database.rows("ledger", "SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", run)
+    return bool(found) and json.loads(found[0][0])["kind"] == "deleted"
+
+
 def prove_store(database: Database, head: str | None = None) -> LedgerProof:
-    """Hold a store against its ledger; with a `head` that was kept elsewhere, the ledger itself against that."""
+    """Hold a store against its ledger, both as they are at one moment; with a `head` that was kept elsewhere, the
+    ledger itself against that."""
+    with database.open_snapshot() as seen:
+        return _prove(seen, head)
+
+
+def _prove(database: Reader, head: str | None) -> LedgerProof:
     proof = LedgerProof(*read_ledger(database))
     entries = list(_read_chain(database, proof, head))
     told: dict[str, Entry] = {}
     older_rows = 0
     for entry in entries:
-        if entry["kind"] == "began":
-            older_rows = entry["rows"]
+        if entry["kind"] in ("began", "copied"):
+            older_rows = entry.get("rows", older_rows)
         else:
             told[entry["run"]] = entry
     ended = dict(database.rows("rows", _ENDED, _FINISHED))
@@ -130,7 +144,7 @@ def prove_store(database: Database, head: str | None = None) -> LedgerProof:
     return proof
 
 
-def _read_chain(database: Database, proof: LedgerProof, head: str | None) -> Iterator[Entry]:
+def _read_chain(database: Reader, proof: LedgerProof, head: str | None) -> Iterator[Entry]:
     """The entries, as far as each follows from the one before it."""
     previous, kept = GENESIS, head is None or head == GENESIS.hex()
     for number, (seq, digest, data) in enumerate(
@@ -145,7 +159,7 @@ def _read_chain(database: Database, proof: LedgerProof, head: str | None) -> Ite
         proof.faults.append({"why": f"no entry of the ledger has the head {head}: it was cut off or written anew"})
 
 
-def _check_run(database: Database, proof: LedgerProof, run: str, entry: Entry, *, is_there: bool) -> None:
+def _check_run(database: Reader, proof: LedgerProof, run: str, entry: Entry, *, is_there: bool) -> None:
     """Hold a run against the last entry about it."""
     if entry["kind"] == "deleted":
         proof.deleted += 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.audit.verify import verify
+from agent_core.errors import JournalError
 from engine_shim import Engine
 from engine_shim.runs.open_store import open_store
 from engine_shim.runs.store_copy import copy_runs
@@ -59,3 +60,31 @@ def test_commands_work_on_a_store_in_postgres(tmp_path: Path, new_database: Call
     ):
         assert agent_core(*words)
     assert "hi" in agent_core("export", "last", "--jsonl", "--to", "-")
+
+
+def test_user_who_may_only_read_sees_and_proves_the_runs(
+    tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    url = new_database()
+    monkeypatch.chdir(tmp_path)
+    with closing(open_store(url)) as store:
+        Engine(store=store).run_sync(FLOW, run_id="r")
+    with psycopg.connect(url, autocommit=True) as db:
+        role = f"reader_of_{db.info.dbname}"
+        db.execute(f"CREATE ROLE {role} LOGIN")
+        db.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}")
+    reader = url.replace("postgres:", f"{role}:")
+
+    def agent_core(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [AGENT_CORE, *words, "--store", reader]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    for words in (("runs",), ("show", "r"), ("verify", "r"), ("verify", "--all"), ("ledger",), ("stats",)):
+        done = agent_core(*words)
+        assert (done.returncode, done.stderr) == (0, ""), done
+    assert "r" in agent_core("runs").stdout
+    assert agent_core("replay", "r").returncode == 0
+    with closing(open_store(reader)) as store, pytest.raises(JournalError, match="permission denied"):
+        store.forget("r")

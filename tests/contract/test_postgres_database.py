@@ -16,7 +16,8 @@ NewDatabase = Callable[[], str]
 
 
 def open_database(url: str, schema: str | None = None) -> Any:
-    from utools.postgres_database import PostgresDatabase, PostgresLayout
+    from utools.postgres_database import PostgresDatabase
+    from utools.postgres_layout import PostgresLayout
 
     layout = PostgresLayout("words", ("CREATE TABLE words (word TEXT PRIMARY KEY)",))
     return closing(PostgresDatabase(url, (layout,), patience=0.3, schema=schema))

@@ -1,22 +1,26 @@
 """What lies beside the runs in a store, over both kinds of database: tokens, times, deliveries, search, the ledger."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from agent_core.audit.verify import verify
 from engine_shim import Engine
+from engine_shim.cli.ledger import find_damaged
 from engine_shim.host.config import read_host_config
 from engine_shim.runs.ledger import GENESIS, prove_store, read_ledger
 from engine_shim.runs.open_store import open_store
 from engine_shim.runs.run_entry import RunEntry, RunFilter
 from engine_shim.runs.run_search import RunQuery, RunSearch
 from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.runs.store_copy import copy_runs
 from engine_shim.service.deliveries import BACKOFF_S, CLAIM_S, Deliveries
 from engine_shim.service.tenants import Tenant, open_tenant
 from engine_shim.service.tokens import PREFIX, Tokens
@@ -397,3 +401,138 @@ def test_runs_from_before_the_ledger_and_of_other_programs_are_counted_apart(
             values = ("foreign", row.path, row.n, row.hash, row.data)
             db.execute("INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)", values)
     assert prove_store(store.database).others == 1
+
+
+class Busy:
+    """A database in which something else happens before each of a reader's queries."""
+
+    def __init__(self, database: Any, meanwhile: Callable[[], object]) -> None:
+        self._database, self._meanwhile = database, meanwhile
+
+    def rows(self, *query: Any) -> list[Any]:
+        self._meanwhile()
+        found: list[Any] = self._database.rows(*query)
+        return found
+
+    @contextmanager
+    def open_snapshot(self) -> Iterator["Busy"]:
+        with self._database.open_snapshot() as reader:
+            yield Busy(reader, self._meanwhile)
+
+
+def test_runs_that_end_and_are_deleted_meanwhile_are_no_faults(
+    store: DatabaseRunStore, other: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    left = run(*"abcdefgh")
+
+    def change_much() -> None:
+        run("more")
+        if left:
+            other.forget(left.pop())
+
+    busy: Any = Busy(other.database, change_much)
+    for _ in range(2):
+        head, count = read_ledger(store.database)
+        proof = prove_store(busy, head)
+        assert (proof.faults, proof.count >= count) == ([], True)
+    assert prove_store(store.database).ok
+
+
+def test_store_is_verified_while_its_runs_are_deleted(
+    address: StoreAddress, store: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    runs = run(*"abcdef")
+    deleting = Thread(target=lambda: [store.forget(each) for each in runs])
+    deleting.start()
+    found = [find_damaged(store) for _ in range(5)]
+    deleting.join()
+    assert found == [[]] * 5
+
+
+def test_run_that_is_listed_and_has_no_record_is_damaged(
+    store: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    gone, _ = run("x", "y")
+    change(store, f"DELETE FROM rows WHERE run = '{gone}'")
+    assert [each["run"] for each in find_damaged(store)] == [gone]
+
+
+def test_a_missing_store_is_proven_and_not_made(address: StoreAddress, store: DatabaseRunStore) -> None:
+    assert prove_store(store.database).count == 0
+    assert isinstance(address, str) or not address.exists()
+
+
+# ── a copy ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(params=["into a file", pytest.param("into postgres", marks=pytest.mark.xdist_group("postgres"))])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DatabaseRunStore]:
+    """A new store, to copy to."""
+    into_file = request.param == "into a file"
+    with closing(open_store(tmp_path / "copy.db" if into_file else request.getfixturevalue("new_database")())) as made:
+        yield made
+
+
+def test_copy_into_a_new_store_is_proven_by_each_head_that_was_kept_of_the_old_one(
+    store: DatabaseRunStore, target: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    run("x", "y")
+    early, _ = read_ledger(store.database)
+    (deleted,) = run("z")
+    store.forget(deleted)
+    late, count = read_ledger(store.database)
+    assert copy_runs(store, target).ledger == "carried"
+    for head in (early, late):
+        proof = prove_store(target.database, head)
+        assert (proof.faults, proof.ended, proof.deleted) == ([], 2, 1)
+    target.forget(copy_runs(store, target).known[0])
+    proof = prove_store(target.database, late)
+    assert (proof.faults, proof.ended, proof.deleted) == ([], 1, 2)
+    assert read_ledger(target.database)[1] == count + 1 + 2 + 1, "its own entries: copied, two that came, one deleted"
+
+
+def test_run_that_the_old_ledger_tells_of_and_the_copy_lacks_is_found(
+    store: DatabaseRunStore, target: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    lost, _ = run("x", "y")
+    change(store, f"DELETE FROM rows WHERE run = '{lost}'", f"DELETE FROM workflow_runs WHERE run = '{lost}'")
+    copy_runs(store, target)
+    (fault,) = prove_store(target.database).faults
+    assert (fault["run"], fault["why"].endswith("and is gone")) == (lost, True)
+
+
+def test_copy_into_a_store_with_a_ledger_notes_the_head_and_takes_the_tombstones_over(
+    store: DatabaseRunStore, target: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    Engine(store=target).run_sync(FLOW, external={"word": "own"}, run_id="own")
+    kept, deleted = run("x", "y")
+    copy_runs(store, target, [deleted])
+    store.forget(deleted)
+    (gone,) = run("z")
+    store.forget(gone)
+    head, count = read_ledger(store.database)
+    assert copy_runs(store, target).ledger == "noted"
+    entries = target.database.rows("ledger", "SELECT run, data FROM ledger ORDER BY seq")
+    told = [(each, json.loads(data)) for each, data in entries]
+    assert [(entry["head"], entry["count"]) for _, entry in told if entry["kind"] == "copied"] == [(head, count)]
+    assert [each for each, entry in told if entry["kind"] == "deleted"] == [gone], "the other one was copied before"
+    proof = prove_store(target.database)
+    assert (proof.faults, proof.ended, proof.deleted) == ([], 3, 1)
+    assert "no entry of the ledger has the head" in prove_store(target.database, head).faults[0]["why"]
+    assert copy_runs(store, target).ledger is None, "it was noted"
+    assert {each.run for each in target.entries()} == {"own", kept, deleted}
+
+
+def test_older_runs_of_the_old_store_are_entered_and_strange_ones_in_the_copy_are_faults(
+    store: DatabaseRunStore, target: DatabaseRunStore, run: Callable[..., list[str]]
+) -> None:
+    older, *_ = run("x", "y")
+    change(store, "DELETE FROM ledger")
+    run("z")
+    copy_runs(store, target)
+    assert prove_store(target.database).ended == 3
+    change(target, f"UPDATE rows SET run = 'strange' WHERE run = '{older}'")
+    change(target, f"UPDATE workflow_runs SET run = 'strange' WHERE run = '{older}'")
+    found = {each["run"]: each["why"] for each in prove_store(target.database).faults}
+    assert found.keys() == {older, "strange"}
+    assert found["strange"] == "it ended, and is not in the ledger"

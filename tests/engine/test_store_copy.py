@@ -30,11 +30,12 @@ def runs(cli: Cli, write: Write) -> list[str]:
 
 def test_runs_arrive_with_their_heads_and_go_on_there(cli: Cli, home: Path, runs: list[str]) -> None:
     copied = cli("store", "copy", "runs.db", "other.db", "--json")
-    assert (copied.code, copied.json) == (0, {"copied": runs, "known": [], "driven": []})
+    assert (copied.code, copied.json) == (0, {"copied": runs, "known": [], "driven": [], "ledger": "carried"})
     for run in runs[:2]:
         first, second = (verify(home / name, run_id=run) for name in ("runs.db", "other.db"))
         assert (second.ok, second.head, second.count) == (True, first.head, first.count)
-    assert cli("verify", "--all", "--store", "other.db").code == 0
+    head = cli("ledger", "--store", "runs.db", "--json").json["head"]
+    assert cli("verify", "--all", "--ledger", head, "--store", "other.db").code == 0
     assert cli("decide", runs[2], "approve", "--store", "other.db").code == 0
     assert open_store(home / "runs.db").entry(runs[2]).status == "waiting"  # type: ignore[union-attr]
     again = cli("store", "copy", "runs.db", "third.db", "--run", runs[0])
@@ -60,6 +61,7 @@ def test_run_that_somebody_drives_is_left_out(cli: Cli, home: Path, runs: list[s
     source.save(RunEntry("busy", "w", "1", "running", "2026-01-01T00:00:00Z", str(home)))
     assert source.leases.acquire("busy", "elsewhere:1:x") is None
     told = cli("store", "copy", "runs.db", "other.db")
+    assert "the ledger goes on there, with each head that it had" in told.out
     assert "left out: busy, which somebody drives" in told.out
     assert open_store(home / "other.db").entry("busy") is None
 

@@ -5,7 +5,8 @@ from uuid import uuid4
 
 from utools.calls.database_threads import DatabaseThreads, decode, encode
 from utools.calls.store import Reservation
-from utools.postgres_database import PostgresDatabase, PostgresLayout
+from utools.postgres_database import PostgresDatabase
+from utools.postgres_layout import PostgresLayout
 from utools.transaction import Transaction
 
 _TABLES: Final = """

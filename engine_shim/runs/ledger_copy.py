@@ -1,0 +1,56 @@
+"""carry_ledger(): the ledger of a store goes on in the one that its runs are copied to."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from engine_shim.runs.database import Database
+from engine_shim.runs.ledger import SUBJECT, write_entry
+from utools.transaction import Transaction
+
+_ALL: Final = "SELECT seq, run, hash, data FROM ledger ORDER BY seq"
+Carried = Literal["carried", "noted"]
+
+
+def carry_ledger(source: Database, target: Database) -> Carried | None:
+    """Bring the ledger of one store into another; None where there is none, or where it is there already.
+
+    A target without a ledger takes all entries over as they are, so that each head that was kept of the source is found
+    there: they are "carried". In a target with a ledger of its own, head and count of the source are "noted", and it
+    takes over the tombstones of runs that it does not know. Either way an entry `copied` says so: `head` and `count`
+    are those of the source, `rows`, if its entries were taken over, is how far the journal of the target had come.
+    """
+    entries = source.rows("ledger", _ALL)
+    if not entries:
+        return None
+    head = bytes(entries[-1][2]).hex()
+    note = {"kind": "copied", "head": head, "count": len(entries), "at": datetime.now(UTC).isoformat()}
+    with target.writing() as db:
+        target.lock(db, SUBJECT)
+        known = db.execute(_ALL).fetchall()
+        if any(head in (bytes(digest).hex(), _noted_head(data)) for _, _, digest, data in known):
+            return None
+        if known:
+            _add_tombstones(db, entries, {run for _, run, _, _ in known})
+            write_entry(db, "", note)
+            return "noted"
+        rows = db.execute("SELECT coalesce(max(seq), 0) FROM rows").fetchall()[0][0]
+        db.executemany("INSERT INTO ledger VALUES (?, ?, ?, ?)", entries)
+        write_entry(db, "", {**note, "rows": rows})
+    return "carried"
+
+
+def _noted_head(data: bytes) -> str | None:
+    """The head of another ledger that an entry names."""
+    entry = json.loads(data)
+    return str(entry["head"]) if entry["kind"] == "copied" else None
+
+
+def _add_tombstones(db: Transaction, entries: list[Any], known: set[str]) -> None:
+    """Enter that runs were deleted which neither the ledger nor the journal of the target knows."""
+    for _, run, _, data in entries:
+        entry = json.loads(data)
+        if entry["kind"] != "deleted" or run in known:
+            continue
+        if db.execute("SELECT 1 FROM rows WHERE run = ? LIMIT 1", (run,)).fetchone() is None:
+            write_entry(db, run, entry)
