@@ -12,7 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.events import EventSource, Watcher
-from engine_shim.errors import EngineError
+from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import Job, RunResult
 from engine_shim.runs.results import read_paused, read_result
@@ -43,7 +43,7 @@ class TemporalDriver:
         self.watch: Callable[[str], Watcher] | None = None
 
     async def drive(self, job: Job) -> RunResult:
-        """The result of a run once it rests. EngineError where there is no server, or where it refuses the run."""
+        """The result of a run once it rests. EngineAway where there is no server, or it takes no run now."""
         word = job.stop.requested or "go on"
         if (rested := self._read_rested(job.run)) and word != "cancel":
             self._index.set_status(job.run, "paused" if word == "pause" else rested.status, rested.journal["count"])
@@ -62,8 +62,8 @@ class TemporalDriver:
         """Tell the run's workflow to look into the journal; start it where there is none."""
         try:
             self._client = self._client or await connect(self._config, data_converter())
-        except EngineError as error:
-            raise EngineError(f"{error}; run {run!r} is in the store, and `resume` goes on with it") from error
+        except EngineAway as error:
+            raise EngineAway(f"{error}; run {run!r} is in the store, and `resume` goes on with it") from error
         try:
             return await self._client.start_workflow(
                 WORKFLOW,
@@ -78,7 +78,7 @@ class TemporalDriver:
                 result_type=str,
             )
         except RPCError as error:
-            raise EngineError(
+            raise EngineAway(
                 f"Temporal at {self._config.address} does not take run {run!r}: {error.message}"
             ) from error
 
