@@ -4,6 +4,7 @@ DefinitionError (from utools)   a definition cannot be run, or not with these in
 EngineError
 ├── RunNotFound                 the store holds no such run
 ├── RunBusy                     somebody drives the run at this moment
+├── EngineAway                  what drives the runs cannot be reached at this moment
 └── WritesRepeated              a fork may make writes again that were made
 """
 
@@ -15,7 +16,7 @@ from utools.errors import DefinitionError
 if TYPE_CHECKING:
     from agent_core.audit.repeats import MadeWrite
 
-__all__ = ["DefinitionError", "EngineError", "RunBusy", "RunNotFound", "WritesRepeated"]
+__all__ = ["DefinitionError", "EngineAway", "EngineError", "RunBusy", "RunNotFound", "WritesRepeated"]
 
 
 class EngineError(Exception):
@@ -38,6 +39,10 @@ class RunBusy(EngineError):
         driven = f"run {run_id!r} is being driven by process {rest.partition(':')[0]} on {host}"
         super().__init__(f"{driven}; wait for its end, or pause or cancel it")
         self.run_id, self.driver = run_id, driver
+
+
+class EngineAway(EngineError):
+    """What drives the runs, such as a Temporal server, cannot be reached at this moment. The store has the run."""
 
 
 class WritesRepeated(EngineError):

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import Damaged, DecisionError, DefinitionError, Divergence, JournalError
-from engine_shim.errors import RunBusy, RunNotFound, WritesRepeated
+from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
 from engine_shim.service.talks import ConversationNotFound
@@ -40,6 +40,7 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ((NotSigned,), 401, "not_signed"),
     ((TooManyRuns,), 429, "too_many_runs"),
     ((ServerEnds,), 503, "server_ends"),
+    ((EngineAway,), 503, "engine_away"),
     ((KeyReused,), 422, "key_reused"),
     ((WritesRepeated,), 409, "writes_repeated"),
     ((RunBusy,), 409, "run_busy"),

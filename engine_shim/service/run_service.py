@@ -12,11 +12,12 @@ from agent_core.errors import Abandoned, Damaged
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.validate import CheckedWorkflow
-from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
+from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_index import ENDED
+from engine_shim.service.backoff import Backoff
 from engine_shim.service.feed import Feeds
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
 
@@ -66,6 +67,7 @@ class RunService:
         self._open: dict[str, asyncio.Task[RunResult]] = {}
         self._results: dict[str, RunResult] = {}
         self._taken_over: set[str] = set()
+        self._backoff = Backoff()
         self._is_closing = asyncio.Event()
         engine.watch(self.feeds.watch)
 
@@ -157,9 +159,17 @@ class RunService:
         error = None if done.cancelled() else done.exception()
         if not done.cancelled() and error is None:
             self._keep(done.result())
-        if isinstance(error, Abandoned):
+            self._backoff.forget(run)
+        elif isinstance(error, Abandoned):
             self._taken_over.add(run)
         elif error is not None:
+            self._note_failure(run, error)
+
+    def _note_failure(self, run: str, error: BaseException) -> None:
+        self._backoff.note_failure(run)
+        if isinstance(error, EngineAway):
+            log.warning("run %s waits: %s", run, error)
+        else:
             log.error("run %s cannot be driven on: %s", run, error, exc_info=error)
 
     def _keep(self, result: RunResult) -> None:
@@ -224,6 +234,7 @@ class RunService:
             except RunBusy:
                 continue
             except Exception as error:  # one run that cannot go on must not keep the others from it
+                self._backoff.note_failure(run)
                 log.error("run %s cannot be taken up: %s", run, error)
         return taken
 
@@ -235,7 +246,8 @@ class RunService:
         left = dict.fromkeys([*(entry.run for entry in reversed(entries)), *self._taken_over])
         held = store.leases.held(left)
         self._taken_over &= held
-        return [run for run in left if run not in held and run not in self._open and store.submitter(run) is not None]
+        free = [run for run in left if run not in held and run not in self._open and self._backoff.is_due(run)]
+        return [run for run in free if store.submitter(run) is not None]
 
     def _forget(self, run: str) -> None:
         """Forget a run whose beginning could not be written: nobody was told of it."""

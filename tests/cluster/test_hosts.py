@@ -14,7 +14,7 @@ pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `
 from agent_core.journal.record import Tape
 from engine_shim.runs.leases import TTL
 from engine_shim.runs.store_postgres import PostgresRunStore
-from support.cluster import STEPS, Cluster, Host, Model, cluster, counting_model
+from support.cluster import RESTS, STEPS, Cluster, Host, Model, assert_proven, cluster, counting_model, settle_doubts
 from support.optional import needs
 from support.postgres_server import Postgres
 from support.served_host import read_events
@@ -22,7 +22,6 @@ from support.served_host import read_events
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres"), needs("fastapi")]
 PROMISED_S = 15.0
 """How long after a host was killed its runs have ended elsewhere."""
-RESTS = ("completed", "waiting", "failed", "cancelled", "paused")
 RUNS = 6
 
 
@@ -66,23 +65,6 @@ def find_answered(tapes: list[Tape], tool: str) -> set[str]:
             elif record["kind"] == "answered" and (run, path) in asked:
                 found.add(asked[run, path])
     return found
-
-
-def settle_doubts(host: Host, run: str) -> Any:
-    """The end of a run in which each call in doubt is decided, unless its answer comes after all: none is repeated."""
-    while (view := host.await_status(run, *RESTS))["status"] == "waiting":
-        for call in view["waiting"][:1]:
-            assert call["reason"] == "in_doubt", call
-            decision = {"decision": "skip", "at": {"strand": call["strand"], "n": call["n"]}}
-            answer = host.client.post(f"/runs/{run}/decide", json=decision)
-            assert answer.status_code in (200, 202, 409), answer.text
-        time.sleep(0.05)
-    return view
-
-
-def assert_proven(host: Host, run: str) -> None:
-    verdict = host.client.get(f"/runs/{run}/verify").json()
-    assert (verdict["ok"], verdict["identical"]) == (True, True), verdict
 
 
 @pytest.mark.parametrize("machine", [None, "another"], ids=["on one machine", "on two machines"])

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -61,6 +62,7 @@ async def ship(name: str, until: str = "") -> str:
 TOOLS = [look, ship]
 '''
 STEPS = [0, 1, 2, 3]
+RESTS = ("completed", "waiting", "failed", "cancelled", "paused")
 
 
 def each_step(tool: str) -> dict[str, Any]:
@@ -197,6 +199,12 @@ class Cluster:
         for definition in (errand(self.model.url), one_call("look"), one_call("ship"), both()):
             (folder / "workflows" / f"{definition['id']}.json").write_text(json.dumps(definition))
 
+    def write(self, name: str, content: Any) -> None:
+        """Write one more file of the host, as JSON, which YAML is as well."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+
     def serve(self, *options: str, machine: str | None = None) -> Host:
         """One more host, on this machine or as if on another one."""
         return self.await_host(*self.start(*options, machine=machine))
@@ -225,6 +233,17 @@ class Cluster:
         client = self._stack.enter_context(httpx2.Client(base_url=found[1], timeout=60))
         return Host(self.folder, found[1], client, process, log)
 
+    def start_worker(self) -> "subprocess.Popen[bytes]":
+        """One more worker of this configuration."""
+        self._count += 1
+        log = self.folder / f"worker-{self._count}.log"
+        with log.open("wb") as file:
+            process = subprocess.Popen([COMMAND, "worker", "--verbose"], cwd=self.folder, stderr=file)
+        self._stack.callback(end_process, process)
+        until(lambda: process.poll() is not None or "worker on" in log.read_text(), "the worker works")
+        assert process.poll() is None, log.read_text()
+        return process
+
     def run_command(self, *words: str, code: int = 0, **variables: str) -> str:
         """What `agent-core WORD…` prints; it has to end with this code."""
         done = subprocess.run(
@@ -248,6 +267,17 @@ class Cluster:
     def await_begun(self, what: str, *names: str) -> None:
         until(lambda: {*names} <= {name for name, _ in self.begun(what)}, f"{what} of {names} has begun")
 
+    def await_call(self, tool: str, names: str) -> int:
+        """The process that has begun a call for a name that begins so."""
+        found: list[int] = []
+
+        def look() -> bool:
+            found.extend(pid for name, pid in self.begun(tool) if name.startswith(names))
+            return bool(found)
+
+        until(look, f"{tool} of {names} has begun")
+        return found[0]
+
     def allow(self, file: str) -> None:
         """Let the calls end that wait for this file."""
         (self.folder / file).touch()
@@ -270,3 +300,20 @@ def cluster(folder: Path, store: str, **options: Any) -> Iterator[Cluster]:
         yield made
     finally:
         made.close()
+
+
+def settle_doubts(host: Host, run: str) -> Any:
+    """The end of a run in which each call in doubt is decided, unless its answer comes after all: none is repeated."""
+    while (view := host.await_status(run, *RESTS))["status"] == "waiting":
+        for call in view["waiting"][:1]:
+            assert call["reason"] == "in_doubt", call
+            decision = {"decision": "skip", "at": {"strand": call["strand"], "n": call["n"]}}
+            answer = host.client.post(f"/runs/{run}/decide", json=decision)
+            assert answer.status_code in (200, 202, 409), answer.text
+        time.sleep(0.05)
+    return view
+
+
+def assert_proven(host: Host, run: str) -> None:
+    verdict = host.client.get(f"/runs/{run}/verify").json()
+    assert (verdict["ok"], verdict["identical"]) == (True, True), verdict

@@ -11,7 +11,7 @@ from temporalio.converter import DataConverter
 from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 from temporalio.service import KeepAliveConfig, RPCError
 
-from engine_shim.errors import EngineError
+from engine_shim.errors import EngineAway
 from engine_shim.host.config import TemporalConfig
 
 KEEP_ALIVE: Final = KeepAliveConfig(interval_millis=10_000, timeout_millis=4_000)
@@ -25,7 +25,7 @@ log = logging.getLogger("engine_shim")
 
 
 async def connect(config: TemporalConfig, converter: DataConverter) -> Client:
-    """A connected client. EngineError when no server answers."""
+    """A connected client. EngineAway when no server answers."""
     connecting = Client.connect(
         config.address,
         namespace=config.namespace,
@@ -38,7 +38,7 @@ async def connect(config: TemporalConfig, converter: DataConverter) -> Client:
         return await asyncio.wait_for(connecting, 2 * WITHIN.total_seconds())
     except (RuntimeError, TimeoutError) as error:
         hint = "start one (`temporal server start-dev`), or name another by --temporal HOST:PORT"
-        raise EngineError(f"no Temporal server answers at {config.address}; {hint}") from error
+        raise EngineAway(f"no Temporal server answers at {config.address}; {hint}") from error
 
 
 @cache

@@ -14,7 +14,7 @@ from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.events import EventSource, Watcher
 from agent_core.run.outlast import patience_of_host
-from engine_shim.errors import EngineError
+from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import Job, RunResult
 from engine_shim.runs.results import read_paused, read_result
@@ -84,11 +84,13 @@ class TemporalDriver:
                         return await self._start(client, run, word)
                     await asyncio.sleep(AGAIN_S)
                     await self._server.wait_until_back(client)
+        except EngineAway as error:
+            raise EngineAway(f"{error}; {later}") from error
         except EngineError as error:
             raise EngineError(f"{error}; {later}") from error
         except TimeoutError as error:
             away = f"Temporal at {self._config.address} has been away for {self._patience:g} s"
-            raise EngineError(f"{away}; {later}") from error
+            raise EngineAway(f"{away}; {later}") from error
 
     async def _start(self, client: Client, run: str, word: str) -> WorkflowHandle[Any, Any]:
         try:
