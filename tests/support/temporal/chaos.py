@@ -128,7 +128,7 @@ def recoveries(home: Home, killed: list[tuple[int, float]]) -> list[float]:
 def main(seed: int, rounds: int, on_postgres: bool) -> None:
     chance = random.Random(seed)
     with ExitStack() as stack:
-        database = stack.enter_context(real_postgres()) if on_postgres else None
+        database = stack.enter_context(real_postgres(max_connections=100)) if on_postgres else None
         for number in range(rounds):
             folder, began = stack.enter_context(tempfile.TemporaryDirectory()), time.monotonic()
             store = database.new_database(f"round_{number}") if database else None
