@@ -50,8 +50,8 @@ def make_worker(client: Client, engine: Engine, queue: str) -> Worker:
 async def work(engines: dict[str, Engine], config: TemporalConfig, until: asyncio.Event) -> None:
     """Work on the queue of each engine until the event is set. EngineError where no server answers."""
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
-        for queue, engine in engines.items():
-            client = await connect(config, data_converter(engine.store.journal))
+        clients = [await connect(config, data_converter(engine.store.journal)) for engine in engines.values()]
+        for client, (queue, engine) in zip(clients, engines.items(), strict=True):
             await stack.enter_async_context(make_worker(client, engine, queue))
             log.info("worker on queue %s of %s", queue, config.address)
         watching = tasks.create_task(ServerWatch(config.address).watch(client))
