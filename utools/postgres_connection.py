@@ -20,16 +20,24 @@ _BRIEFLY: Final = ("the database system is", "too many clients", "connection slo
 """In a refusal to connect, which has no code."""
 
 
+class Silent(psycopg.OperationalError):
+    """A connection was given up on which nothing came any more."""
+
+
 class Connection(psycopg.Connection[Any]):
     """A connection that is given up where a statement has no sign of life for `silence_s` seconds.
 
-    A TCP connection may be half-open: what is between answers for a server that is gone.
+    A TCP connection may be half-open: what is between answers for a server that is gone. `answered_at` is when it
+    answered last.
     """
 
     silence_s = inf
+    answered_at = -inf
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
-        return super().wait(self._within_silence(gen), *args, **options)
+        found = super().wait(self._within_silence(gen), *args, **options)
+        self.answered_at = monotonic()
+        return found
 
     def _within_silence(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
         last = monotonic()
@@ -41,7 +49,7 @@ class Connection(psycopg.Connection[Any]):
                     last = monotonic()
                 elif monotonic() - last > self.silence_s:
                     self.pgconn.finish()
-                    raise psycopg.OperationalError(f"the server gave no answer for {self.silence_s:g} s")
+                    raise Silent(f"the server gave no answer for {self.silence_s:g} s")
                 wanted = gen.send(ready)
         except StopIteration as stop:
             return stop.value

@@ -3,13 +3,13 @@
 Queries have `?` for each value, as those of SQLite have.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from math import inf
 from threading import Lock
 from time import monotonic, sleep
-from typing import Any, Final, Literal, LiteralString
+from typing import Any, Final, Literal, LiteralString, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -17,35 +17,22 @@ from psycopg.sql import Identifier
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from utools.errors import DatabaseAway, DatabaseError
-from utools.postgres_connection import KEEPALIVE, Connection, is_away
+from utools.postgres_connection import KEEPALIVE, Connection, Silent, is_away
 from utools.postgres_layout import PostgresLayout, make_tables, read_versions
+from utools.postgres_transaction import BEGIN, BEGIN_SNAPSHOT, PostgresTransaction, Select, select, transaction
 from utools.transaction import Transaction
 
 CONNECTIONS: Final = 8
 """How many connections a process has to it at most; further threads wait for one."""
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0)), pg_current_xact_id()::text"
 _FATE: Final = "SELECT pg_xact_status(?::text::xid8)"
-_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _POLL_S: Final = 0.05
+FRESH_S: Final = 1.0
+"""For how long after an answer a connection is taken for alive."""
 SILENCE: Final = 6
 """A statement without a sign of life is given up after so many times the patience with others."""
 Durability = Literal["process", "power"]
-Select = Callable[..., list[Any]]
-"""Gives what a query finds, called with it and its values."""
-
-
-class PostgresTransaction:
-    """A `Transaction` that is under way."""
-
-    def __init__(self, db: Connection) -> None:
-        self._db = db
-
-    def execute(self, query: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[Any]:
-        return self._db.execute(_translate(query), values, binary=True)
-
-    def executemany(self, query: str, rows: Iterable[Sequence[Any]], /) -> None:
-        with self._db.cursor() as cursor:
-            cursor.executemany(_translate(query), rows)
+T = TypeVar("T")
 
 
 class PostgresDatabase:
@@ -75,7 +62,7 @@ class PostgresDatabase:
             self._settings += " -c synchronous_commit=off"
         if schema is not None:
             self._settings += f" -c search_path={_escape(Identifier(schema).as_string())}"
-        self._lock = Lock()
+        self._lock, self._lost_at = Lock(), -inf
         self._pool: ConnectionPool[Connection] | None = None
 
     @property
@@ -89,15 +76,19 @@ class PostgresDatabase:
 
     def select(self, query: str, *values: Any) -> list[Any]:
         """What a query finds; nothing for a text that no text of PostgreSQL is, with a NUL or a half surrogate."""
-        with self._explained("read"), self._connection() as db:
-            return _select(db, query, values)
+        with self._explained("read"):
+            return self._begin_anew_if_lost(partial(self._select, query, values))
+
+    def _select(self, query: str, values: Sequence[Any]) -> list[Any]:
+        with self._connection() as db:
+            return select(db, query, values)
 
     @contextmanager
     def snapshot(self) -> Iterator[Select]:
         """Finds what `select` does, all of it as it is at one moment, whatever others write meanwhile."""
-        with self._explained("read"), self._connection() as db, db.transaction():
-            db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield lambda query, *values: _select(db, query, values)
+        with self._explained("read"), ExitStack() as stack:
+            made, _ = self._begin_anew_if_lost(partial(self._begin, stack, None, BEGIN_SNAPSHOT))
+            yield made.select
 
     @contextmanager
     def writing(self, subject: str | None = None) -> Iterator[PostgresTransaction]:
@@ -108,15 +99,35 @@ class PostgresDatabase:
         """
         number, is_complete = None, False
         try:
-            with self._explained("write to"), self._connection() as db, db.transaction():
-                made = PostgresTransaction(db)
-                if subject is not None:
-                    number = self.lock(made, subject)
+            with self._explained("write to"), ExitStack() as stack:
+                made, number = self._begin_anew_if_lost(partial(self._begin, stack, subject, BEGIN))
                 yield made
                 is_complete = True
         except DatabaseAway:
             if number is None or not is_complete or not self._was_committed_now(number):
                 raise
+
+    def _begin(
+        self, stack: ExitStack, subject: str | None, begin: LiteralString
+    ) -> tuple[PostgresTransaction, str | None]:
+        """A transaction that has begun and ends with the stack, and its id where it has a subject."""
+        with ExitStack() as begun:
+            made = begun.enter_context(transaction(begun.enter_context(self._connection()), begin))
+            number = None if subject is None else self.lock(made, subject)
+            if number is None:
+                made.sync()
+            stack.enter_context(begun.pop_all())
+        return made, number
+
+    def _begin_anew_if_lost(self, first: Callable[[], T]) -> T:
+        """What the first statement on a connection gives; on another one where that was lost since it answered last."""
+        try:
+            return first()
+        except psycopg.OperationalError as error:
+            if isinstance(error, PoolTimeout | Silent) or not is_away(error):
+                raise
+            self._lost_at = monotonic()
+            return first()
 
     def was_committed(self, transaction: str) -> bool:
         """Whether a transaction was committed, by its id. DatabaseAway while the server still waits for its client."""
@@ -210,7 +221,10 @@ class PostgresDatabase:
         db.silence_s = SILENCE * self._patience
 
     def _check(self, db: Connection) -> None:
-        """Raise where a connection from the pool is none any more; one that says nothing is not waited for so long."""
+        """Raise where a connection from the pool is none any more; one that says nothing is not waited for so long. One
+        that has answered just now is not asked, unless another was lost since."""
+        if db.answered_at > max(self._lost_at, monotonic() - FRESH_S):
+            return
         db.silence_s = self._patience
         ConnectionPool.check_connection(db)
         self._bind_patience(db)
@@ -225,6 +239,7 @@ class PostgresDatabase:
             if cause is None or isinstance(cause, psycopg.errors.LockNotAvailable):
                 why = f"others have kept it busy for {self._patience:g} s; try again when that is done"
                 raise DatabaseAway(f"cannot {doing} {self.name}: {why}") from error
+            self._lost_at = monotonic()
             why = " ".join(str(cause).split()) or type(cause).__name__
             kind = DatabaseAway if is_away(cause) else DatabaseError
             raise kind(f"cannot {doing} {self.name}: {why}") from error
@@ -236,24 +251,6 @@ class PostgresDatabase:
         except psycopg.Error as refusal:
             return refusal
         return None
-
-
-def _select(db: Connection, query: str, values: Sequence[Any]) -> list[Any]:
-    if any(isinstance(each, str) and _NO_TEXT.search(each) for each in values):
-        return []
-    given = [_texts_of(each) if isinstance(each, list) else each for each in values]
-    return db.execute(_translate(query), given, binary=True).fetchall()
-
-
-def _texts_of(values: list[Any]) -> list[Any]:
-    """A list without the texts that no text of PostgreSQL is."""
-    return [each for each in values if not (isinstance(each, str) and _NO_TEXT.search(each))]
-
-
-@lru_cache(maxsize=512)
-def _translate(query: str) -> LiteralString:
-    """A query as psycopg takes it, with %s for each value."""
-    return query.replace("%", "%%").replace("?", "%s")
 
 
 def _escape(value: str) -> str:

@@ -11,8 +11,8 @@ from engine_shim.runs.database import Dialect
 from utools.calls.store_postgres import LAYOUT as CALLS
 from utools.context.store_postgres import LAYOUT as CONVERSATIONS
 from utools.postgres_database import PostgresDatabase as Server
-from utools.postgres_database import Select
 from utools.postgres_layout import PostgresLayout
+from utools.postgres_transaction import Select
 from utools.transaction import Transaction
 
 _RUNS: Final = """
