@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,11 @@ TOLD = ("waiting", "completed", "failed", "cancelled")
 """The statuses that webhooks tell of."""
 _ADD_EVENT = "INSERT INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _HAS_ROWS = "SELECT 1 FROM rows WHERE run = ? LIMIT 1"
+NEWEST = 4096
+"""So many rows of a store are looked through for those that a follower has not seen."""
+_LOOK = f"""SELECT workflow_runs.run, status, coalesce(last, 0) FROM workflow_runs LEFT JOIN (
+    SELECT run, max(seq) AS last FROM rows WHERE seq > (SELECT max(seq) FROM rows) - {NEWEST} GROUP BY run) AS newest
+    ON newest.run = workflow_runs.run"""
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
 
@@ -56,6 +61,11 @@ class RunStore(Protocol):
 
     def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
         """The rows of a run that were appended after a position, in the order of appending, each with its position."""
+        ...
+
+    def look(self, runs: Collection[str]) -> dict[str, tuple[str, int]]:
+        """The statuses of runs, and the position of the last row of each, which may be 0 where that is none of the
+        newest of the store."""
         ...
 
     def save_submission(self, run: str, submitter: str) -> None:
@@ -111,6 +121,10 @@ class MemoryRunStore:
 
     def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
         return self.journal.tail(run, after)
+
+    def look(self, runs: Collection[str]) -> dict[str, tuple[str, int]]:
+        found = [entry for run in runs if (entry := self._entries.get(run))]
+        return {entry.run: (entry.status, max((n for n, _ in self.tail(entry.run)), default=0)) for entry in found}
 
     def save_submission(self, run: str, submitter: str) -> None:
         self._submitters.setdefault(run, submitter)
@@ -175,6 +189,12 @@ class DatabaseRunStore:
 
     def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
         return self.journal.tail(run, after)
+
+    def look(self, runs: Collection[str]) -> dict[str, tuple[str, int]]:
+        dialect = self.database.dialect
+        query = f"{_LOOK} WHERE workflow_runs.run IN {dialect.values}"
+        found = self.database.rows("workflow_runs", query, dialect.pack(list(runs)))
+        return {run: (status, last) for run, status, last in found}
 
     def save_submission(self, run: str, submitter: str) -> None:
         self._keep_first("run_submissions", run, submitter)

@@ -117,6 +117,17 @@ def test_entries_are_chosen_by(store: RunStore, chosen: RunFilter, expected: lis
     assert [one.run for one in store.entries(chosen)] == expected
 
 
+def test_a_look_at_runs_finds_the_status_of_each_and_its_last_row(store: RunStore) -> None:
+    for run in ("r1", "r2", "r3"):
+        store.save(entry(run, status="pending" if run == "r2" else "running"))
+    journaled(store, "r1")
+    journaled(store, "r3")
+    found = store.look(["r1", "r2", "missing"])
+    assert {run: status for run, (status, _) in found.items()} == {"r1": "running", "r2": "pending"}
+    assert (found["r1"][1], found["r2"][1]) == (store.tail("r1")[-1][0], 0)
+    assert store.look([]) == {}
+
+
 def test_a_time_that_nobody_can_read_hides_no_entry(store: RunStore) -> None:
     store.save(entry("r1", "once"))
     assert store.entries(RunFilter(since=datetime(2025, 1, 1, tzinfo=UTC))) == [entry("r1", "once")]

@@ -10,24 +10,19 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
-from agent_core.errors import Damaged, JournalError
-from agent_core.run.control import Stopping, StopSignal
+from agent_core.run.control import Stopping
 from agent_core.run.events import EventSource, Watcher
 from agent_core.run.outlast import patience_of_host
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import Job, RunResult
-from engine_shim.runs.results import read_paused, read_result
 from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunStore
 from engine_shim.runs.temporal.connect import ServerWatch, connect
+from engine_shim.runs.temporal.follow import Follower, StoreWatch, read_rested
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.settings import TASK, WORKFLOW, workflow_id
 
-RESTS: Final = (*ENDED, "waiting", "paused")
-SHORTEST_S: Final = 0.03
-LONGEST_S: Final = 0.5
-"""How often the journal of a run is looked at: often while something happens."""
 FINAL: Final = (
     RPCStatusCode.INVALID_ARGUMENT,
     RPCStatusCode.NOT_FOUND,
@@ -53,24 +48,20 @@ class TemporalDriver:
     def __init__(self, store: RunStore, config: TemporalConfig) -> None:
         self._store, self._index, self._config = store, RunIndex(store), config
         self._client: Client | None = None
+        self._store_watch = StoreWatch(store)
         self._server, self._patience = ServerWatch(config.address), patience_of_host()
         self.watch: Callable[[str], Watcher] | None = None
 
     async def drive(self, job: Job) -> RunResult:
         """The result of a run once it rests. EngineError where there is no server, or where it refuses the run."""
         word = job.stop.requested or "go on"
-        if (rested := self._read_rested(job.run)) and word != "cancel":
+        if (rested := read_rested(self._index, job.run)) and word != "cancel":
             self._index.set_status(job.run, "paused" if word == "pause" else rested.status, rested.journal["count"])
             return rested
         if self._index.status(job.run) not in ENDED:
             self._index.set_status(job.run, "pending")
         handle = await self._wake(job.run, word)
         return await self._follow(job, handle)
-
-    def _read_rested(self, run: str, status: str = "") -> RunResult | None:
-        """The result of a run that rests; None while something is left to do, unless it is paused."""
-        tape, _ = self._index.load(run)
-        return read_result(run, tape) or (read_paused(run, tape) if status == "paused" else None)
 
     async def _wake(self, run: str, word: str) -> WorkflowHandle[Any, Any]:
         """Tell the run's workflow to look into the journal; start it where there is none. A server that goes away
@@ -117,40 +108,34 @@ class TemporalDriver:
 
     async def _follow(self, job: Job, handle: WorkflowHandle[Any, Any]) -> RunResult:
         """Tell of what is appended, pass on who stops the run, and give its result once it rests."""
-        follower, stops = _Follower(self._store, job.run, self._listener(job)), _Stops(job.stop)
-        ended = asyncio.create_task(self._wait_closed(job.run, handle))
-        pause_s, waited = SHORTEST_S, 0.0
+        follower = Follower(self._store, job.run, job.stop, self._listener(job))
+        ended = self._await_end(job.run, handle, follower)
+        complaint = asyncio.get_running_loop().call_later(PATIENCE_S, self._complain, job.run)
         try:
-            while True:
-                if (how := stops.take()) and not await self._pass_on(job.run, how):
-                    return RunResult(job.run, "running", {}, [], [], {}, None)
-                if job.stop.has_messages:
-                    job.stop.has_messages = False
-                    await self._wake(job.run, "message")
-                has_news, status, result = self._look(job.run, follower)
-                if result is not None and (job.stop.requested != "cancel" or result.status in ENDED):
-                    return result  # a run that is cancelled rests once more before what waits is withdrawn
-                if ended.done() and status and self._is_outdated(job.run, ended):
-                    ended = asyncio.create_task(self._wait_closed(job.run, await self._wake(job.run, "go on")))
-                pause_s = SHORTEST_S if has_news else min(pause_s * 1.5, LONGEST_S)
-                waited = self._complain(job.run, waited, pause_s) if status == "pending" else 0.0
-                await stops.wait(pause_s, ended)
+            with self._store_watch.waking(job.run, follower.news):
+                while True:
+                    if (how := follower.take_stop()) and not await self._pass_on(job.run, how):
+                        return RunResult(job.run, "running", {}, [], [], {}, None)
+                    if job.stop.has_messages:
+                        job.stop.has_messages = False
+                        await self._wake(job.run, "message")
+                    status, result = await follower.look()
+                    if result is not None and (job.stop.requested != "cancel" or result.status in ENDED):
+                        return result  # a run that is cancelled rests once more before what waits is withdrawn
+                    if status not in ("pending", ""):
+                        complaint.cancel()
+                    if ended.done() and status and self._is_outdated(job.run, ended):
+                        ended = self._await_end(job.run, await self._wake(job.run, "go on"), follower)
+                    await follower.wait()
         finally:
+            complaint.cancel()
             ended.cancel()
 
-    def _look(self, run: str, follower: "_Follower") -> tuple[bool, str, RunResult | None]:
-        """Whether something is new, the status, empty while the store is away, and the result of a run at rest."""
-        try:
-            status, has_news = self._index.status(run), follower.tell()
-            result = self._read_rested(run, status) if status in RESTS else None
-            if result is not None:
-                follower.tell()
-            return has_news, status, result
-        except JournalError as error:
-            if isinstance(error, Damaged):
-                raise
-            log.warning("run %s cannot be looked at: %s", run, error)
-            return False, "", None
+    def _await_end(self, run: str, handle: WorkflowHandle[Any, Any], follower: Follower) -> "asyncio.Task[None]":
+        """A task that ends with the workflow, which is news for a follower."""
+        ended = asyncio.create_task(self._wait_closed(run, handle))
+        ended.add_done_callback(lambda _: follower.news.set())
+        return ended
 
     async def _pass_on(self, run: str, how: Stopping) -> bool:
         """Tell the workers that a run is to stop. False when this process only lets go of it, and they go on."""
@@ -191,11 +176,8 @@ class TemporalDriver:
             return True
         raise EngineError(f"run {run!r} cannot be driven on by its worker: {told}") from error
 
-    def _complain(self, run: str, waited: float, more: float) -> float:
-        if waited < PATIENCE_S <= waited + more:
-            queue = self._config.queue
-            log.warning("run %s waits for a worker on queue %s; start one: agent-core worker", run, queue)
-        return waited + more
+    def _complain(self, run: str) -> None:
+        log.warning("run %s waits for a worker on queue %s; start one: agent-core worker", run, self._config.queue)
 
     def _listener(self, job: Job) -> Watcher | None:
         if job.on_event is not None:
@@ -205,47 +187,3 @@ class TemporalDriver:
 
 class _Away(Exception):
     """The server cannot be reached, or has too much to do."""
-
-
-class _Follower:
-    """Tells a listener of the rows that are appended to a run from now on."""
-
-    def __init__(self, store: RunStore, run: str, listener: Watcher | None) -> None:
-        self._store, self._run, self._listener = store, run, listener
-        found = store.tail(run)
-        self._after = found[-1][0] if found else 0
-        if isinstance(listener, EventSource):
-            listener.resume_from(store.journal.load(run))
-
-    def tell(self) -> bool:
-        """Whether there was something to tell."""
-        found = self._store.tail(self._run, self._after)
-        for position, row in found:
-            self._after = position
-            if self._listener is not None:
-                self._listener(row)
-        return bool(found)
-
-
-class _Stops:
-    """Hears from the event loop's other tasks that a run is to stop."""
-
-    def __init__(self, stop: StopSignal) -> None:
-        self._stop, self._taken, self._news = stop, stop.requested, asyncio.Event()
-        stop.listeners.append(self._news.set)
-
-    def take(self) -> Stopping | None:
-        """What was requested since it was last asked."""
-        self._news.clear()
-        new = self._stop.requested if self._stop.requested != self._taken else None
-        self._taken = self._stop.requested
-        return new
-
-    async def wait(self, seconds: float, ended: "asyncio.Task[Any]") -> None:
-        """Wait a while, or until something is requested, or the workflow has ended."""
-        news = asyncio.create_task(self._news.wait())
-        others = [] if ended.done() else [ended]
-        try:
-            await asyncio.wait([news, *others], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            news.cancel()
