@@ -18,6 +18,7 @@ from engine_shim.service.service import Service
 from engine_shim.telemetry.telemetry import Telemetry
 from engine_shim.web.site import serve_page
 from support.by_hand import action, final
+from utools.store_address import StoreAddress
 
 TOOLS = '''
 import asyncio
@@ -216,7 +217,7 @@ def served(
     with_page: bool = False,
     telemetry: Telemetry | None = None,
     http: Any = "auto",
-    store: Path | None = None,
+    store: StoreAddress | None = None,
     **keys: Any,
 ) -> Iterator[Served]:
     """Serve a host whose files are in the folder, or are written there; `http` is uvicorn's protocol."""
