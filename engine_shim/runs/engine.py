@@ -51,6 +51,7 @@ from utools.registry import ToolRegistry
 from utools.tool import Tool
 
 MAX_RUNNING = 100
+OnBegin = Callable[[str], None] | None
 
 
 class Engine:
@@ -161,6 +162,7 @@ class Engine:
         *,
         external: Mapping[str, Any] | None = None,
         run_id: str | None = None,
+        on_begin: OnBegin = None,
         on_event: OnEvent = None,
     ) -> RunResult:
         """Run a workflow, a definition or a file from its inputs. DefinitionError, with nothing written, when it
@@ -168,9 +170,12 @@ class Engine:
 
         The `default`s that the definition's `inputs` declare replace what `external` lacks. A `run_id` that the store
         holds already is resumed, or, when the run is finished, gives its result again; RunBusy while it is driven.
+        `on_begin` is called with the run's id, once nothing refuses it, before anything is written.
         """
         start = self._starter.prepare(workflow, external, run_id)
         with self._leases.driving(start.run) as stop:
+            if on_begin is not None:
+                on_begin(start.run)
             if self._starter.write(start):
                 refuse(self._host_check.recorded_problems(self._index.load_to_go_on(start.run), start.checked.base))
                 self._controls.apply_last(start.run, stop, "caller")
@@ -241,6 +246,7 @@ class Engine:
         *,
         new_id: str | None = None,
         repeat_writes: bool = False,
+        on_begin: OnBegin = None,
         on_event: OnEvent = None,
     ) -> RunResult:
         """A new run with the past of this one up to record n of a strand, `at` (strand, n), and on from there.
@@ -253,9 +259,13 @@ class Engine:
         """
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
-        return await self._fork(run_id, lambda tape: [at], new_id, repeat_writes=repeat_writes, on_event=on_event)
+        return await self._fork(
+            run_id, lambda tape: [at], new_id, repeat_writes=repeat_writes, on_begin=on_begin, on_event=on_event
+        )
 
-    async def retry_failed(self, run_id: str, *, new_id: str | None = None, on_event: OnEvent = None) -> RunResult:
+    async def retry_failed(
+        self, run_id: str, *, new_id: str | None = None, on_begin: OnBegin = None, on_event: OnEvent = None
+    ) -> RunResult:
         """A fork of a failed run at the questions and reads over which it failed, which are done anew.
 
         The failed run does not change. The new one is called `RUN-retry`, so that no run is tried again twice. Raises
@@ -265,7 +275,9 @@ class Engine:
         new = new_id or f"{run_id}-retry"
         if new_id is None and self.store.journal.load(new):
             raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")
-        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new, retry=True, on_event=on_event)
+        return await self._fork(
+            run_id, lambda tape: find_failures(run_id, tape), new, retry=True, on_begin=on_begin, on_event=on_event
+        )
 
     async def _fork(
         self,
@@ -275,6 +287,7 @@ class Engine:
         *,
         repeat_writes: bool = False,
         retry: bool = False,
+        on_begin: OnBegin,
         on_event: OnEvent,
     ) -> RunResult:
         _, base = self._index.load(run_id)
@@ -289,6 +302,8 @@ class Engine:
         if not repeat_writes and (repeats := find_repeats(tape, forked)):
             raise WritesRepeated(run_id, repeats)
         with self._leases.driving(new) as stop:
+            if on_begin is not None:
+                on_begin(new)
             self._starter.add_entry(new, tape[ROOT][0].record()["definition"], base, at)
             self.store.journal.append(new, rows)
             return await self._resume_from_journal(new, stop, on_event)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -92,10 +93,9 @@ class RunService:
         """
         run = run_id or (new_run_id() if key is None else key_to_id(workflow.definition.id, key))
         while key is None or not self.engine.has_begun(run):
-            self.engine.store.save_submission(run, by)
-            self.engine.telemetry.keep_parent(run, trace)
+            note = partial(self._note, by, trace)
             try:
-                await self._launch(run, self.engine.run(workflow, external=external, run_id=run))
+                await self._launch(run, self.engine.run(workflow, external=external, run_id=run, on_begin=note))
             except (RunBusy, DefinitionError) as error:
                 if key is None or (isinstance(error, DefinitionError) and not self.engine.has_begun(run)):
                     raise
@@ -120,19 +120,20 @@ class RunService:
         self, run: str, at: tuple[str, int], *, by: str, repeat_writes: bool = False, trace: str | None = None
     ) -> str:
         """Begin a run with the past of another one; gives its id. Raises what `Engine.fork` does."""
-        new = new_run_id()
-        self.engine.store.save_submission(new, by)
-        self.engine.telemetry.keep_parent(new, trace)
-        await self._launch(new, self.engine.fork(run, at, new_id=new, repeat_writes=repeat_writes))
+        new, note = new_run_id(), partial(self._note, by, trace)
+        await self._launch(new, self.engine.fork(run, at, new_id=new, repeat_writes=repeat_writes, on_begin=note))
         return new
 
     async def retry_failed(self, run: str, *, by: str, trace: str | None = None) -> str:
         """Begin a run where a failed one failed; gives its id. Raises what `Engine.retry_failed` does."""
         new = f"{run}-retry"
-        self.engine.telemetry.keep_parent(new, trace)
-        await self._launch(new, self.engine.retry_failed(run))
-        self.engine.store.save_submission(new, by)
+        await self._launch(new, self.engine.retry_failed(run, on_begin=partial(self._note, by, trace)))
         return new
+
+    def _note(self, by: str, trace: str | None, run: str) -> None:
+        """Note who handed in a run that begins, so that a server drives it on after a restart."""
+        self.engine.store.save_submission(run, by)
+        self.engine.telemetry.keep_parent(run, trace)
 
     async def _launch_unless_busy(self, run: str, driving: Driving) -> None:
         try:

@@ -77,11 +77,17 @@ def test_failed_run_says_where_and_why(host: Served) -> None:
     ],
 )
 def test_inputs_that_do_not_fit_are_refused_at_their_field(host: Served, body: Any, where: str) -> None:
-    before = len(host.client.get("/runs?limit=1000").json()["runs"])
+    before, submitters = len(host.client.get("/runs?limit=1000").json()["runs"]), count_submitters(host)
     problem = fault_of(host.client.post("/workflows/desk/runs", json=body), 422)
     assert [fault["where"] for fault in problem["errors"]] == [where]
     assert problem["detail"].startswith(f"{where}: ")
     assert len(host.client.get("/runs?limit=1000").json()["runs"]) == before
+    assert count_submitters(host) == submitters
+
+
+def count_submitters(host: Served) -> int:
+    found = host.store.database.rows("run_submissions", "SELECT count(*) FROM run_submissions")
+    return int(found[0][0]) if found else 0
 
 
 @pytest.mark.parametrize(
@@ -361,7 +367,7 @@ def test_run_beyond_what_the_server_takes_is_told_to_come_later(tmp_path: Path) 
         (host.folder / "room").touch()
         host.await_status(run, "completed")
         assert host.submit("count", sum="1 + 1")["outputs"]["calculator"] == 2
-        assert len(host.client.get("/runs").json()["runs"]) == 2
+        assert len(host.client.get("/runs").json()["runs"]) == count_submitters(host) == 2
 
 
 @pytest.mark.parametrize("route", ["verify", "journal"])

@@ -24,7 +24,9 @@ def check_database(database: Database, part: str) -> Iterator[Finding]:
     try:
         state = database.find_state()
     except JournalError as error:
-        yield Finding(part, "problem", str(error), "--store or AGENT_CORE_STORE names another", facts)
+        yield Finding(
+            part, "problem", str(error), "--store, AGENT_CORE_STORE or `store` in agent-core.yaml names another", facts
+        )
         return
     match state:
         case "missing":

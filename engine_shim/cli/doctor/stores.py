@@ -26,7 +26,7 @@ def check_runs(path: Path, part: str, *, newest: int | None = None) -> Iterator[
     """The store of runs: its file, how many runs it holds by status, and each that does not verify, of the
     `newest` ones where that is given."""
     found = probe(path, LAYOUT)
-    yield judge_file(part, found, LAYOUT, "--store or AGENT_CORE_STORE names another")
+    yield judge_file(part, found, LAYOUT, "--store, AGENT_CORE_STORE or `store` in agent-core.yaml names another")
     if not found.exists or found.fault:
         return
     if found.version != LAYOUT.version:
