@@ -12,7 +12,7 @@ from temporalio.worker import Replayer
 from agent_core.journal.control import CONTROL
 from agent_core.journal.memory import MemoryJournal
 from engine_shim.runs.temporal.rows import data_converter
-from engine_shim.runs.temporal.worker import SANDBOX
+from engine_shim.runs.temporal.worker import RUNNER
 from engine_shim.runs.temporal.workflow import AgentRun
 from engine_shim.runs.temporal.world import TemporalWorld
 from support.temporal.record_histories import FOLDER, NAMES, file_name, read_recorded
@@ -22,7 +22,7 @@ FILES = sorted(FOLDER.glob("*/*.json.gz"))
 
 
 def replayer(journal: MemoryJournal) -> Replayer:
-    return Replayer(workflows=[AgentRun], workflow_runner=SANDBOX, data_converter=data_converter(journal))
+    return Replayer(workflows=[AgentRun], workflow_runner=RUNNER, data_converter=data_converter(journal))
 
 
 def test_each_release_has_left_all_histories() -> None:

@@ -32,8 +32,8 @@ async def beating() -> AsyncIterator[None]:
 
     async def beat() -> None:
         while True:
-            activity.heartbeat()
             await asyncio.sleep(BEAT_S)
+            activity.heartbeat()
 
     task = asyncio.create_task(beat())
     try:

@@ -7,8 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from temporalio.client import Client
-from temporalio.worker import Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.workflow import NondeterminismError
 
 from agent_core.run.secrets import signing_keys
@@ -23,11 +22,8 @@ from engine_shim.runs.temporal.workflow import AgentRun
 
 GRACE: Final = timedelta(seconds=20)
 """How long a worker that is to end lets acts answer."""
-PASSED: Final = ("agent_core", "engine_shim", "utools", "orjson", "jsonschema", "referencing", "rpds", "regex", "idna")
-"""What workflows share with the process: it is pure where a workflow reaches it, and large."""
-SANDBOX: Final = SandboxedWorkflowRunner(
-    restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED, "pydantic", "pydantic_core", "openai")
-)
+RUNNER: Final = UnsandboxedWorkflowRunner()
+"""What walks is pure, and the same in every driver; a sandbox would cost a quarter of a worker's time."""
 log = logging.getLogger("engine_shim")
 
 
@@ -38,7 +34,7 @@ def make_worker(client: Client, engine: Engine, queue: str) -> Worker:
         client,
         task_queue=queue,
         workflows=[AgentRun],
-        workflow_runner=SANDBOX,
+        workflow_runner=RUNNER,
         activities=activities.all(),
         sticky_queue_schedule_to_start_timeout=STICKY,
         workflow_failure_exception_types=[NondeterminismError],
