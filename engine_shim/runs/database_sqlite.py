@@ -19,6 +19,8 @@ from utools.transaction import Transaction
 _RUNS = """CREATE TABLE IF NOT EXISTS workflow_runs (
     run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, status TEXT NOT NULL,
     started_at TEXT NOT NULL, base TEXT NOT NULL)"""
+_NEWEST = "CREATE INDEX IF NOT EXISTS workflow_runs_newest ON workflow_runs (started_at DESC, run DESC)"
+_BY_STATUS = "CREATE INDEX IF NOT EXISTS workflow_runs_status ON workflow_runs (status, started_at DESC, run DESC)"
 _HOSTS = """CREATE TABLE IF NOT EXISTS run_hosts (
     run TEXT PRIMARY KEY, records INTEGER NOT NULL, host TEXT NOT NULL) WITHOUT ROWID"""
 _LEASES = """CREATE TABLE IF NOT EXISTS run_claims (
@@ -43,7 +45,7 @@ _LEDGER = """CREATE TABLE IF NOT EXISTS ledger (
     seq INTEGER PRIMARY KEY, run TEXT NOT NULL, hash BLOB NOT NULL, data BLOB NOT NULL)"""
 _LEDGER_RUNS = "CREATE INDEX IF NOT EXISTS ledger_runs ON ledger (run)"
 _SERVED = (_SUBMISSIONS, _TRACES, _TOKENS, _EVENTS, _DELIVERIES, _CURSORS, _TRIGGERS, _LEDGER, _LEDGER_RUNS)
-LAYOUT = replace(JOURNAL, extra=(_RUNS, _HOSTS, _LEASES, *_SERVED))
+LAYOUT = replace(JOURNAL, extra=(_RUNS, _NEWEST, _BY_STATUS, _HOSTS, _LEASES, *_SERVED))
 _DIALECT: Final = Dialect(
     values="(SELECT value FROM json_each(?))",
     pack=json.dumps,

@@ -73,8 +73,8 @@ class RunFilter:
             first_day = (self.since.astimezone(UTC) - timedelta(days=1)).date().isoformat()
             terms, values = [*terms, "(started_at >= ? OR started_at NOT LIKE '____-%')"], [*values, first_day]
         if self.host is not None:
-            others = "SELECT run FROM run_hosts WHERE host NOT IN ('', ?)"
-            terms, values = [*terms, f"run NOT IN ({others})"], [*values, self.host]
+            other = "SELECT 1 FROM run_hosts WHERE run = workflow_runs.run AND host NOT IN ('', ?)"
+            terms, values = [*terms, f"NOT EXISTS ({other})"], [*values, self.host]
         if self.before is not None:
             terms, values = [*terms, "(started_at, run) < (?, ?)"], [*values, *self.before]
         limit, values = ("", values) if self.limit is None else (" LIMIT ?", [*values, self.limit])
