@@ -1,6 +1,7 @@
 """connect(): a client of the Temporal server that a host names. ServerWatch: tells the log when that is away."""
 
 import asyncio
+import ctypes
 import logging
 from datetime import timedelta
 from functools import cache
@@ -44,10 +45,16 @@ async def connect(config: TemporalConfig, converter: DataConverter) -> Client:
 @cache
 def _runtime() -> Runtime:
     """Temporal's threads of this process. What they log goes to the log: by default it is printed on stdout, each retry
-    of a call included."""
+    of a call included.
+
+    It is never freed. At the interpreter's end that would wait for its threads, which wait for the interpreter: a
+    process that was done would not end.
+    """
     only_errors = TelemetryFilter(core_level="ERROR", other_level="ERROR")
     forwarding = LogForwardingConfig(logging.getLogger("temporalio.core"))
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(only_errors, forwarding)))
+    made = Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(only_errors, forwarding)))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+    return made
 
 
 class ServerWatch:

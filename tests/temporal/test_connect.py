@@ -1,0 +1,45 @@
+"""A client of a Temporal server, and what it leaves behind."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
+
+pytestmark = pytest.mark.exhaustive
+LEAVE = """
+import asyncio
+import socket
+
+from engine_shim.host.config import TemporalConfig
+from engine_shim.runs.temporal.connect import connect
+
+
+async def main():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = TemporalConfig(address=f"127.0.0.1:{silent.getsockname()[1]}")
+        asking = [asyncio.create_task(connect(config, None)) for _ in range(8)]
+        await asyncio.sleep(0.05)
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+
+asyncio.run(main())
+"""
+PROGRAMS = 8
+SECONDS = 30
+
+
+def test_program_ends_though_it_leaves_in_the_middle_of_a_call() -> None:
+    """One in two did not, before the runtime was kept from being freed."""
+    programs = [subprocess.Popen([sys.executable, "-c", LEAVE], stderr=subprocess.PIPE) for _ in range(PROGRAMS)]
+    try:
+        for program in programs:
+            program.communicate(timeout=SECONDS)
+        assert [program.returncode for program in programs] == [0] * PROGRAMS
+    finally:
+        for program in programs:
+            program.kill()
+            program.communicate()
