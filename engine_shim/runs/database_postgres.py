@@ -42,8 +42,10 @@ _SERVED: Final = """
     CREATE TABLE ledger (
         seq BIGINT PRIMARY KEY, run TEXT COLLATE "C" NOT NULL, hash BYTEA NOT NULL, data BYTEA NOT NULL);
     CREATE INDEX ledger_runs ON ledger (run)"""
-_BY_STATUS: Final = "CREATE INDEX workflow_runs_status ON workflow_runs (status, started_at DESC, run DESC)"
-LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED, _BY_STATUS))
+_FOR_MANY: Final = """
+    CREATE INDEX workflow_runs_status ON workflow_runs (status, started_at DESC, run DESC);
+    CREATE INDEX run_claims_driver ON run_claims (driver)"""
+LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED, _FOR_MANY))
 LAYOUTS: Final = (JOURNAL, LAYOUT, CONVERSATIONS, CALLS)
 _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 

