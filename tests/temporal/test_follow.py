@@ -8,9 +8,10 @@ import pytest
 
 from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
+from agent_core.run.control import StopSignal
 from engine_shim.runs.run_entry import RunEntry
 from engine_shim.runs.store import MemoryRunStore
-from engine_shim.runs.temporal.follow import AGAIN_S, LONGEST_S, SHORTEST_S, StoreWatch
+from engine_shim.runs.temporal.follow import AGAIN_S, LONGEST_S, SHORTEST_S, Follower, StoreWatch
 
 MANY = 200
 
@@ -43,53 +44,70 @@ def store() -> CountingStore:
     return store
 
 
-async def await_news(news: asyncio.Event) -> None:
-    await asyncio.wait_for(news.wait(), AGAIN_S)
-    news.clear()
+def follow(store: CountingStore, run: str) -> Follower:
+    return Follower(store, run, StopSignal(), None)
 
 
-async def test_row_and_status_of_a_run_wake_those_who_follow_it_and_nobody_else(store: CountingStore) -> None:
-    watch, news, other = StoreWatch(store), asyncio.Event(), asyncio.Event()
-    with watch.waking("r1", news), watch.waking("r2", other):
-        await await_news(news)  # what was there before they came
+async def await_news(follower: Follower) -> None:
+    await asyncio.wait_for(follower.news.wait(), AGAIN_S)
+    follower.news.clear()
+
+
+async def test_row_and_status_of_a_run_are_told_to_those_who_follow_it_and_nobody_else(store: CountingStore) -> None:
+    watch, one, other = StoreWatch(store), follow(store, "r1"), follow(store, "r2")
+    with watch.telling(one), watch.telling(other):
+        await await_news(one)  # what was there before they came
         await await_news(other)
         store.add_row("r1")
-        await await_news(news)
+        await await_news(one)
         store.begin("r1", "waiting")
-        await await_news(news)
-        assert not other.is_set()
+        await await_news(one)
+        assert not other.news.is_set()
 
 
 async def test_all_who_follow_are_served_by_one_look(store: CountingStore) -> None:
-    watch, all_news = StoreWatch(store), [asyncio.Event() for _ in range(MANY)]
+    watch, followers = StoreWatch(store), [follow(store, f"r{n}") for n in range(MANY)]
     with ExitStack() as stack:
-        for n, news in enumerate(all_news):
-            stack.enter_context(watch.waking(f"r{n}", news))
-        for news in all_news:
-            await await_news(news)
+        for each in followers:
+            stack.enter_context(watch.telling(each))
+        for each in followers:
+            await await_news(each)
         store.looks = 0
-        for n in range(MANY):
-            store.add_row(f"r{n}")
-        for news in all_news:
-            await await_news(news)
+        for each in followers:
+            store.add_row(each.run)
+        for each in followers:
+            await await_news(each)
     assert store.looks < MANY / 4
 
 
+async def test_follower_that_comes_again_hears_nothing_of_before(store: CountingStore) -> None:
+    """What a run was like before it was resumed would be taken for its end."""
+    watch, one = StoreWatch(store), follow(store, "r1")
+    store.begin("r1", "paused")
+    with watch.telling(one):
+        await await_news(one)
+    store.begin("r1", "running")
+    again = follow(store, "r1")
+    with watch.telling(again):
+        assert (await again.look())[0] == "running"
+
+
 async def test_store_that_was_away_is_looked_at_again(store: CountingStore) -> None:
-    watch, news = StoreWatch(store), asyncio.Event()
+    watch, one = StoreWatch(store), follow(store, "r1")
     store.is_away = True
-    with watch.waking("r1", news):
+    with watch.telling(one):
         while store.looks < 3:
             await asyncio.sleep(SHORTEST_S)
         store.is_away = False
-        await await_news(news)
+        await await_news(one)
 
 
 async def test_nobody_looks_once_nobody_follows(store: CountingStore) -> None:
-    watch, news = StoreWatch(store), asyncio.Event()
+    watch = StoreWatch(store)
     for run in ("r1", "r2"):
-        with watch.waking(run, news):
-            await await_news(news)
+        one = follow(store, run)
+        with watch.telling(one):
+            await await_news(one)
     looks = store.looks
     await asyncio.sleep(2 * LONGEST_S)
     assert store.looks - looks <= 1

@@ -112,7 +112,7 @@ class TemporalDriver:
         ended = self._await_end(job.run, handle, follower)
         complaint = asyncio.get_running_loop().call_later(PATIENCE_S, self._complain, job.run)
         try:
-            with self._store_watch.waking(job.run, follower.news):
+            with self._store_watch.telling(follower):
                 while True:
                     if (how := follower.take_stop()) and not await self._pass_on(job.run, how):
                         return RunResult(job.run, "running", {}, [], [], {}, None)

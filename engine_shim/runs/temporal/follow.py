@@ -30,62 +30,69 @@ log = logging.getLogger("engine_shim")
 
 
 class StoreWatch:
-    """Looks at a store for all who follow runs of it, and wakes each whose run has news."""
+    """Looks at a store for all who follow runs of it, and tells each what it saw of its run."""
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
-        self._followers: dict[str, list[asyncio.Event]] = {}
+        self._followers: set[Follower] = set()
         self._looking: asyncio.Task[None] | None = None
 
     @contextmanager
-    def waking(self, run: str, news: asyncio.Event) -> Iterator[None]:
-        """Set the event whenever the run has news."""
-        self._followers.setdefault(run, []).append(news)
+    def telling(self, follower: "Follower") -> Iterator[None]:
+        """Tell the follower of its run until the end of the block."""
+        self._followers.add(follower)
         if self._looking is None:
             self._looking = asyncio.create_task(self._look_on())
         try:
             yield
         finally:
-            self._followers[run].remove(news)
-            if not self._followers[run]:
-                del self._followers[run]
+            self._followers.remove(follower)
             if not self._followers:
                 self._looking.cancel()
                 self._looking = None
 
     async def _look_on(self) -> None:
         """Look until the task is cancelled. While the store is away those who follow say so."""
-        pause_s, known = SHORTEST_S, dict[str, tuple[str, int]]()
+        pause_s = SHORTEST_S
         while True:
-            began, found = monotonic(), known
+            began, asking, is_new = monotonic(), list(self._followers), False
             try:
-                found = await asyncio.to_thread(self._store.look, list(self._followers))
+                found = await asyncio.to_thread(self._store.look, [each.run for each in asking])
             except JournalError as error:
                 log.debug("the store cannot be looked at: %s", error)
-            new = [run for run, (status, last) in found.items() if _is_news(known.get(run), status, last)]
-            for news in (news for run in new for news in self._followers.get(run, ())):
-                news.set()
-            known, pause_s = found, SHORTEST_S if new else min(pause_s * 1.5, LONGEST_S)
+                found = {}
+            for follower in asking:
+                if follower.run in found:
+                    is_new = follower.note(*found[follower.run]) or is_new
+            pause_s = SHORTEST_S if is_new else min(pause_s * 1.5, LONGEST_S)
             await asyncio.sleep(max(pause_s, SHARE * (monotonic() - began)))
 
 
-def _is_news(known: tuple[str, int] | None, status: str, last: int) -> bool:
-    return known is None or status != known[0] or last > known[1]
-
-
 class Follower:
-    """Tells the listener of a run of the rows that are appended to it from now on, and hears who stops it."""
+    """Tells the listener of a run of the rows that are appended to it from now on, and hears who stops it.
+
+    `news` is set whenever there may be something new.
+    """
 
     def __init__(self, store: RunStore, run: str, stop: StopSignal, listener: Watcher | None) -> None:
-        self._store, self._index, self._run, self._listener = store, RunIndex(store), run, listener
+        self.run, self.news = run, asyncio.Event()
+        self._store, self._index, self._listener = store, RunIndex(store), listener
         self._stop, self._taken = stop, stop.requested
-        self.news, self._looked = asyncio.Event(), -AGAIN_S
-        """`news` is set whenever there may be something new."""
+        self._noted: tuple[str, int] | None = None
+        self._looked = -AGAIN_S
         stop.listeners.append(self.news.set)
         found = store.tail(run)
         self._after = found[-1][0] if found else 0
         if isinstance(listener, EventSource):
             listener.resume_from(store.journal.load(run))
+
+    def note(self, status: str, last: int) -> bool:
+        """Note the status of the run and the position of its last row; whether something is new."""
+        is_new = self._noted is None or status != self._noted[0] or last > self._noted[1]
+        self._noted = status, last
+        if is_new:
+            self.news.set()
+        return is_new
 
     def take_stop(self) -> Stopping | None:
         """What was requested since this was last asked."""
@@ -95,20 +102,26 @@ class Follower:
 
     async def wait(self) -> None:
         """Wait until there may be something new."""
-        while not (self.news.is_set() or self._stop.has_messages or monotonic() - self._looked > AGAIN_S):
+        while not (self.news.is_set() or self._stop.has_messages or self._is_due):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.news.wait(), LONGEST_S)
 
+    @property
+    def _is_due(self) -> bool:
+        """Whether it is time to look without any news."""
+        return monotonic() - self._looked > AGAIN_S
+
     async def look(self) -> tuple[str, RunResult | None]:
         """The status of the run, empty while its store is away, and its result where it rests."""
+        noted = None if self._is_due else self._noted
         self.news.clear()
         self._looked = monotonic()
         try:
-            status, result, rows = await asyncio.to_thread(self._read)
+            status, result, rows = await asyncio.to_thread(self._read, noted)
         except JournalError as error:
             if isinstance(error, Damaged):
                 raise
-            log.warning("run %s cannot be looked at: %s", self._run, error)
+            log.warning("run %s cannot be looked at: %s", self.run, error)
             return "", None
         for position, row in rows:
             self._after = position
@@ -116,11 +129,12 @@ class Follower:
                 self._listener(row)
         return status, result
 
-    def _read(self) -> "tuple[str, RunResult | None, list[tuple[int, Row]]]":
+    def _read(self, noted: tuple[str, int] | None) -> "tuple[str, RunResult | None, list[tuple[int, Row]]]":
         """The rows come last, so that none of a run at rest is missing."""
-        status = self._index.status(self._run)
-        result = read_rested(self._index, self._run, status) if status in RESTS else None
-        return status, result, self._store.tail(self._run, self._after)
+        status = self._index.status(self.run) if noted is None else noted[0]
+        result = read_rested(self._index, self.run, status) if status in RESTS else None
+        has_rows = noted is None or result is not None or noted[1] > self._after
+        return status, result, self._store.tail(self.run, self._after) if has_rows else []
 
 
 def read_rested(index: RunIndex, run: str, status: str = "") -> RunResult | None:
