@@ -200,6 +200,16 @@ def test_a_rival_is_refused_and_told_who_has_the_run(store: RunStore, driver: st
     assert (store.leases.holder("r1"), store.leases.holder("r2")) == (driver, OTHER)
 
 
+def test_those_of_many_runs_are_told_that_living_drivers_hold(store: RunStore, driver: str, clock: Clock) -> None:
+    for run, holder in (("r1", driver), ("r2", OTHER), ("r3", driver)):
+        store.leases.acquire(run, holder)
+    store.leases.release("r3", driver)
+    assert store.leases.held(["r1", "r2", "r3", "missing"]) == {"r1", "r2"}
+    assert store.leases.held([]) == set()
+    clock.now += TTL + 1
+    assert store.leases.held(["r1", "r2"]) == set()
+
+
 def test_two_drivers_of_one_process_are_rivals_too(store: RunStore) -> None:
     first, second = new_driver(), new_driver()
     assert store.leases.acquire("r1", first) is None
