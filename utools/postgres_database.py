@@ -112,10 +112,13 @@ class PostgresDatabase:
     ) -> tuple[PostgresTransaction, str | None]:
         """A transaction that has begun and ends with the stack, and its id where it has a subject."""
         with ExitStack() as begun:
-            made = begun.enter_context(transaction(begun.enter_context(self._connection()), begin))
+            db = begun.enter_context(self._connection())
+            made = begun.enter_context(transaction(db, begin))
+            db.silence_s = 2 * self._patience  # others keep a subject for so long at most as we wait for them
             number = None if subject is None else self.lock(made, subject)
             if number is None:
                 made.sync()
+            db.silence_s = SILENCE * self._patience
             stack.enter_context(begun.pop_all())
         return made, number
 
@@ -170,6 +173,7 @@ class PostgresDatabase:
             self._pool = self._pool or self._open()
             pool = self._pool
         with pool.connection() as db:
+            db.silence_s = SILENCE * self._patience
             yield db
 
     def _versions(self) -> dict[str, int]:
@@ -190,7 +194,6 @@ class PostgresDatabase:
             max_size=CONNECTIONS,
             timeout=self._patience,
             reconnect_timeout=self._patience,
-            configure=self._bind_patience,
             check=self._check,
             open=True,
         )
@@ -217,9 +220,6 @@ class PostgresDatabase:
         options = self._options() if settings is None else {**self._options(), "options": settings}
         return Connection.connect(self._url, **options)
 
-    def _bind_patience(self, db: Connection) -> None:
-        db.silence_s = SILENCE * self._patience
-
     def _check(self, db: Connection) -> None:
         """Raise where a connection from the pool is none any more; one that says nothing is not waited for so long. One
         that has answered just now is not asked, unless another was lost since."""
@@ -227,7 +227,6 @@ class PostgresDatabase:
             return
         db.silence_s = self._patience
         ConnectionPool.check_connection(db)
-        self._bind_patience(db)
 
     @contextmanager
     def _explained(self, doing: str) -> Iterator[None]:

@@ -41,7 +41,7 @@ class StoreWatch:
     def telling(self, follower: "Follower") -> Iterator[None]:
         """Tell the follower of its run until the end of the block."""
         self._followers.add(follower)
-        if self._looking is None:
+        if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look_on())
         try:
             yield
