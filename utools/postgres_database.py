@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, LiteralString, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import Identifier
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from utools.errors import DatabaseAway, DatabaseError
 from utools.postgres_connection import KEEPALIVE, Connection, Silent, is_away
@@ -127,7 +127,7 @@ class PostgresDatabase:
         try:
             return first()
         except psycopg.OperationalError as error:
-            if isinstance(error, PoolTimeout | Silent) or not is_away(error):
+            if self._pool is None or isinstance(error, PoolTimeout | PoolClosed | Silent) or not is_away(error):
                 raise
             self._lost_at = monotonic()
             return first()

@@ -170,7 +170,7 @@ class Engine:
 
         The `default`s that the definition's `inputs` declare replace what `external` lacks. A `run_id` that the store
         holds already is resumed, or, when the run is finished, gives its result again; RunBusy while it is driven.
-        `on_begin` is called with the run's id, once nothing refuses it, before anything is written.
+        `on_begin` is called with the run's id, once its inputs are checked, before anything is written.
         """
         start = self._starter.prepare(workflow, external, run_id)
         with self._leases.driving(start.run) as stop:

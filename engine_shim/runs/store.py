@@ -27,8 +27,9 @@ _ADD_EVENT = "INSERT INTO run_events (run, status, records, at) VALUES (?, ?, ?,
 _HAS_ROWS = "SELECT 1 FROM rows WHERE run = ? LIMIT 1"
 NEWEST = 4096
 """So many rows of a store are looked through for those that a follower has not seen."""
-_LOOK = f"""SELECT workflow_runs.run, status, coalesce(last, 0) FROM workflow_runs LEFT JOIN (
-    SELECT run, max(seq) AS last FROM rows WHERE seq > (SELECT max(seq) FROM rows) - {NEWEST} GROUP BY run) AS newest
+_LATEST = f"SELECT run, seq FROM rows ORDER BY seq DESC LIMIT {NEWEST}"
+_LOOK = f"""SELECT workflow_runs.run, status, coalesce(last, 0) FROM workflow_runs
+    LEFT JOIN (SELECT run, max(seq) AS last FROM ({_LATEST}) AS latest GROUP BY run) AS newest
     ON newest.run = workflow_runs.run"""
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""

@@ -45,7 +45,7 @@ def store() -> CountingStore:
 
 
 def follow(store: CountingStore, run: str) -> Follower:
-    return Follower(store, run, StopSignal(), None)
+    return Follower(store, run, StopSignal(), None, None)
 
 
 async def await_news(follower: Follower) -> None:
@@ -90,6 +90,21 @@ async def test_follower_that_comes_again_hears_nothing_of_before(store: Counting
     again = follow(store, "r1")
     with watch.telling(again):
         assert (await again.look())[0] == "running"
+
+
+async def test_stop_that_came_while_the_run_was_handed_in_is_passed_on(store: CountingStore) -> None:
+    stop = StopSignal("cancel")
+    told, untold = (Follower(store, "r1", stop, taken, None) for taken in ("cancel", None))
+    assert (told.take_stop(), untold.take_stop(), untold.take_stop()) == (None, "cancel", None)
+
+
+async def test_stop_that_came_during_a_look_is_not_waited_for(store: CountingStore) -> None:
+    stop = StopSignal()
+    follower = Follower(store, "r1", stop, None, None)
+    stop.request("pause")
+    await follower.look()
+    await asyncio.wait_for(follower.wait(), SHORTEST_S)
+    assert follower.take_stop() == "pause"
 
 
 async def test_store_that_was_away_is_looked_at_again(store: CountingStore) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -38,6 +38,7 @@ PATIENCE_S: Final = 5.0
 """After how long without a worker the log says so."""
 OTHER_RELEASE: Final = "[TMPRL1100]"
 """How Temporal begins to say that a workflow asks for something else than in its history."""
+GoOn = Literal["go on"]
 log = logging.getLogger("engine_shim")
 
 
@@ -54,14 +55,14 @@ class TemporalDriver:
 
     async def drive(self, job: Job) -> RunResult:
         """The result of a run once it rests. EngineError where there is no server, or where it refuses the run."""
-        word = job.stop.requested or "go on"
+        word: Stopping | GoOn = job.stop.requested or "go on"
         if (rested := read_rested(self._index, job.run)) and word != "cancel":
             self._index.set_status(job.run, "paused" if word == "pause" else rested.status, rested.journal["count"])
             return rested
         if self._index.status(job.run) not in ENDED:
             self._index.set_status(job.run, "pending")
         handle = await self._wake(job.run, word)
-        return await self._follow(job, handle)
+        return await self._follow(job, handle, word)
 
     async def _wake(self, run: str, word: str) -> WorkflowHandle[Any, Any]:
         """Tell the run's workflow to look into the journal; start it where there is none. A server that goes away
@@ -106,9 +107,11 @@ class TemporalDriver:
         self._client = self._client or await connect(self._config, data_converter())
         return self._client
 
-    async def _follow(self, job: Job, handle: WorkflowHandle[Any, Any]) -> RunResult:
-        """Tell of what is appended, pass on who stops the run, and give its result once it rests."""
-        follower = Follower(self._store, job.run, job.stop, self._listener(job))
+    async def _follow(self, job: Job, handle: WorkflowHandle[Any, Any], word: Stopping | GoOn) -> RunResult:
+        """Tell of what is appended, pass on who stops the run, and give its result once it rests. The workflow was told
+        the word."""
+        taken = None if word == "go on" else word
+        follower = Follower(self._store, job.run, job.stop, taken, self._listener(job))
         ended = self._await_end(job.run, handle, follower)
         complaint = asyncio.get_running_loop().call_later(PATIENCE_S, self._complain, job.run)
         try:
@@ -122,7 +125,7 @@ class TemporalDriver:
                     status, result = await follower.look()
                     if result is not None and (job.stop.requested != "cancel" or result.status in ENDED):
                         return result  # a run that is cancelled rests once more before what waits is withdrawn
-                    if status not in ("pending", ""):
+                    if status != "pending":
                         complaint.cancel()
                     if ended.done() and status and self._is_outdated(job.run, ended):
                         ended = self._await_end(job.run, await self._wake(job.run, "go on"), follower)

@@ -55,29 +55,29 @@ class StoreWatch:
         """Look until the task is cancelled. While the store is away those who follow say so."""
         pause_s = SHORTEST_S
         while True:
-            began, asking, is_new = monotonic(), list(self._followers), False
+            began, asking = monotonic(), list(self._followers)
             try:
                 found = await asyncio.to_thread(self._store.look, [each.run for each in asking])
             except JournalError as error:
                 log.debug("the store cannot be looked at: %s", error)
                 found = {}
-            for follower in asking:
-                if follower.run in found:
-                    is_new = follower.note(*found[follower.run]) or is_new
-            pause_s = SHORTEST_S if is_new else min(pause_s * 1.5, LONGEST_S)
-            await asyncio.sleep(max(pause_s, SHARE * (monotonic() - began)))
+            told = [each.note(*found[each.run]) for each in asking if each.run in found]
+            pause_s = SHORTEST_S if any(told) else min(pause_s * 1.5, LONGEST_S)
+            await asyncio.sleep(min(max(pause_s, SHARE * (monotonic() - began)), AGAIN_S))
 
 
 class Follower:
     """Tells the listener of a run of the rows that are appended to it from now on, and hears who stops it.
 
-    `news` is set whenever there may be something new.
+    `news` is set whenever there may be something new. Of a stop that was `taken` the workers know already.
     """
 
-    def __init__(self, store: RunStore, run: str, stop: StopSignal, listener: Watcher | None) -> None:
+    def __init__(
+        self, store: RunStore, run: str, stop: StopSignal, taken: Stopping | None, listener: Watcher | None
+    ) -> None:
         self.run, self.news = run, asyncio.Event()
         self._store, self._index, self._listener = store, RunIndex(store), listener
-        self._stop, self._taken = stop, stop.requested
+        self._stop, self._taken = stop, taken
         self._noted: tuple[str, int] | None = None
         self._looked = -AGAIN_S
         stop.listeners.append(self.news.set)
@@ -88,23 +88,29 @@ class Follower:
 
     def note(self, status: str, last: int) -> bool:
         """Note the status of the run and the position of its last row; whether something is new."""
-        is_new = self._noted is None or status != self._noted[0] or last > self._noted[1]
-        self._noted = status, last
+        known, before = self._noted or ("", 0)
+        is_new = status != known or last > before
+        self._noted = status, max(last, before)
         if is_new:
             self.news.set()
         return is_new
 
     def take_stop(self) -> Stopping | None:
         """What was requested since this was last asked."""
-        new = self._stop.requested if self._stop.requested != self._taken else None
+        new = self._stop.requested if self._is_stopped else None
         self._taken = self._stop.requested
         return new
 
     async def wait(self) -> None:
         """Wait until there may be something new."""
-        while not (self.news.is_set() or self._stop.has_messages or self._is_due):
+        while not (self.news.is_set() or self._stop.has_messages or self._is_stopped or self._is_due):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.news.wait(), LONGEST_S)
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether somebody stops the run, and the workers do not know it yet."""
+        return self._stop.requested != self._taken
 
     @property
     def _is_due(self) -> bool:
