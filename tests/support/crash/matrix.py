@@ -1,7 +1,7 @@
 """The crash matrix: workflows killed at one point after another, gone on with, and compared with undisturbed runs.
 
     python -m support.crash.matrix [WORKFLOW …]      a table; every point is tried
-    python -m support.crash.matrix --json WORKFLOW   the findings of one; of more than MOST points, some
+    python -m support.crash.matrix --json WORKFLOW N the findings of one; of more than N points, every third, fifth, …
     python -m support.crash.matrix --once            the findings of each, killed in the middle and once more
 
 Every attempt at a run is a process of its own, forked from one that never drives any. One kill in three is followed by
@@ -24,9 +24,6 @@ from support.crash.matrix_attempt import Attempts, child, ended, read
 from support.crash.matrix_judge import differences, done_again, happened_again, many_keys, too_often
 from support.crash.matrix_workflows import CASES, Case
 from support.crash.matrix_world import Killer, Ledger
-
-MOST = 13
-"""How many points of a workflow are tried where time is short: every third, fifth, … of them."""
 
 
 @dataclass
@@ -137,7 +134,7 @@ class Trials:
 
 def main(words: list[str]) -> None:
     if words[:1] == ["--json"]:
-        print(json.dumps(asdict(Trials(words[1]).all(MOST))))
+        print(json.dumps(asdict(Trials(words[1]).all(int(words[2])))))
         return
     if words == ["--once"]:
         for name in CASES:
