@@ -67,7 +67,13 @@ def find_answered(tapes: list[Tape], tool: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("machine", [None, "another"], ids=["on one machine", "on two machines"])
+MACHINES = [
+    pytest.param(None, id="on one machine", marks=pytest.mark.long),
+    pytest.param("another", id="on two machines"),
+]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_runs_of_a_killed_host_end_at_another_one_and_nothing_is_done_twice(
     hosts: Cluster, model: Model, pair: tuple[Host, Host], machine: str | None
 ) -> None:

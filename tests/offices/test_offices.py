@@ -109,7 +109,9 @@ def test_the_table_has_a_row_for_each_office_and_their_sum() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("first", [True, False], ids=["attack first", "task first"])
+@pytest.mark.parametrize(
+    "first", [pytest.param(True, id="attack first"), pytest.param(False, id="task first", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("office", BY_NAME)
 def test_of_every_ninth_attack_at_any_place_only_these_succeed(office: str, first: bool) -> None:
     world, tasks = BY_NAME[office]

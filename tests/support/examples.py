@@ -16,7 +16,7 @@ def load_profile() -> None:
     """`ci` where CI is set, else `dev`; HYPOTHESIS_PROFILE names another one."""
     usual: Any = {"deadline": None, "print_blob": True, "suppress_health_check": SLOW_MACHINE}
     settings.register_profile("dev", max_examples=20, **usual)
-    settings.register_profile("ci", max_examples=60, derandomize=True, database=None, **usual)
+    settings.register_profile("ci", max_examples=40, derandomize=True, database=None, **usual)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 

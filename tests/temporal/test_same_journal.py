@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made.kill()
 
 
-@pytest.fixture(scope="module", params=["by whoever walks", "from the tape"])
+@pytest.fixture(scope="module", params=["by whoever walks", pytest.param("from the tape", marks=pytest.mark.long)])
 def driven(server: Server, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Driven:
     """What came of each workflow, with two workers, and what Temporal's history was told of it."""
     folder = tmp_path_factory.mktemp("homes")
