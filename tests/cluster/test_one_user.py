@@ -14,10 +14,9 @@ import pytest
 
 pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `postgres`)")
 
-from engine_shim.cli.main import main
 from engine_shim.runs.open_store import open_store
 from support.cluster import cluster
-from support.command import Cli, Ran
+from support.command import Cli, Ran, run_here
 from support.optional import needs
 from support.postgres_server import PASSWORD, Postgres
 from support.served_host import Served, served, write_host
@@ -39,13 +38,9 @@ def cli(home: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Cli]:
     """Runs `agent-core WORD…` in this process; no file of a store may be made by it, and no password shown."""
 
     def run(*words: str) -> Ran:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(words)
-        out, err = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        assert PASSWORD not in out + err
-        return Ran(ended.value.code, out, err)
+        ran = run_here(words, capsys)
+        assert PASSWORD not in ran.out + ran.err
+        return ran
 
     yield run
     assert not list(home.glob("*.db"))

@@ -10,6 +10,7 @@ from utools.errors import DatabaseError
 
 if TYPE_CHECKING:
     from utools.postgres_database import PostgresDatabase
+    from utools.postgres_transaction import PostgresTransaction
 
 pytestmark = pytest.mark.xdist_group("postgres")
 NewDatabase = Callable[[], str]
@@ -46,3 +47,49 @@ def test_text_of_a_query_may_have_percent_signs(new_database: NewDatabase) -> No
     with open_database(new_database()) as database:
         add_word(database, "100%")
         assert database.select("SELECT word FROM words WHERE word LIKE '1%' AND word <> ?", "%s") == [("100%",)]
+
+
+def read_snapshot(database: "PostgresDatabase") -> None:
+    with database.snapshot() as select:
+        select("SELECT word FROM words")
+
+
+def write_freely(database: "PostgresDatabase") -> None:
+    with database.writing() as db:
+        db.execute("DELETE FROM words")
+
+
+USES: dict[str, Callable[["PostgresDatabase"], Any]] = {
+    "a read": lambda database: database.select("SELECT word FROM words"),
+    "a snapshot": read_snapshot,
+    "a write": write_freely,
+    "a write of a subject": lambda database: add_word(database, "new"),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_connection_that_was_lost_a_moment_ago_is_changed_for_another(new_database: NewDatabase, use: str) -> None:
+    import psycopg
+
+    url = new_database()
+    with open_database(url) as database, psycopg.connect(url, autocommit=True) as killer:
+        add_word(database, "old")
+        pids = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        killer.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({pids}) AS others")
+        USES[use](database)
+
+
+def write_and_fail(db: "PostgresTransaction") -> None:
+    db.execute("INSERT INTO words VALUES (?)", ("second",))
+    raise ZeroDivisionError
+
+
+def test_transaction_that_fails_in_the_middle_or_at_its_end_leaves_nothing(new_database: NewDatabase) -> None:
+    with open_database(new_database()) as database:
+        add_word(database, "there")
+        with pytest.raises(DatabaseError, match="duplicate key"), database.writing("words") as db:
+            db.executemany("INSERT INTO words VALUES (?)", [("first",), ("there",)])
+        with pytest.raises(ZeroDivisionError), database.writing("words") as db:
+            write_and_fail(db)
+        add_word(database, "third")
+        assert database.select("SELECT word FROM words ORDER BY word") == [("there",), ("third",)]

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine_shim.cli.main import main
-from support.command import Cli, Ran, Write
+from support.command import Cli, Write, run_here
 
 
 @pytest.fixture
@@ -38,13 +37,4 @@ def write(home: Path) -> Write:
 def cli(home: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
     """Runs `agent-core WORD…`."""
 
-    def run(*words: str) -> Ran:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(words)
-        out, err = capsys.readouterr()
-        code = ended.value.code
-        assert isinstance(code, int)
-        return Ran(code, out, err)
-
-    return run
+    return lambda *words: run_here(words, capsys)

@@ -15,9 +15,8 @@ pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 from temporalio.client import Client
 
 from agent_core.journal.record import Tape
-from engine_shim.cli.main import main
 from engine_shim.runs.store import SqliteRunStore
-from support.command import Cli, Ran
+from support.command import Cli, Ran, run_here
 from support.optional import needs
 from support.temporal_project import Command, Project, until
 from support.temporal_server import temporal_server
@@ -61,15 +60,7 @@ def alone(server: str, tmp_path: Path) -> Project:
 def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
     """Runs `agent-core WORD…` in this process."""
 
-    def run(*words: str) -> Ran:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(words)
-        out, err = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, out, err)
-
-    return run
+    return lambda *words: run_here(words, capsys)
 
 
 def driving(project: Project, address: str | None = None) -> list[str]:
