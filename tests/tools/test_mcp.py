@@ -188,7 +188,7 @@ async def test_the_reference_server_is_called_over_http(start: Start) -> None:
         server.kill()
         start_time = time.monotonic()
         cut = await long
-        assert time.monotonic() - start_time < 2
+        assert time.monotonic() - start_time < 10
         assert cut.metadata == {"transient": True, "cut_off": True}
 
 
@@ -496,7 +496,7 @@ async def test_a_server_that_dies_in_mid_call_cuts_it_off_and_is_started_anew(st
     registry = tools_of(start(own=faulty(tmp_path)))
     start_time = time.monotonic()
     died = await called(registry, "die")
-    assert time.monotonic() - start_time < 2
+    assert time.monotonic() - start_time < 10
     assert died.metadata == {"transient": True, "cut_off": True}
     assert "the MCP server own ended in mid-call; its last words: out of memory" in str(died.error)
     assert (await called(registry, "echo", text="back")).output == "back"

