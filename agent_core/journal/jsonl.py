@@ -29,6 +29,8 @@ class JsonlJournal:
     stays open between calls.
     """
 
+    is_remote: Final = False
+
     def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE_S) -> None:
         self.path, self._patience = Path(path), patience
         protect_store(self.path)

@@ -36,6 +36,8 @@ class PostgresJournal:
     what is in further tables of the database.
     """
 
+    is_remote: Final = True
+
     def __init__(
         self,
         source: str | PostgresDatabase,

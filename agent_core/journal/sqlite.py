@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.keeper import Keeper
@@ -23,6 +23,8 @@ class SqliteJournal:
     machine as well, at the price of a sync to disk for each append. It waits up to `patience` seconds for other
     writers. A `keeper` keeps what is in the further tables of `layout`. An object must not be carried across a fork.
     """
+
+    is_remote: Final = False
 
     def __init__(
         self,

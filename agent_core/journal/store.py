@@ -12,6 +12,11 @@ class Journal(Protocol):
     A row is never changed and never parsed: what comes back is byte for byte what went in.
     """
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether its methods wait for a network, so that an event loop has them done in threads."""
+        ...
+
     def load(self, run: str) -> Tape:
         """All rows of a run by strand; empty when the run is unknown. A torn tail is left out."""
         ...

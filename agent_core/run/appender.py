@@ -1,5 +1,6 @@
 """Appender: appends the records of a run that is driven, signed where the run may be at rest after them."""
 
+from asyncio import Lock
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -23,8 +24,9 @@ _WAITING = b'{"kind":"waiting"'
 class Appender:
     """Appends to the journal of one run, and shows each row to the listener.
 
-    Once something waits, any row may be the last, so that each is signed in the same step. A database that is away is
-    waited for, up to `patience` seconds; `interrupt` hears of a cancellation meanwhile.
+    Once something waits, any row may be the last, so that each is signed in the same step. The steps are done one after
+    another. A database that is away is waited for, up to `patience` seconds; `interrupt` hears of a cancellation
+    meanwhile.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Appender:
         self.interrupt: Callable[[], None] | None = None
         self.may_rest = False
         self._written: set[tuple[str, int]] = set()
+        self._turn = Lock()
 
     def resume_from(self, tape: Tape) -> None:
         """Go on from a tape, on which something may wait."""
@@ -48,7 +51,9 @@ class Appender:
 
     async def outlast(self, work: Callable[[], T]) -> T:
         """What a step on the journal gives, once its database is there."""
-        return await outlast(work, run=self._run, patience=self._patience, interrupt=self.interrupt)
+        return await outlast(
+            self._journal, work, run=self._run, patience=self._patience, turn=self._turn, interrupt=self.interrupt
+        )
 
     async def append(self, rows: Sequence[Row]) -> bool:
         """Append rows; whether the last one is new."""

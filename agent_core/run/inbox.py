@@ -32,18 +32,19 @@ class Inbox:
         """Begin with the messages of a tape that no agent has read."""
         self._unread, self._taken = unread_messages(tape), set()
 
+    def read(self) -> None:
+        """Read the messages that no agent has read."""
+        self.stop.has_messages = False
+        try:
+            self._unread = unread_messages(self.journal.load(self.run))
+        except JournalError:
+            self.stop.has_messages = True
+            raise
+
     def take(self, strand: str) -> tuple[Json, ...]:
         """The messages for the question that a strand is about to ask."""
         if not self.accepts(strand):
             return ()
-        if self.stop.has_messages:
-            self.stop.has_messages = False
-            try:
-                unread = unread_messages(self.journal.load(self.run))
-            except JournalError:
-                self.stop.has_messages = True
-                raise
-            self._unread = [each for each in unread if each["n"] not in self._taken]
-        taken, self._unread = tuple(self._unread), []
+        taken = tuple(each for each in self._unread if each["n"] not in self._taken)
         self._taken |= {each["n"] for each in taken}
         return taken

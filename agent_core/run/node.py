@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from agent_core.run.driver import drive
 from agent_core.run.events import Event, EventSource
 from agent_core.run.executor import Executor
 from agent_core.run.observer import Observe
+from agent_core.run.offload import offload
 from agent_core.run.outlast import patience_of_host
 from agent_core.run.prepare import Prepare, config_record, prepare_agent, to_journal
 from agent_core.run.run_id import check_run_id, new_run_id
@@ -153,7 +155,8 @@ async def _run_agent(
     models: ClientOf = providers if model is None else lambda *_: model
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
-    keys, patience, tape = signing_keys(), patience_of_host(), journal.load(run)
+    keys, patience = signing_keys(), patience_of_host()
+    tape = await offload(journal, partial(journal.load, run))
     if ROOT not in tape:
         config = await read_documents(config_as_dict(config), registry)
     prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start)
@@ -164,7 +167,8 @@ async def _run_agent(
     observer = observe(run) if observe else None
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener, observer)
     if decisions:
-        append_decisions(journal, run, decisions, by=by, redactor=redactor, keys=keys)
+        decide = partial(append_decisions, journal, run, decisions, by=by, redactor=redactor, keys=keys)
+        await offload(journal, decide)
     spec = Spec(CODE, config_as_dict(config))
     ended = await drive(
         run,

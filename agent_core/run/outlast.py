@@ -2,14 +2,16 @@
 
 import logging
 import os
-from asyncio import CancelledError, ensure_future, wait
+from asyncio import CancelledError, Lock, sleep
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from time import monotonic, sleep
+from time import monotonic
 from typing import Final, TypeVar
 
 from agent_core.errors import DefinitionError, JournalAway
-from utools.calls.threads import DaemonThreads
+from agent_core.journal.store import Journal
+from agent_core.run.offload import THREADS, see_through
 
 log = logging.getLogger("agent_core")
 VARIABLE: Final = "AGENT_CORE_STORE_PATIENCE"
@@ -20,14 +22,6 @@ HURRY_S: Final = 5.0
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 2.0
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class _Deadline:
-    at: float
-
-    def hurry(self) -> None:
-        self.at = min(self.at, monotonic() + HURRY_S)
 
 
 def patience_of_host() -> float:
@@ -43,43 +37,64 @@ def patience_of_host() -> float:
 
 
 async def outlast(
-    work: Callable[[], T], *, run: str, patience: float, interrupt: Callable[[], None] | None = None
+    journal: Journal,
+    step: Callable[[], T],
+    *,
+    run: str,
+    patience: float,
+    turn: Lock | None = None,
+    interrupt: Callable[[], None] | None = None,
 ) -> T:
-    """What `work` gives, which must be safe to do again. JournalAway where the database stays away for too long.
+    """What a step on a journal gives, which must be safe to do again. JournalAway where the database stays away for
+    more than `patience` seconds. Of the steps with one `turn` each is made after the other.
 
-    The first try is made at once, the others in a thread, so that they do not stop the event loop. A caller who is
-    cancelled waits a little longer still: `interrupt` hears of it, and without that the cancellation goes on then.
+    A caller who is cancelled waits a little longer still: `interrupt` hears of it, and without that the cancellation
+    goes on then.
     """
-    try:
-        return work()
-    except JournalAway as error:
-        if patience == 0:
-            raise
-        log.warning("run %s waits for its journal, up to %g seconds: %s", run, patience, error)
-    deadline, is_cancelled = _Deadline(monotonic() + patience), False
-    trying = ensure_future(DaemonThreads(1).run(_try_again, work, deadline))
-    while not trying.done():
-        try:
-            await wait({trying})
-        except CancelledError:
-            deadline.hurry()
-            is_cancelled = True
-            if interrupt is not None:
-                interrupt()
-    result: T = trying.result()
-    log.warning("run %s goes on: its journal is back", run)
+    if not journal.is_remote:
+        return step()
+    attempts = _Attempts(run, patience, monotonic() + patience, turn)
+
+    def hear_cancellation() -> None:
+        attempts.hurry()
+        if interrupt is not None:
+            interrupt()
+
+    result, is_cancelled = await see_through(attempts.make(step), hear_cancellation)
     if is_cancelled and interrupt is None:
         raise CancelledError
     return result
 
 
-def _try_again(work: Callable[[], T], deadline: _Deadline) -> T:
-    pause = FIRST_PAUSE_S
-    while True:
-        sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE_S)
-        try:
-            return work()
-        except JournalAway:
-            if monotonic() + pause > deadline.at:
-                raise
+@dataclass(slots=True)
+class _Attempts:
+    """The attempts at one step of a run, in threads."""
+
+    run: str
+    patience: float
+    until: float
+    turn: Lock | None
+
+    def hurry(self) -> None:
+        """Give up soon."""
+        self.until = min(self.until, monotonic() + HURRY_S)
+
+    async def make(self, step: Callable[[], T]) -> T:
+        """What the step gives as soon as its database is there."""
+        pause, has_waited = FIRST_PAUSE_S, False
+        while True:
+            try:
+                async with self.turn or nullcontext():
+                    result = await THREADS.run(step)
+            except JournalAway as error:
+                if monotonic() + pause > self.until:
+                    raise
+                if not has_waited:
+                    log.warning("run %s waits for its journal, up to %g seconds: %s", self.run, self.patience, error)
+                has_waited = True
+            else:
+                if has_waited:
+                    log.warning("run %s goes on: its journal is back", self.run)
+                return result
+            await sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_S)

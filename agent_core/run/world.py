@@ -1,7 +1,6 @@
 """World: where a driver's operations happen: in this process, or by way of an engine that calls processes."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from functools import partial
 from typing import Any, Protocol
 
 from agent_core.effects import Cancelled, Classify, InDoubt, Json
@@ -77,7 +76,11 @@ class LocalWorld:
         return self._executor.classify(classify)
 
     async def take_messages(self, strand: str) -> tuple[Json, ...]:
-        return () if self._inbox is None else await self._appender.outlast(partial(self._inbox.take, strand))
+        if self._inbox is None:
+            return ()
+        if self._inbox.stop.has_messages and self._inbox.accepts(strand):
+            await self._appender.outlast(self._inbox.read)
+        return self._inbox.take(strand)
 
     def must_admit(self, act: Act) -> bool:
         return call_to_admit(act) is not None

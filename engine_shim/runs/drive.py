@@ -125,7 +125,7 @@ class RunDriver:
             self._index.set_status(run, "running")
 
     async def _outlast(self, job: Job, work: Callable[[], None]) -> None:
-        await outlast(work, run=job.run, patience=self._patience)
+        await outlast(self._journal, work, run=job.run, patience=self._patience)
 
     async def _run_with_limit(self, job: Job) -> RunResult:
         """Wait for a slot among the runs that are driven; a cancelled run needs none."""

@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from hypothesis import given
@@ -57,6 +57,8 @@ class Crash(Exception):
 
 class World:
     """Model, tools and journal at once: does as chance says, and counts what was done."""
+
+    is_remote: Final = False
 
     def __init__(self) -> None:
         tools = [Tool(c, c, ARGS, self.tool(c), effect=e, idempotent=c == "again") for c, e in EFFECTS.items()]

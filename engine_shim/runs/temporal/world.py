@@ -80,6 +80,8 @@ class TemporalWorld:
         if self._stop.has_messages:
             told: Rows = await self._perform("read_strand", CONTROL)
             self.tape[CONTROL] = list(told.rows)
+            if self._inbox.accepts(strand):
+                self._inbox.read()
         return self._inbox.take(strand)
 
     def must_admit(self, act: Act) -> bool:

@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from agent_core.audit.verify import verify
 from agent_core.decisions import Approve, Skip
@@ -93,6 +93,8 @@ class Killer:
 
 class KillableJournal:
     """A journal with a kill point before and after each append."""
+
+    is_remote: Final = False
 
     def __init__(self, journal: Any, killer: Killer) -> None:
         self.inner, self.killer = journal, killer
