@@ -20,6 +20,7 @@ from utools.errors import DatabaseAway, DatabaseError
 from utools.postgres_connection import KEEPALIVE, Connection, Silent, is_away
 from utools.postgres_layout import PostgresLayout, make_tables, read_versions
 from utools.postgres_transaction import BEGIN, BEGIN_SNAPSHOT, PostgresTransaction, Select, select, transaction
+from utools.threads import DaemonThreads
 from utools.transaction import Transaction
 
 CONNECTIONS: Final = 8
@@ -62,6 +63,8 @@ class PostgresDatabase:
             self._settings += " -c synchronous_commit=off"
         if schema is not None:
             self._settings += f" -c search_path={_escape(Identifier(schema).as_string())}"
+        self.threads = DaemonThreads(CONNECTIONS)
+        """For event loops, which must not wait for a network. More would wait for each other."""
         self._lock, self._lost_at = Lock(), -inf
         self._pool: ConnectionPool[Connection] | None = None
 

@@ -7,12 +7,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from utools.calls.shared import SharedCalls
-from utools.calls.threads import DaemonThreads
 from utools.errors import DefinitionError, ResultError, ToolError, UnknownTool
 from utools.host_policy import HostPolicy
 from utools.schema.config_schema import ConfigSchema, author_keys, visible
 from utools.schema.faults import Fault
 from utools.schema.json_value import NotJson, as_json
+from utools.threads import DaemonThreads
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult, is_async
 from utools.words.catalogue import ENGLISH, Words, words_in
 from utools.words.text import translate

@@ -29,7 +29,7 @@ class JsonlJournal:
     stays open between calls.
     """
 
-    is_remote: Final = False
+    threads: Final = None
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE_S) -> None:
         self.path, self._patience = Path(path), patience

@@ -11,7 +11,7 @@ from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 class MemoryJournal:
     """A `Journal` of any number of runs in this process."""
 
-    is_remote: Final = False
+    threads: Final = None
 
     def __init__(self) -> None:
         self._runs: dict[str, Tape] = {}

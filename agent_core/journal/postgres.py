@@ -12,6 +12,7 @@ from agent_core.journal.storage_errors import PATIENCE_S
 from utools.errors import DatabaseAway, DatabaseError
 from utools.postgres_database import Durability, PostgresDatabase
 from utools.postgres_layout import PostgresLayout
+from utools.threads import DaemonThreads
 from utools.transaction import Transaction
 
 _TABLES: Final = """CREATE TABLE journal_rows (
@@ -36,8 +37,6 @@ class PostgresJournal:
     what is in further tables of the database.
     """
 
-    is_remote: Final = True
-
     def __init__(
         self,
         source: str | PostgresDatabase,
@@ -54,6 +53,10 @@ class PostgresJournal:
         )
         self._in_doubt: dict[tuple[str, Row], str] = {}
         """Appends that may have been committed: their last row, which was new, and the transaction."""
+
+    @property
+    def threads(self) -> DaemonThreads:
+        return self._database.threads
 
     def load(self, run: str) -> Tape:
         query = "SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n"

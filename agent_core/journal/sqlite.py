@@ -24,7 +24,7 @@ class SqliteJournal:
     writers. A `keeper` keeps what is in the further tables of `layout`. An object must not be carried across a fork.
     """
 
-    is_remote: Final = False
+    threads: Final = None
 
     def __init__(
         self,

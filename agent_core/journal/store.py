@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from agent_core.journal.record import Row, Tape
+from utools.threads import Threads
 
 
 class Journal(Protocol):
@@ -13,8 +14,8 @@ class Journal(Protocol):
     """
 
     @property
-    def is_remote(self) -> bool:
-        """Whether its methods wait for a network, so that an event loop has them done in threads."""
+    def threads(self) -> Threads | None:
+        """What an event loop has its methods called in, where they wait for a network; None where it calls them."""
         ...
 
     def load(self, run: str) -> Tape:

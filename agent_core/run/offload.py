@@ -2,27 +2,34 @@
 
 from asyncio import CancelledError, ensure_future, wait
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from agent_core.journal.store import Journal
-from utools.calls.threads import DaemonThreads
+from utools.threads import Threads
 
 T = TypeVar("T")
-THREADS: Final = DaemonThreads(8)
-"""Those of all journals. More of them would wait for each other more than for a network."""
 
 
-async def offload(journal: Journal, step: Callable[[], T]) -> T:
-    """What a step on a journal gives: in a thread where the journal `is_remote`, else at once.
+class Place(Protocol):
+    """A journal, or whatever else is in the same database."""
+
+    @property
+    def threads(self) -> Threads | None: ...
+
+
+async def offload(place: Place, step: Callable[[], T]) -> T:
+    """What a step on a journal gives: in one of its threads where it has them, else at once.
 
     A step that has begun is seen through: the cancellation of its caller goes on when it has ended.
     """
-    if not journal.is_remote:
-        return step()
-    result, is_cancelled = await see_through(THREADS.run(step))
+    result, is_cancelled = await offload_through(place, step)
     if is_cancelled:
         raise CancelledError
     return result
+
+
+async def offload_through(place: Place, step: Callable[[], T]) -> tuple[T, bool]:
+    """What `offload` gives, and whether its caller was cancelled meanwhile, who has to see to that."""
+    return (step(), False) if place.threads is None else await see_through(place.threads.run(step))
 
 
 async def see_through(work: Coroutine[Any, Any, T], on_cancel: Callable[[], None] = lambda: None) -> tuple[T, bool]:

@@ -11,7 +11,8 @@ from typing import Final, TypeVar
 
 from agent_core.errors import DefinitionError, JournalAway
 from agent_core.journal.store import Journal
-from agent_core.run.offload import THREADS, see_through
+from agent_core.run.offload import see_through
+from utools.threads import Threads
 
 log = logging.getLogger("agent_core")
 VARIABLE: Final = "AGENT_CORE_STORE_PATIENCE"
@@ -51,9 +52,9 @@ async def outlast(
     A caller who is cancelled waits a little longer still: `interrupt` hears of it, and without that the cancellation
     goes on then.
     """
-    if not journal.is_remote:
+    if journal.threads is None:
         return step()
-    attempts = _Attempts(run, patience, monotonic() + patience, turn)
+    attempts = _Attempts(journal.threads, run, patience, monotonic() + patience, turn)
 
     def hear_cancellation() -> None:
         attempts.hurry()
@@ -68,8 +69,9 @@ async def outlast(
 
 @dataclass(slots=True)
 class _Attempts:
-    """The attempts at one step of a run, in threads."""
+    """The attempts at one step of a run."""
 
+    threads: Threads
     run: str
     patience: float
     until: float
@@ -85,7 +87,7 @@ class _Attempts:
         while True:
             try:
                 async with self.turn or nullcontext():
-                    result = await THREADS.run(step)
+                    result = await self.threads.run(step)
             except JournalAway as error:
                 if monotonic() + pause > self.until:
                     raise

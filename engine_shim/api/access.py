@@ -46,17 +46,17 @@ class Access:
         if self.service.is_open:
 
             async def find_local() -> Caller:
-                return self._check(None, scope)
+                return await self._check(None, scope)
 
             return Security(find_local)
 
         async def find(credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> Caller:
-            return self._check(credentials.credentials if credentials else None, scope)
+            return await self._check(credentials.credentials if credentials else None, scope)
 
         return Security(find)
 
-    def _check(self, token: str | None, scope: Scope | None) -> Caller:
-        principal = self.service.find_caller(token)
+    async def _check(self, token: str | None, scope: Scope | None) -> Caller:
+        principal = await self.service.find_caller(token)
         if principal is None:
             raise HTTPException(401, "this needs a token that the server knows: `Authorization: Bearer act_…`")
         if scope is not None and not principal.allows(scope):

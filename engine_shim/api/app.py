@@ -102,7 +102,8 @@ def _system_routes(access: Access) -> APIRouter:
         metrics, tenants = service.telemetry.metrics, service.tenants.values()
         if metrics is None:
             raise HTTPException(503, "nothing is counted here: pip install 'agent-core[web]'")
-        text = write_metrics(metrics, tenants, caller.principal.tenant)
+        reader = caller.principal.tenant
+        text = await caller.tenant.runs.offload(lambda: write_metrics(metrics, tenants, reader))
         return Response(text, media_type=metrics.content_type)
 
     return router

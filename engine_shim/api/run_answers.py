@@ -25,6 +25,6 @@ async def answer_run(caller: Caller, run_id: str, *, wait: bool) -> Response:
         await caller.tenant.runs.wait(run_id, MAX_WAIT_S)
     else:
         caller.tenant.runs.feeds.expect(run_id)
-    view = caller.tenant.view(run_id)
+    view = await caller.tenant.view(run_id)
     is_open = view.status in ("pending", "running")
     return write_json(view.as_json(), 202 if is_open else 200, {"Location": f"/runs/{run_id}"})

@@ -71,7 +71,7 @@ def run_routes(access: Access) -> APIRouter:
     @router.get("/runs/{run_id}", response_model=Run, responses=responses(404, 409))
     async def show_run(run_id: str, caller: Caller = read) -> Response:
         """A run: its status, what waits, and once it came to rest its outputs."""
-        return write_json(caller.tenant.view(run_id).as_json())
+        return write_json((await caller.tenant.view(run_id)).as_json())
 
     @router.get(
         "/runs/{run_id}/events",
@@ -84,7 +84,7 @@ def run_routes(access: Access) -> APIRouter:
         caller: Caller = read,
     ) -> Response:
         """The events of a run from its beginning, or after Last-Event-ID, then those to come, until the run ends."""
-        caller.tenant.runs.check_exists(run_id)
+        await caller.tenant.runs.check_exists(run_id)
         frames = caller.tenant.runs.feeds.follow(run_id, Position.read(last_event_id))
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
@@ -107,20 +107,20 @@ def run_routes(access: Access) -> APIRouter:
         caller: Caller = read,
     ) -> Response:
         """The run's records as a journal file: what `agent-core verify FILE` and `replay FILE` take."""
-        caller.tenant.runs.check_exists(run_id)
+        await caller.tenant.runs.check_exists(run_id)
         lines, position = await asyncio.to_thread(caller.tenant.export, run_id, after)
         return Response(lines, media_type="application/jsonl", headers={POSITION: str(position)})
 
     @router.get("/runs/{run_id}/verify", response_model=Verdict, responses=responses(404, 409))
     async def verify_run(run_id: str, caller: Caller = read) -> Response:
         """Whether the run's records are whole, and come out the same when they are replayed."""
-        caller.tenant.runs.check_exists(run_id)
+        await caller.tenant.runs.check_exists(run_id)
         return write_json(await asyncio.to_thread(_verify, caller.tenant.store.journal, run_id))
 
     @router.post("/runs/{run_id}/replay", response_model=ReplayedRun, responses=responses(404))
     async def replay_run(run_id: str, body: ReplayRequest, caller: Caller = read) -> Response:
         """Run the real loop on the records, offline; with a policy, as if that had been in force."""
-        caller.tenant.runs.check_exists(run_id)
+        await caller.tenant.runs.check_exists(run_id)
         load = caller.tenant.store.journal.load
         found = await asyncio.to_thread(try_replay, run_id, load, body.policy, body.strand)
         return write_json(found.as_json())
@@ -128,28 +128,28 @@ def run_routes(access: Access) -> APIRouter:
     @router.post("/runs/{run_id}/decide", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def decide_run(run_id: str, body: DecideRequest, wait: Wait = True, caller: Caller = decide) -> Response:
         """Decide on a call that waits; the run goes on. The records say who decided."""
-        decisions = {_find_call(caller, run_id, body): body.read()}
+        decisions = {await _find_call(caller, run_id, body): body.read()}
         await _decide(caller, run_id, decisions)
         return await answer_run(caller, run_id, wait=wait)
 
     @router.post("/runs/{run_id}/resume", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def resume_run(run_id: str, wait: Wait = True, caller: Caller = run) -> Response:
         """Let a paused run go on."""
-        _workflow_run(caller, run_id)
+        await _workflow_run(caller, run_id)
         await caller.tenant.runs.resume(run_id, by=caller.name)
         return await answer_run(caller, run_id, wait=wait)
 
     @router.post("/runs/{run_id}/pause", response_model=RunStatusView, responses=responses(404, 409))
     async def pause_run(run_id: str, caller: Caller = run) -> Response:
         """Begin nothing more in a run until it is resumed."""
-        _workflow_run(caller, run_id)
+        await _workflow_run(caller, run_id)
         status = await caller.tenant.engine.pause(run_id, by=caller.name)
         return write_json({"run_id": run_id, "status": status})
 
     @router.post("/runs/{run_id}/cancel", response_model=RunStatusView, responses=responses(404, 409))
     async def cancel_run(run_id: str, caller: Caller = run) -> Response:
         """End a run for good: what is under way is aborted."""
-        _workflow_run(caller, run_id)
+        await _workflow_run(caller, run_id)
         status = await caller.tenant.engine.cancel(run_id, by=caller.name)
         return write_json({"run_id": run_id, "status": status})
 
@@ -158,7 +158,7 @@ def run_routes(access: Access) -> APIRouter:
         run_id: str, body: ForkRequest, wait: Wait = True, traceparent: TraceParent = None, caller: Caller = run
     ) -> Response:
         """Begin a run with the past of this one up to a record, or, without a place, where a failed run failed."""
-        _workflow_run(caller, run_id)
+        await _workflow_run(caller, run_id)
         runs = caller.tenant.runs
         if body.at is None:
             new = await runs.retry_failed(run_id, by=caller.name, trace=traceparent)
@@ -171,17 +171,21 @@ def run_routes(access: Access) -> APIRouter:
     @router.post("/runs/{run_id}/messages", response_model=RunStatusView, responses=responses(404, 409))
     async def add_message(run_id: str, body: MessageRequest, caller: Caller = run) -> Response:
         """Add a message to a run: the next question of one of its agents has it."""
-        _workflow_run(caller, run_id)
+        await _workflow_run(caller, run_id)
         engine = caller.tenant.engine
-        engine.add_message(run_id, body.content, role=body.role, by=caller.name)
-        return write_json({"run_id": run_id, "status": engine.status(run_id)})
+
+        def add() -> str:
+            engine.add_message(run_id, body.content, role=body.role, by=caller.name)
+            return engine.status(run_id)
+
+        return write_json({"run_id": run_id, "status": await caller.tenant.runs.offload(add)})
 
     return router
 
 
 async def _decide(caller: Caller, run_id: str, decisions: dict[tuple[str, int], Decision]) -> None:
     tenant = caller.tenant
-    if tenant.view(run_id).workflow is not None:
+    if (await tenant.view(run_id)).workflow is not None:
         await tenant.runs.decide(run_id, decisions, by=caller.name)
     elif tenant.talks is not None:
         await tenant.talks.decide(run_id, decisions, by=caller.name)
@@ -195,11 +199,11 @@ def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
     return {**{key: getattr(found, key) for key in keys}, "identical": same}
 
 
-def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:
+async def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:
     """The call that is decided on: the named one, or the only one that waits."""
     if body.at is not None:
         return body.at.strand, body.at.n
-    waiting = caller.tenant.view(run_id).waiting
+    waiting = (await caller.tenant.view(run_id)).waiting
     if not waiting:
         raise DecisionError(f"no call waits in run {run_id!r}")
     if len(waiting) > 1:
@@ -207,9 +211,9 @@ def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, i
     return waiting[0]["strand"], waiting[0]["n"]
 
 
-def _workflow_run(caller: Caller, run_id: str) -> None:
+async def _workflow_run(caller: Caller, run_id: str) -> None:
     """DecisionError for a turn of a conversation, which cannot be stopped or forked."""
-    if caller.tenant.view(run_id).workflow is None:
+    if (await caller.tenant.view(run_id)).workflow is None:
         raise DecisionError(f"run {run_id!r} is a turn of a conversation, not a workflow's run")
 
 

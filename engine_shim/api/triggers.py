@@ -30,7 +30,7 @@ def trigger_routes(access: Access) -> APIRouter:
     @router.get("/triggers", response_model=TriggerList, responses=responses())
     async def list_triggers(caller: Caller = read) -> Response:
         """What starts runs without a caller: by the clock, and by webhooks."""
-        return write_json({"triggers": caller.tenant.triggers.describe()})
+        return write_json({"triggers": await caller.tenant.triggers.describe()})
 
     @router.post(
         "/triggers/{name}",
@@ -70,4 +70,5 @@ def trigger_routes(access: Access) -> APIRouter:
 
 async def _start(tenant: Tenant, name: str, request: Request) -> Response:
     run = await tenant.triggers.call(name, request.headers, await request.body())
-    return write_json({"run_id": run, "status": tenant.view(run).status}, 202, {"Location": f"/runs/{run}"})
+    view = await tenant.view(run)
+    return write_json({"run_id": run, "status": view.status}, 202, {"Location": f"/runs/{run}"})

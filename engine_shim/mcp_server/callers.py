@@ -32,10 +32,10 @@ class Caller:
             raise MCPError(INVALID_REQUEST, message)
 
 
-def find_caller(service: Service, context: Context) -> Caller:
+async def find_caller(service: Service, context: Context) -> Caller:
     """The caller of a request. MCPError for nobody that the service knows."""
     token = get_access_token()
-    principal = service.find_caller(token.token if token else None)
+    principal = await service.find_caller(token.token if token else None)
     if principal is None:
         raise MCPError(INVALID_REQUEST, "this needs a token that the server knows")
     client = context.session.client_params
@@ -52,7 +52,7 @@ class ServiceTokens:
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """What is known of a token; None for one that does not hold."""
-        principal = self.service.find_caller(token)
+        principal = await self.service.find_caller(token)
         if principal is None:
             return None
         return AccessToken(token=token, client_id=principal.id, scopes=sorted(principal.scopes))

@@ -95,11 +95,11 @@ async def _complete(
         answers = params.input_responses or {}
         if not state.run:
             await work.start(params.arguments or {})
-        elif decisions := read_decisions(work.waiting, answers):
+        elif decisions := read_decisions(await work.find_waiting(), answers):
             caller.require("decide")
             await work.decide(decisions)
         else:
-            return work.result()
+            return await work.result()
         if reporter:
             reporter.start(work.run)
         return await _go_on(context, caller, work, list(state.asked), reporter)
@@ -115,18 +115,18 @@ async def _go_on(
     may_ask = can_be_asked(context) and caller.principal.allows("decide")
     while True:
         await work.rest()
-        waiting = work.waiting
+        waiting = await work.find_waiting()
         if reporter:
             await reporter.flush(is_waiting=bool(waiting))
         new = [call for call in waiting if key_of(call) not in asked] if may_ask else []
         if not new:
-            return work.result()
+            return await work.result()
         asked += map(key_of, new)
         answers = await ask(context, new, CallState(work.run, asked, reporter.position if reporter else (0, 0)))
         if isinstance(answers, InputRequiredResult):
             return answers
         if not (decisions := read_decisions(new, answers)):
-            return work.result()
+            return await work.result()
         await work.decide(decisions)
 
 

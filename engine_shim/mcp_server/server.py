@@ -41,12 +41,12 @@ def build_server(service: Service) -> "Server[dict[str, object]]":
     calls = Calls()
 
     async def answer_list(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        caller = find_caller(service, context)
+        caller = await find_caller(service, context)
         caller.require("read", "run")
         return ListToolsResult(tools=list_tools(caller.tenant))
 
     async def answer_call(context: Context, params: CallToolRequestParams) -> Outcome:
-        caller = find_caller(service, context)
+        caller = await find_caller(service, context)
         caller.require("run")
         try:
             return await calls.make(context, params, caller)

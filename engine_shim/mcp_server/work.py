@@ -30,8 +30,7 @@ class Work(Protocol):
 
     run: str
 
-    @property
-    def waiting(self) -> list[Json]:
+    async def find_waiting(self) -> list[Json]:
         """The calls that wait for a person, once it is at rest."""
         ...
 
@@ -51,7 +50,7 @@ class Work(Protocol):
         """End the run for good, if it has not ended."""
         ...
 
-    def result(self) -> CallToolResult:
+    async def result(self) -> CallToolResult:
         """What came of it so far."""
         ...
 
@@ -71,9 +70,8 @@ class WorkflowRun:
     def __init__(self, tenant: Tenant, workflow: CheckedWorkflow, by: str, run: str) -> None:
         self.run, self._tenant, self._workflow, self._by = run, tenant, workflow, by
 
-    @property
-    def waiting(self) -> list[Json]:
-        return self._tenant.view(self.run).waiting
+    async def find_waiting(self) -> list[Json]:
+        return (await self._tenant.view(self.run)).waiting
 
     async def start(self, arguments: Json) -> None:
         self.run, _ = await self._tenant.runs.submit(self._workflow, arguments, by=self._by)
@@ -88,8 +86,8 @@ class WorkflowRun:
         with suppress(DecisionError):  # it has ended
             await self._tenant.engine.cancel(self.run, by=self._by)
 
-    def result(self) -> CallToolResult:
-        return run_result(self._tenant.view(self.run), self._workflow.definition)
+    async def result(self) -> CallToolResult:
+        return run_result(await self._tenant.view(self.run), self._workflow.definition)
 
 
 class AgentTurn:
@@ -100,9 +98,8 @@ class AgentTurn:
         self._turn: asyncio.Task[ChatReply] | None = None
         self._reply: ChatReply | None = None
 
-    @property
-    def waiting(self) -> list[Json]:
-        return self._reply.waiting if self._reply else self._tenant.view(self.run).waiting
+    async def find_waiting(self) -> list[Json]:
+        return self._reply.waiting if self._reply else (await self._tenant.view(self.run)).waiting
 
     async def start(self, arguments: Json) -> None:
         refuse(problem_of(fault, "external") for fault in compile_schema(MESSAGE_SCHEMA).faults(arguments))
@@ -127,10 +124,10 @@ class AgentTurn:
     async def cancel(self) -> None:
         self._talks.cancel(self.run)
 
-    def result(self) -> CallToolResult:
-        return reply_result(self._reply or self._unanswered())
+    async def result(self) -> CallToolResult:
+        return reply_result(self._reply or await self._unanswered())
 
-    def _unanswered(self) -> ChatReply:
+    async def _unanswered(self) -> ChatReply:
         """The reply of a turn on which nothing was decided."""
-        view = self._tenant.view(self.run)
+        view = await self._tenant.view(self.run)
         return ChatReply(False, "", view.conversation or "", self.run, view.status, waiting=view.waiting)

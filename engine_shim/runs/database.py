@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from utools.threads import Threads
 from utools.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class Database(Reader, Protocol):
     @property
     def name(self) -> str:
         """Where it is, without a password."""
+        ...
+
+    @property
+    def threads(self) -> Threads | None:
+        """What an event loop has this called in, where it waits for a network; None where it calls it itself."""
         ...
 
     @property

@@ -13,6 +13,7 @@ from utools.context.store_postgres import LAYOUT as CONVERSATIONS
 from utools.postgres_database import PostgresDatabase as Server
 from utools.postgres_layout import PostgresLayout
 from utools.postgres_transaction import Select
+from utools.threads import Threads
 from utools.transaction import Transaction
 
 _RUNS: Final = """
@@ -72,6 +73,10 @@ class PostgresDatabase:
 
     def __init__(self, url: str, *, schema: str | None = None, patience: float = PATIENCE_S) -> None:
         self.shared = Server(url, LAYOUTS, schema=schema, patience=patience)
+
+    @property
+    def threads(self) -> Threads:
+        return self.shared.threads
 
     @property
     def name(self) -> str:

@@ -61,6 +61,7 @@ class SqliteDatabase:
     """
 
     dialect = _DIALECT
+    threads: Final = None
     shared = None
 
     def __init__(self, path: Path, *, patience: float = PATIENCE_S) -> None:

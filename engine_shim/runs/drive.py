@@ -25,7 +25,7 @@ from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer
 from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunStore
-from utools.calls.limiter import Limiter
+from utools.limiter import Limiter
 from utools.registry import ToolRegistry
 
 OnEvent = Callable[[Event], None] | None

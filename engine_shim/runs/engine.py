@@ -3,22 +3,25 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.audit.fork import fork_rows
 from agent_core.audit.repeats import Place, find_repeats
+from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions, Role
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import Tape, by_path
+from agent_core.journal.record import Row, Tape, by_path
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
 from agent_core.run.clock import now
 from agent_core.run.control import Stopping, StopSignal, append_decisions
 from agent_core.run.events import Watcher
 from agent_core.run.executor import Executor
+from agent_core.run.offload import offload, offload_through
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
@@ -45,13 +48,15 @@ from engine_shim.runs.starter import RunStarter
 from engine_shim.runs.store import RunStore, StrPath
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from engine_shim.telemetry.telemetry import Telemetry
-from utools.calls.limiter import Limiter
 from utools.files.protected_paths import protect_name
+from utools.limiter import Limiter
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
 MAX_RUNNING = 100
 OnBegin = Callable[[str], None] | None
+OnTaken = Callable[[], None] | None
+T = TypeVar("T")
 
 
 class Engine:
@@ -163,6 +168,7 @@ class Engine:
         external: Mapping[str, Any] | None = None,
         run_id: str | None = None,
         on_begin: OnBegin = None,
+        on_taken: OnTaken = None,
         on_event: OnEvent = None,
     ) -> RunResult:
         """Run a workflow, a definition or a file from its inputs. DefinitionError, with nothing written, when it
@@ -170,16 +176,20 @@ class Engine:
 
         The `default`s that the definition's `inputs` declare replace what `external` lacks. A `run_id` that the store
         holds already is resumed, or, when the run is finished, gives its result again; RunBusy while it is driven.
-        `on_begin` is called with the run's id, once its inputs are checked, before anything is written.
+        `on_begin` is called with the run's id, once its inputs are checked, before anything is written, and perhaps in
+        a thread; `on_taken` once all is written, and it is driven.
         """
-        start = self._starter.prepare(workflow, external, run_id)
-        with self._leases.driving(start.run) as stop:
+        start = await self._offload(lambda: self._starter.prepare(workflow, external, run_id))
+
+        def write(stop: StopSignal) -> Job:
             if on_begin is not None:
                 on_begin(start.run)
             if self._starter.write(start):
                 refuse(self._host_check.recorded_problems(self._index.load_to_go_on(start.run), start.checked.base))
                 self._controls.apply_last(start.run, stop, "caller")
-            return await self._driver.drive(Job(start.run, start.spec, start.preparer, stop, on_event))
+            return Job(start.run, start.spec, start.preparer, stop, on_event)
+
+        return await self._drive(start.run, write, on_taken)
 
     def begin(
         self,
@@ -190,7 +200,7 @@ class Engine:
     ) -> str:
         """Write how a run begins, for `resume` to drive, and give its id. Raises what `run` does."""
         start = self._starter.prepare(workflow, external, run_id)
-        with self._leases.driving(start.run):
+        with self._leases.holding(start.run):
             self._starter.write(start)
         return start.run
 
@@ -203,7 +213,7 @@ class Engine:
 
         RunBusy while somebody begins it.
         """
-        with self._leases.driving(run_id):
+        with self._leases.holding(run_id):
             return not self.has_begun(run_id) and self.store.forget(run_id)
 
     def has_begun_with(self, run_id: str, workflow: Workflow | CheckedWorkflow, *, external: Mapping[str, Any]) -> bool:
@@ -221,6 +231,7 @@ class Engine:
         *,
         decisions: Decisions | None = None,
         by: str = "caller",
+        on_taken: OnTaken = None,
         on_event: OnEvent = None,
     ) -> RunResult:
         """Resume a run where its process died, where it waited, or was paused. A finished run gives its result, and a
@@ -228,16 +239,19 @@ class Engine:
 
         RunNotFound when the store holds no such run, RunBusy while somebody drives it, Damaged when its records are not
         whole, DefinitionError when this host lacks a tool, a model's key or a secret that it needs, and DecisionError
-        for a decision that fits nothing that waits; with nothing written.
+        for a decision that fits nothing that waits; with nothing written. `on_taken` is called once nothing refuses it.
         """
-        _, base = self._index.load(run_id)
-        with self._leases.driving(run_id) as stop:
+        _, base = await self._offload(lambda: self._index.load(run_id))
+
+        def write(stop: StopSignal) -> Job:
             refuse(self._host_check.recorded_problems(self._index.load_to_go_on(run_id), base))
             if decisions:
                 redactor, keys = self._secrets.redactor(), signing_keys()
                 append_decisions(self.store.journal, run_id, decisions, by=by, redactor=redactor, keys=keys)
             self._controls.apply_last(run_id, stop, by)
-            return await self._resume_from_journal(run_id, stop, on_event)
+            return self._job_of(run_id, stop, on_event)
+
+        return await self._drive(run_id, write, on_taken)
 
     async def fork(
         self,
@@ -247,6 +261,7 @@ class Engine:
         new_id: str | None = None,
         repeat_writes: bool = False,
         on_begin: OnBegin = None,
+        on_taken: OnTaken = None,
         on_event: OnEvent = None,
     ) -> RunResult:
         """A new run with the past of this one up to record n of a strand, `at` (strand, n), and on from there.
@@ -259,12 +274,17 @@ class Engine:
         """
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
-        return await self._fork(
-            run_id, lambda tape: [at], new_id, repeat_writes=repeat_writes, on_begin=on_begin, on_event=on_event
-        )
+        hooks = (on_begin, on_taken, on_event)
+        return await self._fork(run_id, lambda tape: [at], new_id, hooks, repeat_writes=repeat_writes)
 
     async def retry_failed(
-        self, run_id: str, *, new_id: str | None = None, on_begin: OnBegin = None, on_event: OnEvent = None
+        self,
+        run_id: str,
+        *,
+        new_id: str | None = None,
+        on_begin: OnBegin = None,
+        on_taken: OnTaken = None,
+        on_event: OnEvent = None,
     ) -> RunResult:
         """A fork of a failed run at the questions and reads over which it failed, which are done anew.
 
@@ -273,40 +293,47 @@ class Engine:
         again, or over a write.
         """
         new = new_id or f"{run_id}-retry"
-        if new_id is None and self.store.journal.load(new):
+        if new_id is None and await self._offload(lambda: bool(self.store.journal.load(new))):
             raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")
-        return await self._fork(
-            run_id, lambda tape: find_failures(run_id, tape), new, retry=True, on_begin=on_begin, on_event=on_event
-        )
+        hooks = (on_begin, on_taken, on_event)
+        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new, hooks, retry=True)
 
     async def _fork(
         self,
         run_id: str,
         find_places: Callable[[Tape], list[Place]],
         new_id: str | None,
+        hooks: tuple[OnBegin, OnTaken, OnEvent],
         *,
         repeat_writes: bool = False,
         retry: bool = False,
-        on_begin: OnBegin,
-        on_event: OnEvent,
     ) -> RunResult:
-        _, base = self._index.load(run_id)
-        tape = self._index.load_intact(run_id)
         new = new_run_id() if new_id is None else check_run_id(new_id)
-        if self.store.journal.load(new):
-            raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
-        at = now()
-        rows = fork_rows(run_id, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry)
-        forked = by_path(rows)
-        refuse(self._host_check.recorded_problems(forked, base))
-        if not repeat_writes and (repeats := find_repeats(tape, forked)):
-            raise WritesRepeated(run_id, repeats)
-        with self._leases.driving(new) as stop:
+        on_begin, on_taken, on_event = hooks
+
+        def make() -> Fork:
+            _, base = self._index.load(run_id)
+            tape = self._index.load_intact(run_id)
+            if self.store.journal.load(new):
+                raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
+            at = now()
+            rows = fork_rows(run_id, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry)
+            forked = by_path(rows)
+            refuse(self._host_check.recorded_problems(forked, base))
+            if not repeat_writes and (repeats := find_repeats(tape, forked)):
+                raise WritesRepeated(run_id, repeats)
+            return Fork(rows, tape[ROOT][0].record()["definition"], base, at)
+
+        fork = await self._offload(make)
+
+        def write(stop: StopSignal) -> Job:
             if on_begin is not None:
                 on_begin(new)
-            self._starter.add_entry(new, tape[ROOT][0].record()["definition"], base, at)
-            self.store.journal.append(new, rows)
-            return await self._resume_from_journal(new, stop, on_event)
+            self._starter.add_entry(new, fork.definition, fork.base, fork.at)
+            self.store.journal.append(new, fork.rows)
+            return self._job_of(new, stop, on_event)
+
+        return await self._drive(new, write, on_taken)
 
     def run_sync(self, workflow: Workflow | CheckedWorkflow | Mapping[str, Any] | StrPath, **options: Any) -> RunResult:
         """`run` for a caller without an event loop."""
@@ -357,11 +384,28 @@ class Engine:
         await self._models.close()
         self.store.close()
 
-    async def _resume_from_journal(self, run: str, stop: StopSignal, on_event: OnEvent) -> RunResult:
+    async def _drive(self, run: str, write: Callable[[StopSignal], Job], on_taken: OnTaken = None) -> RunResult:
+        """Take a run, write what it begins or goes on with, and drive it: to its end where the caller is cancelled."""
+        async with self._leases.driving(run) as stop:
+            job, is_cancelled = await offload_through(self.store.journal, lambda: write(stop))
+            if on_taken is not None:
+                on_taken()
+            if not is_cancelled:
+                return await self._driver.drive(job)
+            if not self.has_workers:
+                stop.request("cancel")
+                await self._driver.drive(job)
+            raise asyncio.CancelledError
+
+    def _job_of(self, run: str, stop: StopSignal, on_event: OnEvent = None) -> Job:
+        """What is to be driven of a run, by its journal."""
         tape, base = self._index.load(run)
         started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
-        return await self._driver.drive(Job(run, spec, self._starter.preparer(base, begun=True), stop, on_event))
+        return Job(run, spec, self._starter.preparer(base, begun=True), stop, on_event)
+
+    async def _offload(self, step: Callable[[], T]) -> T:
+        return await offload(self.store.journal, step)
 
     # ── messages and stopping ──────────────────────────────────────────────────────────────────────────────────
 
@@ -391,18 +435,38 @@ class Engine:
         return await self._stop(run_id, "cancel", by)
 
     async def _stop(self, run_id: str, how: Stopping, by: str) -> str:
-        self._controls.append(run_id, how, by)
+        await self._offload(lambda: self._controls.append(run_id, how, by))
         self._leases.notify(run_id, how)
         while not await self._controls.has_reached_driver(run_id, how):
-            with suppress(RunBusy), self._leases.driving(run_id) as stop:
-                if how == "cancel" or self.has_workers:
-                    stop.request(how)
-                    await self._resume_from_journal(run_id, stop, None)
-                else:
-                    self._index.set_status(run_id, self._index.final_status(run_id) or "paused")
+            with suppress(RunBusy):
+                await self._stop_here(run_id, how)
                 break
             await asyncio.sleep(INTERVAL_S)
-        return self._index.status(run_id)
+        return await self._offload(lambda: self._index.status(run_id))
+
+    async def _stop_here(self, run_id: str, how: Stopping) -> None:
+        """Stop a run that nobody drives."""
+        if how == "cancel" or self.has_workers:
+
+            def write(stop: StopSignal) -> Job:
+                stop.request(how)
+                return self._job_of(run_id, stop)
+
+            await self._drive(run_id, write)
+            return
+        async with self._leases.driving(run_id):
+            ended = await self._offload(lambda: self._index.final_status(run_id))
+            await self._offload(lambda: self._index.set_status(run_id, ended or "paused"))
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """The rows that a fork begins with, and what its entry says."""
+
+    rows: list[Row]
+    definition: Json
+    base: Path
+    at: str
 
 
 def _open_temporal(store: RunStore, temporal: TemporalConfig) -> Driver:

@@ -3,24 +3,27 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 from agent_core.errors import JournalAway, JournalError
 from agent_core.run.control import StopSignal
+from agent_core.run.offload import offload
 from engine_shim.errors import RunBusy
 from engine_shim.runs.leases import TTL, Leases, Signal, new_driver
 
 log = logging.getLogger("engine_shim")
-INTERVAL_S = 0.2
+INTERVAL_S: Final = 0.2
 """How often it looks for signals."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Driven:
     stop: StopSignal
-    loop: asyncio.AbstractEventLoop
+    loop: asyncio.AbstractEventLoop | None
 
 
 class LeaseKeeper:
@@ -33,38 +36,80 @@ class LeaseKeeper:
         self.driver = new_driver()
         self._leases = leases
         self._driven: dict[str, _Driven] = {}
+        self._passing: set[str] = set()
+        """Whose lease is just taken or released."""
+        self._leaving: dict[tuple[str, asyncio.AbstractEventLoop | None], asyncio.Event] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._idle = threading.Event()
 
-    @contextmanager
-    def driving(self, run: str) -> Iterator[StopSignal]:
+    @asynccontextmanager
+    async def driving(self, run: str) -> AsyncIterator[StopSignal]:
         """Hold the lease on a run while it is driven in this event loop. RunBusy when another driver holds it."""
         driven = _Driven(StopSignal(), asyncio.get_running_loop())
+        while left := self._leaving.get((run, driven.loop)):
+            await left.wait()
+        try:
+            await offload(self._leases, partial(self._acquire, run, driven))
+            yield driven.stop
+        except GeneratorExit:  # its loop was closed over it, and waits for nothing any more
+            self._release(run, driven)
+            raise
+        finally:
+            if self._driven.get(run) is driven:
+                await self._leave(run, driven)
+
+    async def _leave(self, run: str, driven: "_Driven") -> None:
+        """Release a run. Who is to drive it next, in the same event loop, waits for that."""
+        left = self._leaving[run, driven.loop] = asyncio.Event()
+        try:
+            await offload(self._leases, partial(self._release, run, driven))
+        finally:
+            del self._leaving[run, driven.loop]
+            left.set()
+
+    @contextmanager
+    def holding(self, run: str) -> Iterator[None]:
+        """Hold the lease on a run that nobody drives meanwhile. RunBusy when another driver holds it."""
+        held = _Driven(StopSignal(), None)
+        self._acquire(run, held)
+        try:
+            yield
+        finally:
+            self._release(run, held)
+
+    def _acquire(self, run: str, driven: "_Driven") -> None:
         with self._lock:
-            if run in self._driven:
+            if run in self._driven or run in self._passing:
                 raise RunBusy(run, self.driver)
+            self._passing.add(run)
+        try:
             if holder := self._leases.acquire(run, self.driver):
                 raise RunBusy(run, holder)
-            self._driven[run] = driven
-            self._idle.clear()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._renew_while_needed, name="leases", daemon=True)
-                self._thread.start()
-        try:
-            yield driven.stop
-        finally:
             with self._lock:
-                del self._driven[run]
-                if not self._driven:
-                    self._idle.set()
-            self._release(run)
+                self._driven[run] = driven
+                self._idle.clear()
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._renew_while_needed, name="leases", daemon=True)
+                    self._thread.start()
+        finally:
+            self._passing.discard(run)
 
-    def _release(self, run: str) -> None:
+    def _release(self, run: str, driven: "_Driven") -> None:
+        """Release a run, if it is driven like this."""
+        with self._lock:
+            if self._driven.get(run) is not driven:
+                return
+            self._passing.add(run)  # else somebody else here could take what is released a moment later
+            del self._driven[run]
+            if not self._driven:
+                self._idle.set()
         try:
             self._leases.release(run, self.driver)
         except JournalAway as error:
             log.warning("run %s: its lease could not be released, and ends within %g s: %s", run, TTL, error)
+        finally:
+            self._passing.discard(run)
 
     def notify(self, run: str, signal: Signal) -> None:
         """Pass a signal on at once where this process drives the run: the store's comes with the next renewal."""
@@ -117,6 +162,7 @@ def _give_up(run: str, driven: _Driven) -> None:
 def _send(driven: _Driven, signal: Signal) -> None:
     if signal == "message":
         driven.stop.has_messages = True
+    if signal == "message" or driven.loop is None:
         return
     try:
         driven.loop.call_soon_threadsafe(driven.stop.request, signal)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from threading import Lock
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 from engine_shim.runs.database import Database
+from utools.threads import Threads
 from utools.transaction import Transaction
 
 Signal = Literal["message", "pause", "cancel"]
@@ -30,6 +31,11 @@ class Leases(Protocol):
     A driver keeps its lease until it releases it or is dead: its process is gone, or it has not renewed for TTL
     seconds. A new lease has no signal; the journal stays right even if two drive one run.
     """
+
+    @property
+    def threads(self) -> Threads | None:
+        """As those of a journal in the same place."""
+        ...
 
     def acquire(self, run: str, driver: str) -> str | None:
         """Lease the run to this driver. None when it holds it now, else the name of the living driver that does."""
@@ -74,6 +80,8 @@ class Lease:
 
 class MemoryLeases:
     """Leases among the drivers of this process."""
+
+    threads: Final = None
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -122,6 +130,10 @@ class StoreLeases:
 
     def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
         self._database, self._clock = database, clock
+
+    @property
+    def threads(self) -> Threads | None:
+        return self._database.threads
 
     def acquire(self, run: str, driver: str) -> str | None:
         with self._database.writing(_subject(run)) as db:

@@ -184,16 +184,16 @@ class Completions:
                         _show_piece(event, pieces)
 
     async def _await_answer(self, run: str, definition: Definition) -> Completion:
-        while (view := self._runs.view(run)).status in ("pending", "running"):
+        while (view := await self._runs.view(run)).status in ("pending", "running"):
             await self._runs.wait(run, HEARTBEAT_S)
             if self._runs.is_closing:
                 raise ServerEnds
-            if not self._runs.drives(run) and self._runs.view(run).status in ("pending", "running"):
+            if not self._runs.drives(run) and (await self._runs.view(run)).status in ("pending", "running"):
                 await asyncio.sleep(POLL_S)  # another process drives it
         if view.status != "completed":
             raise _not_answered(run, view.status, view.error, is_waiting=bool(view.waiting))
-        totals = Totals()
-        totals.add_run(definition.id, view.status, self._runs.engine.store.journal.load(run))
+        totals, journal = Totals(), self._runs.engine.store.journal
+        totals.add_run(definition.id, view.status, await self._runs.offload(lambda: journal.load(run)))
         text = read_answer(definition, view.outputs, view.path)
         return Completion(run, text, totals.models.input_tokens, totals.models.output_tokens)
 

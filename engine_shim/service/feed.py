@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -9,8 +10,10 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from agent_core.errors import JournalAway
 from agent_core.journal.record import Row
 from agent_core.run.events import Event, EventSource
+from agent_core.run.offload import offload
 from engine_shim.runs.store import RunStore
 
 INTERVAL_S: Final = 0.25
@@ -30,6 +33,7 @@ _FINISHED: Final = b'{"kind":"run_finished"'
 PASSING: Final = ("answer_delta", "answer_discarded", "tool_progress")
 """Events that no record holds: whoever follows at that moment gets them, and nobody later."""
 
+Show = Callable[[EventSource], None]
 log = logging.getLogger("engine_shim")
 
 
@@ -44,6 +48,13 @@ class Position(NamedTuple):
         """The position in an event's id; the beginning for any other text."""
         row, _, number = (text or "").partition(".")
         return cls(int(row), int(number)) if row.isdecimal() and number.isdecimal() else cls(0, 0)
+
+
+class _Key(NamedTuple):
+    """Which row it is."""
+
+    path: str
+    n: int
 
 
 class Frame(NamedTuple):
@@ -66,19 +77,27 @@ class Feed:
         self._pump: asyncio.Task[None] | None = None
         self._followers = 0
         self._unsettled: dict[str, int] = {}
+        self._last: dict[str, int] = {}
+        self._noted: deque[_Key | Show] = deque()
+        """What happened since the journal was read, in order: rows that it has by now, and what no record holds."""
         self.is_over = False
 
     def wake(self) -> None:
-        """Look at the journal: there is something new."""
+        """Look at the journal: there may be something new."""
         self._news.set()
 
-    def show(self, show: Callable[[EventSource], None]) -> None:
+    def note(self, row: Row) -> None:
+        """Note a row that was appended to the journal just now."""
+        if row.n > self._last.get(row.path, -1):
+            self._noted.append(_Key(row.path, row.n))
+        self._news.set()
+
+    def show(self, show: Show) -> None:
         """Show what no record holds, after all that is recorded before it."""
-        if self._news.is_set():
-            self._news.clear()
-            for position, row in self._store.tail(self._run, self._row):
-                self._read(position, row)
-        show(self._source)
+        if self._noted:
+            self._noted.append(show)
+        else:
+            show(self._source)
 
     async def follow(self, after: Position) -> AsyncGenerator[list[Frame]]:
         """The events after a position, then those to come, until the run ends; none after a while without any."""
@@ -127,7 +146,7 @@ class Feed:
     async def _read_on(self) -> None:
         """Read the journal whenever there is news of the run, and now and then."""
         while not self.is_over:
-            for count, (position, row) in enumerate(self._store.tail(self._run, self._row), 1):
+            for count, (position, row) in enumerate(await self._read_tail(), 1):
                 if position > self._row:
                     self._read(position, row)
                 if count % AT_ONCE == 0:
@@ -137,6 +156,14 @@ class Feed:
                 await asyncio.wait_for(self._news.wait(), INTERVAL_S)
             self._news.clear()
 
+    async def _read_tail(self) -> list[tuple[int, Row]]:
+        """The rows that are not read yet; none while the database is away."""
+        try:
+            return await offload(self._store.journal, lambda: self._store.tail(self._run, self._row))
+        except JournalAway as error:
+            log.debug("the events of run %s wait for the journal: %s", self._run, error)
+            return []
+
     def _end(self, pump: "asyncio.Task[None]") -> None:
         """Let all followers go where nothing is read any more; they come again for what is missing."""
         self.close()
@@ -144,10 +171,23 @@ class Feed:
             log.error("the events of run %s cannot be read on: %s", self._run, error)
 
     def _read(self, position: int, row: Row) -> None:
-        self._row, self._number = position, 0
+        self._show_noted(_Key(row.path, row.n))
+        self._row, self._number, self._last[row.path] = position, 0, row.n
         self._source(row)
+        self._show_noted()
         if "/" not in row.path and row.data.startswith(_FINISHED):
             self.close()
+
+    def _show_noted(self, key: "_Key | None" = None) -> None:
+        """Show what happened before a row was appended; without one, before any that is not read yet."""
+        if key is not None and key not in self._noted:
+            return
+        while self._noted and (key is not None or not isinstance(self._noted[0], _Key)):
+            each = self._noted.popleft()
+            if not isinstance(each, _Key):
+                each(self._source)
+            elif each == key:
+                return
 
     def _add(self, event: Event) -> None:
         self._number += 1
@@ -230,7 +270,7 @@ class FeedWatcher:
 
     def __call__(self, row: Row) -> None:
         if feed := self.feeds.find(self.run):
-            feed.wake()
+            feed.note(row)
 
     def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:
         """Show a tool's own word, perhaps from its own thread."""
@@ -239,7 +279,7 @@ class FeedWatcher:
     def show_delta(self, strand: str, n: int, text: str | None) -> None:
         self._show(lambda source: source.show_delta(strand, n, text))
 
-    def _show(self, show: Callable[[EventSource], None]) -> None:
+    def _show(self, show: Show) -> None:
         if feed := self.feeds.find(self.run):
             feed.show(show)
 

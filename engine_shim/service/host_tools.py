@@ -75,7 +75,7 @@ class HostTools:
         checked = check(load_workflow(definition), self.engine.registry)
         run, _ = await self.runs.submit(checked, {"args": dict(args)}, by=by, key=key, trace=trace)
         await self.runs.wait(run, WAIT_S)
-        view = self.runs.view(run)
+        view = await self.runs.view(run)
         succeeded = view.status == "completed"
         output = view.outputs.get(NODE) if succeeded else None
         return {"run_id": run, "status": view.status, "success": succeeded, "output": output, "error": view.error}

@@ -2,15 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from agent_core.errors import Abandoned, Damaged
 from agent_core.journal.control import Decisions
+from agent_core.run.offload import offload
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
@@ -30,7 +31,9 @@ BEGINS_S: Final = 0.02
 POLL_S: Final = 0.25
 """How often a run is looked at that another process begins, and one that it drives."""
 LEFT: Final = RunFilter(statuses=("pending", "running"))
-Driving = Coroutine[Any, Any, RunResult]
+Drive = Callable[[Callable[[], None]], Coroutine[Any, Any, RunResult]]
+"""Drives a run, and calls what it is given once nothing refuses that."""
+T = TypeVar("T")
 log = logging.getLogger("engine_shim")
 
 
@@ -58,14 +61,15 @@ class KeyReused(EngineError):
 class RunService:
     """The runs of an engine's store. Share it among the tasks of one event loop.
 
-    Whatever begins or goes on here is driven in the background, also when its caller goes away. The engine checks and
-    writes before it first waits, so that a caller hears at once of what is refused.
+    Whatever begins or goes on here is driven in the background, also when its caller goes away. A caller waits until
+    the engine has checked and written, and so hears of what is refused.
     """
 
     def __init__(self, engine: Engine, *, max_open: int = MAX_OPEN) -> None:
         self.engine, self.feeds = engine, Feeds(engine.store)
         self._max_open = max_open
         self._open: dict[str, asyncio.Task[RunResult]] = {}
+        self._beginning: set[asyncio.Task[None]] = set()
         self._results: dict[str, RunResult] = {}
         self._taken_over: set[str] = set()
         self._backoff = Backoff()
@@ -92,42 +96,48 @@ class RunService:
         load; with nothing written.
         """
         run = run_id or (new_run_id() if key is None else key_to_id(workflow.definition.id, key))
-        while key is None or not self.engine.has_begun(run):
-            note = partial(self._note, by, trace)
+        note = partial(self._note, by, trace)
+        begin = partial(self.engine.run, workflow, external=external, run_id=run, on_begin=note)
+        while key is None or not await self._has_begun(run):
             try:
-                await self._launch(run, self.engine.run(workflow, external=external, run_id=run, on_begin=note))
+                await self._launch(run, lambda on_taken: begin(on_taken=on_taken))
             except (RunBusy, DefinitionError) as error:
-                if key is None or (isinstance(error, DefinitionError) and not self.engine.has_begun(run)):
+                if key is None or (isinstance(error, DefinitionError) and not await self._has_begun(run)):
                     raise
                 await asyncio.sleep(BEGINS_S)  # somebody begins it at this moment
             else:
                 return run, True
-        if not self.engine.has_begun_with(run, workflow, external=external):
+        if not await self.offload(lambda: self.engine.has_begun_with(run, workflow, external=external)):
             raise KeyReused(key)
-        if run not in self._open and self.view(run).status in LEFT.statuses:
-            await self._launch_unless_busy(run, self.engine.resume(run, by=by))
+        if run not in self._open and (await self.view(run)).status in LEFT.statuses:
+            await self._resume_unless_busy(run, by)
         return run, False
+
+    async def _has_begun(self, run: str) -> bool:
+        return await self.offload(lambda: self.engine.has_begun(run))
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> None:
         """Decide what waits in a run, which goes on. DecisionError for what fits nothing that waits."""
-        await self._launch(run, self.engine.resume(run, decisions=decisions, by=by))
+        await self._launch(run, partial(self._resume, run, by, decisions))
 
     async def resume(self, run: str, *, by: str) -> None:
         """Let a paused run, or one that nobody drives, go on. RunBusy while somebody drives it."""
-        await self._launch(run, self.engine.resume(run, by=by))
+        await self._launch(run, partial(self._resume, run, by, None))
 
     async def fork(
         self, run: str, at: tuple[str, int], *, by: str, repeat_writes: bool = False, trace: str | None = None
     ) -> str:
         """Begin a run with the past of another one; gives its id. Raises what `Engine.fork` does."""
         new, note = new_run_id(), partial(self._note, by, trace)
-        await self._launch(new, self.engine.fork(run, at, new_id=new, repeat_writes=repeat_writes, on_begin=note))
+        fork = partial(self.engine.fork, run, at, new_id=new, repeat_writes=repeat_writes, on_begin=note)
+        await self._launch(new, lambda on_taken: fork(on_taken=on_taken))
         return new
 
     async def retry_failed(self, run: str, *, by: str, trace: str | None = None) -> str:
         """Begin a run where a failed one failed; gives its id. Raises what `Engine.retry_failed` does."""
         new = f"{run}-retry"
-        await self._launch(new, self.engine.retry_failed(run, on_begin=partial(self._note, by, trace)))
+        retry = partial(self.engine.retry_failed, run, on_begin=partial(self._note, by, trace))
+        await self._launch(new, lambda on_taken: retry(on_taken=on_taken))
         return new
 
     def _note(self, by: str, trace: str | None, run: str) -> None:
@@ -135,22 +145,37 @@ class RunService:
         self.engine.store.save_submission(run, by)
         self.engine.telemetry.keep_parent(run, trace)
 
-    async def _launch_unless_busy(self, run: str, driving: Driving) -> None:
+    async def _resume_unless_busy(self, run: str, by: str) -> None:
         try:
-            await self._launch(run, driving)
+            await self.resume(run, by=by)
         except RunBusy:
             log.debug("run %s is driven by another process", run)
 
-    async def _launch(self, run: str, driving: Driving) -> None:
-        """Drive in the background. Raises what is refused at once."""
-        if self._is_closing.is_set() or len(self._open) >= self._max_open:
-            driving.close()
+    def _resume(
+        self, run: str, by: str, decisions: Decisions | None, on_taken: Callable[[], None]
+    ) -> Coroutine[Any, Any, RunResult]:
+        return self.engine.resume(run, decisions=decisions, by=by, on_taken=on_taken)
+
+    async def _launch(self, run: str, drive: Drive) -> None:
+        """Drive in the background. Raises what is refused, and goes on when its caller goes away."""
+        if self._is_closing.is_set() or len(self._open) + len(self._beginning) >= self._max_open:
             raise ServerEnds if self._is_closing.is_set() else TooManyRuns(self._max_open)
-        task = asyncio.create_task(driving, name=run)
-        await asyncio.sleep(0)  # the task has had its first step then
+        beginning = asyncio.create_task(self._begin(run, drive))
+        self._beginning.add(beginning)
+        beginning.add_done_callback(self._beginning.discard)
+        await asyncio.shield(beginning)
+
+    async def _begin(self, run: str, drive: Drive) -> None:
+        taken = asyncio.Event()
+        task = asyncio.create_task(drive(taken.set), name=run)
+        waiting = asyncio.create_task(taken.wait())
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
         if not task.done():
             self._open[run] = task
             task.add_done_callback(lambda done: self._close(run, done))
+            if self._is_closing.is_set():
+                self.engine.release()
         else:
             self._keep(task.result())
 
@@ -192,7 +217,8 @@ class RunService:
             finally:
                 closing.cancel()
             return
-        while self.engine.store.leases.holder(run) and not self.is_closing:
+        leases = self.engine.store.leases
+        while await self.offload(lambda: leases.holder(run)) and not self.is_closing:
             if (left := until - asyncio.get_running_loop().time()) <= 0:
                 return
             await asyncio.sleep(min(POLL_S, left))
@@ -205,12 +231,23 @@ class RunService:
     def is_closing(self) -> bool:
         return self._is_closing.is_set()
 
-    def view(self, run: str) -> RunView:
+    async def offload(self, step: Callable[[], T]) -> T:
+        """What a step on the store gives, which does not keep the event loop waiting for a network."""
+        return await offload(self.engine.store.journal, step)
+
+    async def view(self, run: str) -> RunView:
         """A run. RunNotFound when the store has no such run."""
+        return await self.offload(lambda: self.read(run))
+
+    def read(self, run: str) -> RunView:
+        """What `view` gives, to whoever may wait for the store."""
         return view_run(self.engine.store, run, self.engine.host, self._results.get(run))
 
-    def check_exists(self, run: str) -> None:
+    async def check_exists(self, run: str) -> None:
         """RunNotFound when the store has no such run, nor a turn of a conversation."""
+        await self.offload(lambda: self._check_exists(run))
+
+    def _check_exists(self, run: str) -> None:
         store = self.engine.store
         if find_own_entry(store, run, self.engine.host) is not None:
             return
@@ -223,12 +260,12 @@ class RunService:
     async def recover(self) -> int:
         """Take up the runs that servers have left in the midst; gives how many."""
         taken = 0
-        for run in self._find_left():
+        for run in await self._find_left():
             try:
-                if not self.engine.has_begun(run):
-                    self._forget(run)
+                if not await self._has_begun(run):
+                    await self.offload(partial(self._forget, run))
                     continue
-                await self._launch(run, self.engine.resume(run, by="recovery"))
+                await self.resume(run, by="recovery")
                 taken += 1
             except (TooManyRuns, ServerEnds):
                 break
@@ -239,16 +276,21 @@ class RunService:
                 log.error("run %s cannot be taken up: %s", run, error)
         return taken
 
-    def _find_left(self) -> list[str]:
+    async def _find_left(self) -> list[str]:
         """The runs that nobody drives, the oldest first: those of servers that ended, and those that another server has
         taken over from this one, which it may have left before an answer came to this one."""
-        store = self.engine.store
-        entries = store.entries(replace(LEFT, host=self.engine.host))
-        left = dict.fromkeys([*(entry.run for entry in reversed(entries)), *self._taken_over])
-        held = store.leases.held(left)
-        self._taken_over &= held
-        free = [run for run in left if run not in held and run not in self._open and self._backoff.is_due(run)]
-        return [run for run in free if store.submitter(run) is not None]
+        store, taken_over = self.engine.store, set(self._taken_over)
+
+        def read() -> tuple[list[str], set[str]]:
+            entries = store.entries(replace(LEFT, host=self.engine.host))
+            left = dict.fromkeys([*(entry.run for entry in reversed(entries)), *taken_over])
+            held = store.leases.held(left)
+            return [run for run in left if run not in held], held
+
+        free, held = await self.offload(read)
+        self._taken_over -= taken_over - held
+        due = [run for run in free if run not in self._open and self._backoff.is_due(run)]
+        return await self.offload(lambda: [run for run in due if store.submitter(run) is not None])
 
     def _forget(self, run: str) -> None:
         """Forget a run whose beginning could not be written: nobody was told of it."""
@@ -264,6 +306,8 @@ class RunService:
     async def close(self, grace: float) -> None:
         """End what is driven, so that another process can go on with it: what is under way has the grace to answer."""
         self.let_go()
+        if self._beginning:
+            await asyncio.wait(self._beginning, timeout=grace)
         late = set(self._open.values())
         if late:
             _, late = await asyncio.wait(late, timeout=grace)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agent_core.effects import Json
+from agent_core.run.offload import offload
 from engine_shim.host.config import HostConfig
 from engine_shim.service.metrics import open_metrics
 from engine_shim.service.principal import Principal
@@ -59,11 +60,11 @@ class Service:
         tenants = Tenants(config, store, model, telemetry)
         return cls(tenants, Tokens(tenants[None].store.database), is_open, telemetry=telemetry)
 
-    def find_caller(self, token: str | None) -> Principal | None:
+    async def find_caller(self, token: str | None) -> Principal | None:
         """Who calls with this token; None for nobody that the server knows."""
         if self.is_open:
             return LOCAL
-        found = self.tokens.find(token) if token else None
+        found = await offload(self.tokens, lambda: self.tokens.find(token)) if token else None
         return found if found is not None and found.tenant in self.tenants else None
 
     def tenant_of(self, caller: Principal) -> Tenant:

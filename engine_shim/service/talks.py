@@ -16,6 +16,7 @@ from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.run.node import ROOT
+from agent_core.run.offload import offload
 from agent_core.run.run_id import new_run_id
 from engine_shim.errors import DefinitionError, EngineError, RunBusy
 from engine_shim.runs.chat import HostConversations, agent_note
@@ -256,14 +257,15 @@ class Talks:
         """What comes of a turn that a key names, once no other of that key is under way."""
         with closing(turn):
             while True:
-                with suppress(RunBusy), self._leases.driving(run):
-                    try:
-                        return await turn
-                    except (DefinitionError, DecisionError) as error:
-                        is_other = isinstance(error, DecisionError) or error.where.startswith("config/")
-                        if is_other and self.host.journal.load(run):
-                            raise KeyReused(key) from None
-                        raise
+                with suppress(RunBusy):
+                    async with self._leases.driving(run):
+                        try:
+                            return await turn
+                        except (DefinitionError, DecisionError) as error:
+                            is_other = isinstance(error, DecisionError) or error.where.startswith("config/")
+                            if is_other and await offload(self.host.journal, lambda: bool(self.host.journal.load(run))):
+                                raise KeyReused(key) from None
+                            raise
                 await asyncio.sleep(POLL_S)
 
     async def _run(self, run: str, turn: Coroutine[Any, Any, Result], key: str | None = None) -> Result:

@@ -56,9 +56,9 @@ class Tenant:
     def name(self) -> str | None:
         return self.config.tenant
 
-    def view(self, run: str) -> RunView:
+    async def view(self, run: str) -> RunView:
         """A run of this tenant. RunNotFound."""
-        return self.runs.view(run)
+        return await self.runs.view(run)
 
     async def list_runs(self, query: RunQuery) -> RunPage:
         """A page of the runs that are this host's, the newest first. To look into records takes a while."""
@@ -149,7 +149,7 @@ def open_tenant(
 
     def note_rest(run: str) -> None:
         tape = store.journal.load(run)
-        store.note_rest(run, runs.view(run).status, sum(map(len, tape.values())))
+        store.note_rest(run, runs.read(run).status, sum(map(len, tape.values())))
 
     talks = None
     if has_agents:
@@ -158,7 +158,7 @@ def open_tenant(
     tools, completions = HostTools(engine, runs, config.execute_tools, workflows), Completions(talks, runs, workflows)
     triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)
     triggers.load()
-    webhooks = open_senders(config, store.database, runs.view)
+    webhooks = open_senders(config, store.database, runs.read)
     drafts = Drafts(directory, engine.host_check, engine.agents or AgentCatalog(()))
     files = WorkflowFiles(directory, workflows, drafts, is_own)
     parts = (tools, completions, triggers, files, Turns(), RunSearch(store), Turns(), webhooks)

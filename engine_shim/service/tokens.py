@@ -32,6 +32,7 @@ class Tokens:
 
     def __init__(self, database: Database, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._database, self._clock = database, clock
+        self.threads = database.threads
 
     def issue(
         self, name: str, scopes: Collection[str], tenant: str | None = None, lifetime: timedelta | None = None

@@ -12,6 +12,7 @@ import orjson
 from standardwebhooks import Webhook
 
 from agent_core.effects import Json
+from agent_core.run.offload import offload
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.template import render
 from engine_shim.definition.validate import CheckedWorkflow
@@ -85,9 +86,10 @@ class Triggers:
         refuse(problems)
         self._by_name = found
 
-    def describe(self) -> list[Json]:
+    async def describe(self) -> list[Json]:
         """The triggers: name, workflow, what starts it, when next, what it did last."""
-        return [self._describe(name, trigger) for name, trigger in self._by_name.items()]
+        found = list(self._by_name.items())
+        return await offload(self._database, lambda: [self._describe(name, trigger) for name, trigger in found])
 
     async def run_forever(self) -> None:
         """Start what is due, until it is cancelled."""
@@ -117,21 +119,23 @@ class Triggers:
         _check_signature(read_secret(trigger.webhook.secret_env, f"triggers/{name}"), headers, body)
         external = _inputs_of(trigger, body)
         run = await self._submit(name, self._workflow(trigger), external, headers["webhook-id"])
-        self._save(name, _Last(self._clock(), run))
+        await self._save(name, _Last(self._clock(), run))
         return run
 
     async def _start_if_due(self, name: str, trigger: Trigger) -> None:
-        now, last = self._clock(), self._last(name)
+        now, last = self._clock(), await offload(self._database, lambda: self._last(name))
         if last is None or last.at > now + SET_BACK:
-            self._save(name, _Last(now, last.run if last else None))  # it begins now: nothing before counts as missed
+            await self._save(
+                name, _Last(now, last.run if last else None)
+            )  # it begins now: nothing before counts as missed
             return
         planned = trigger.last_time(now)
         if planned <= last.at:
             return
-        reason = self._reason_to_skip(trigger, planned, now, last)
+        reason = await self._reason_to_skip(trigger, planned, now, last)
         if reason is not None:
             log.warning("trigger %s lets the run of %s fall out: %s", name, planned.isoformat(), reason)
-            self._save(name, _Last(planned, last.run))
+            await self._save(name, _Last(planned, last.run))
             return
         run, moment = last.run, planned.astimezone(UTC).isoformat()
         try:
@@ -140,7 +144,7 @@ class Triggers:
             return  # it is still due at the next look
         except (DefinitionError, EngineError) as error:
             log.error("trigger %s cannot start the run of %s: %s", name, planned.isoformat(), error)
-        self._save(name, _Last(planned, run))
+        await self._save(name, _Last(planned, run))
 
     async def _submit(self, name: str, workflow: CheckedWorkflow, external: Mapping[str, Any], key: str) -> str:
         """Begin the run of a key, which no key of a caller names: no workflow's id has a slash."""
@@ -148,11 +152,14 @@ class Triggers:
         run, _ = await self._runs.submit(workflow, external, by=f"trigger {name}", key=key, run_id=named)
         return run
 
-    def _reason_to_skip(self, trigger: Trigger, planned: datetime, now: datetime, last: _Last) -> str | None:
+    async def _reason_to_skip(self, trigger: Trigger, planned: datetime, now: datetime, last: _Last) -> str | None:
         if trigger.missed == "skip" and now - planned > ON_TIME:
             return "no server ran at that time"
-        entry = self._runs.engine.store.entry(last.run) if last.run and not trigger.overlap else None
-        return f"run {last.run} is {entry.status}" if entry is not None and entry.status not in ENDED else None
+        store, run = self._runs.engine.store, last.run
+        if run is None or trigger.overlap:
+            return None
+        entry = await self._runs.offload(lambda: store.entry(run))
+        return f"run {run} is {entry.status}" if entry is not None and entry.status not in ENDED else None
 
     def _workflow(self, trigger: Trigger) -> CheckedWorkflow:
         return self._workflows.get(trigger.workflow)
@@ -174,7 +181,10 @@ class Triggers:
         found = self._database.rows("trigger_times", "SELECT at, run FROM trigger_times WHERE name = ?", name)
         return _Last(datetime.fromisoformat(found[0][0]), found[0][1]) if found else None
 
-    def _save(self, name: str, last: _Last) -> None:
+    async def _save(self, name: str, last: _Last) -> None:
+        await offload(self._database, lambda: self._write(name, last))
+
+    def _write(self, name: str, last: _Last) -> None:
         with self._database.writing() as db:
             query = """INSERT INTO trigger_times (name, at, run) VALUES (?, ?, ?)
                 ON CONFLICT (name) DO UPDATE SET at = excluded.at, run = excluded.run"""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import Final
+from typing import Final, TypeVar
 
 import httpx2
 import orjson
@@ -17,6 +17,7 @@ from standardwebhooks import Webhook
 
 from agent_core.effects import Json
 from agent_core.errors import JournalError
+from agent_core.run.offload import offload
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.host.config import HostConfig, WebhookConfig
 from engine_shim.runs.database import Database
@@ -29,6 +30,7 @@ MAX_OUTPUTS: Final = 256 * 1024
 """Bytes of a run's outputs that are told; of larger ones, only that they are left out."""
 PREFIX: Final = "whsec_"
 View = Callable[[str], RunView]
+T = TypeVar("T")
 log = logging.getLogger("engine_shim")
 
 
@@ -51,7 +53,7 @@ class WebhookSender:
 
     async def run_forever(self) -> None:
         """Tell what there is to tell, until it is cancelled."""
-        self._deliveries.begin()
+        await self._offload(self._deliveries.begin)
         async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
             while True:
                 if not await self.send_due(client):
@@ -59,8 +61,8 @@ class WebhookSender:
 
     async def send_due(self, client: httpx2.AsyncClient) -> int:
         """Tell what is due; gives how much that was."""
-        self._deliveries.collect(self._is_wanted)
-        due = self._deliveries.claim()
+        await self._offload(lambda: self._deliveries.collect(self._is_wanted))
+        due = await self._offload(self._deliveries.claim)
         await asyncio.gather(*(self._send(client, delivery) for delivery in due))
         return len(due)
 
@@ -79,20 +81,23 @@ class WebhookSender:
         try:
             problem = await self._post(client, delivery)
         except RunNotFound:
-            self._deliveries.finish(delivery)
-            return
+            problem = None
         except Exception as error:  # a run that cannot be read must not keep the others from being told
             problem = str(error) or type(error).__name__
         if problem is None:
-            self._deliveries.finish(delivery)
-        elif self._deliveries.postpone(delivery):
+            await self._offload(lambda: self._deliveries.finish(delivery))
+        elif await self._offload(lambda: self._deliveries.postpone(delivery)):
             log.warning("webhook %s %s; run %s is told again later", self._hook.url, problem, delivery.run)
         else:
             log.error("webhook %s %s; that run %s is %s is told no more", *self._given_up(problem, delivery))
 
+    async def _offload(self, step: Callable[[], T]) -> T:
+        return await offload(self._deliveries.database, step)
+
     async def _post(self, client: httpx2.AsyncClient, delivery: Delivery) -> str | None:
         """What is wrong with the answer, of which the status alone counts; None where it was taken."""
-        body = orjson.dumps(_describe(delivery, self._view(delivery.run)))
+        view = await self._offload(lambda: self._view(delivery.run))
+        body = orjson.dumps(_describe(delivery, view))
         request = client.build_request("POST", self._hook.url, content=body, headers=self._sign(delivery, body))
         async with asyncio.timeout(self._timeout):  # all in all: each byte of an answer may come just in time
             answer = await client.send(request, stream=True)

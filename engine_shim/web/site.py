@@ -83,7 +83,7 @@ def _page_routes(access: Access) -> APIRouter:
     @router.get("/runs/{run_id}/page", response_class=HTMLResponse, responses=responses(404, 409))
     async def export_page(run_id: str, caller: Caller = read) -> Response:
         """The run as one HTML file, which shows and proves it without a server."""
-        caller.tenant.runs.check_exists(run_id)
+        await caller.tenant.runs.check_exists(run_id)
         page = await asyncio.to_thread(_write_page, caller, run_id)
         name = f"attachment; filename*=UTF-8''{quote(run_id, safe='')}.html"
         return HTMLResponse(page, headers={**HEADERS, "Content-Disposition": name})

@@ -58,7 +58,7 @@ class Crash(Exception):
 class World:
     """Model, tools and journal at once: does as chance says, and counts what was done."""
 
-    is_remote: Final = False
+    threads: Final = None
 
     def __init__(self) -> None:
         tools = [Tool(c, c, ARGS, self.tool(c), effect=e, idempotent=c == "again") for c, e in EFFECTS.items()]

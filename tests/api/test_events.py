@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from agent_core import MemoryJournal
 from agent_core.errors import JournalError
 from engine_shim.service.feed import TOGETHER_BYTES, Feeds, Position
 from support.served_host import Served, read_events, served
@@ -177,6 +178,8 @@ def feeds_of(tail: Tail) -> Feeds:
     """Feeds of a store that has these rows."""
 
     class Store:
+        journal = MemoryJournal()
+
         def tail(self, run: str, after: int = 0) -> Any:
             return tail(run, after)
 

@@ -378,6 +378,8 @@ def test_others_are_answered_while_the_records_of_a_long_run_are_read(host: Serv
     class Slow:
         """The journal, which takes its time."""
 
+        threads = None
+
         def __getattr__(self, name: str) -> Any:
             assert answered.wait(10)
             return getattr(journal, name)

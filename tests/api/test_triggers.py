@@ -149,14 +149,14 @@ def test_times_follow_the_zone_over_the_change_of_the_clocks(tmp_path: Path) -> 
 def test_changed_file_is_taken_up_and_a_fault_in_it_is_not(tmp_path: Path) -> None:
     path = write_trigger(tmp_path, "t", workflow="count", cron="0 6 * * *", inputs={"sum": "1 + 1"})
     (triggers,) = Clocked(tmp_path).triggers()
-    assert [each["name"] for each in triggers.describe()] == ["t"]
+    assert [each["name"] for each in asyncio.run(triggers.describe())] == ["t"]
     path.write_text('{"workflow": "nothing", "cron": "0 6 * * *"}')
     with pytest.raises(DefinitionError):
         triggers.load()
-    assert [each["workflow"] for each in triggers.describe()] == ["count"]
+    assert [each["workflow"] for each in asyncio.run(triggers.describe())] == ["count"]
     path.unlink()
     triggers.load()
-    assert triggers.describe() == []
+    assert asyncio.run(triggers.describe()) == []
 
 
 @pytest.mark.parametrize(

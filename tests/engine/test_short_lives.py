@@ -25,13 +25,14 @@ from utools.errors import ToolError
 class Life:
     """One run, `r`, of a workflow, and the processes that have to do with it."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, *, is_remote: bool) -> None:
+        self.is_remote = is_remote
         self.store: RunStore = MemoryRunStore(clock=lambda: self.world.clock())
         self.world = World(self.store)
         self.workflows = {each.definition.id: each for each in workflows(base)}
 
     def host(self, places: int = 9) -> Host:
-        self.world.hosts.append(Host(self.world, places=places))
+        self.world.hosts.append(Host(self.world, places=places, is_remote=self.is_remote))
         return self.world.hosts[-1]
 
     def ask(self, host: Host, work: Coroutine[Any, Any, Any], run: str = "r") -> Any:
@@ -57,9 +58,9 @@ class Life:
         host.end()
 
 
-@pytest.fixture
-def life(tmp_path: Path) -> Iterator[Life]:
-    life = Life(tmp_path)
+@pytest.fixture(params=["local", "remote"])
+def life(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Life]:
+    life = Life(tmp_path, is_remote=request.param == "remote")
     yield life
     assert not life.world.faults
     for host in life.world.hosts:

@@ -73,10 +73,10 @@ class Lives(Office, RuleBasedStateMachine):
     def new_store(self, base: Path) -> RunStore:
         return MemoryRunStore(clock=self.clock)
 
-    @initialize(places=st.sampled_from([9, 2, 1]), hosts=st.integers(1, 2), which=some)
-    def begin(self, places: int, hosts: int, which: int) -> None:
+    @initialize(places=st.sampled_from([9, 2, 1]), hosts=st.integers(1, 2), which=some, is_remote=st.booleans())
+    def begin(self, places: int, hosts: int, which: int, is_remote: bool) -> None:
         self.base = Path(tempfile.mkdtemp(prefix="lives-"))
-        self.meet(self.new_store(self.base), workflows(self.base), places)
+        self.meet(self.new_store(self.base), workflows(self.base), places, is_remote=is_remote)
         for _ in range(hosts):
             self.new_host()
         self.start(which, 0)

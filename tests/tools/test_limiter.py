@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from utools.calls.limiter import Limiter
+from utools.limiter import Limiter
 
 
 async def settle() -> None:

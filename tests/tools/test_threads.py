@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from utools.calls.threads import DaemonThreads
+from utools.threads import DaemonThreads
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="unset")
 
@@ -132,7 +132,7 @@ def test_slots_are_shared_by_event_loops() -> None:
 def test_abandoned_work_never_blocks_the_exit_of_the_process() -> None:
     script = """
 import asyncio, threading
-from utools.calls.threads import DaemonThreads
+from utools.threads import DaemonThreads
 async def main():
     try:
         await asyncio.wait_for(DaemonThreads().run(threading.Event().wait), 0.05)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from utools.builtin.http_request import CIDRS
-from utools.calls.threads import DaemonThreads
 from utools.error_text import reason_of
 from utools.errors import ToolError
 from utools.files.sandbox import Sandbox
+from utools.threads import DaemonThreads
 from utools.tool import Args, Tool, ToolContext
 from utools.words.text import Text, translate
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from utools.calls.threads import DaemonThreads
 from utools.errors import DatabaseAway, DatabaseError, ToolError
+from utools.threads import DaemonThreads
 
 THREADS: Final = 8
 T = TypeVar("T")

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
-from utools.calls.threads import DaemonThreads
 from utools.context.store import Summary
 from utools.context.turns import Turn
 from utools.files.protected_paths import protect_store
 from utools.sqlite_file import Layout, SqliteFile, data_file
+from utools.threads import DaemonThreads
 
 PATH_VARIABLE = "AGENT_CORE_CONTEXT_DB"
 BUSY_SECONDS = 30.0

@@ -45,7 +45,7 @@ class Killer:
 class KillableJournal:
     """A journal with a point before and after each append."""
 
-    is_remote: Final = False
+    threads: Final = None
 
     def __init__(self, journal: Journal, killer: Killer) -> None:
         self._inner, self._killer = journal, killer

@@ -94,7 +94,7 @@ class Killer:
 class KillableJournal:
     """A journal with a kill point before and after each append."""
 
-    is_remote: Final = False
+    threads: Final = None
 
     def __init__(self, journal: Any, killer: Killer) -> None:
         self.inner, self.killer = journal, killer

@@ -30,8 +30,8 @@ class Office:
     """Asks processes for things, and looks at what comes of each. `loose` are the runs that a dead process left as they
     were, `started` those that there are, `results` how they ended."""
 
-    def meet(self, store: RunStore, workflows: list[Workflow], places: int) -> None:
-        self.store, self.workflows, self.places = store, workflows, places
+    def meet(self, store: RunStore, workflows: list[Workflow], places: int, *, is_remote: bool) -> None:
+        self.store, self.workflows, self.places, self.is_remote = store, workflows, places, is_remote
         self.world = World(store)
         self.jobs: list[Job] = []
         self.seen: dict[str, Tape] = {}
@@ -60,7 +60,7 @@ class Office:
         return self.store.journal.load(run)
 
     def new_host(self) -> None:
-        self.world.hosts.append(Host(self.world, places=self.places))
+        self.world.hosts.append(Host(self.world, places=self.places, is_remote=self.is_remote))
 
     # ── asking engines ───────────────────────────────────────────────────────────────────────────
 

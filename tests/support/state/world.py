@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_core.journal.record import Row, Tape
 from agent_core.models.client import Completion, ModelInfo, Question
@@ -18,6 +18,7 @@ from engine_shim.runs.run_entry import RunEntry
 from engine_shim.runs.store import RunStore
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
 
+T = TypeVar("T")
 HERE: ContextVar["tuple[Host, str]"] = ContextVar("HERE")
 """The process in which a task runs, and the run that it is about: neither is a tool or a model told."""
 ANY = {"type": "object", "additionalProperties": True}
@@ -165,10 +166,20 @@ def _retries(rows: Sequence[Row]) -> int:
     return sum(row.record().get("decision") == "retry" for row in rows)
 
 
+class LaterThreads:
+    """In place of threads: each call is made a little later, so that others come in between."""
+
+    async def run(self, function: Callable[[], T]) -> T:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return function()
+
+
 class Line:
     """One process's way to the store. It may be cut at any write, before or after that; then nothing comes through."""
 
-    def __init__(self, host: "Host") -> None:
+    def __init__(self, host: "Host", *, is_remote: bool) -> None:
+        self.threads = LaterThreads() if is_remote else None
         self.host, self.world = host, host.world
         self.store = host.world.store
         self.journal, self.leases = self, self
@@ -289,9 +300,9 @@ def _acting(code: str) -> Any:
 class Host:
     """One process: an engine, its event loop and its way to the store. It is the model, too."""
 
-    def __init__(self, world: World, *, places: int) -> None:
+    def __init__(self, world: World, *, places: int, is_remote: bool = False) -> None:
         self.world, self.loop = world, Loop()
-        self.line = Line(self)
+        self.line = Line(self, is_remote=is_remote)
         self.engine = Engine(tools(), store=self.line, model=self, max_running=places)
         self.steering = self.engine._leases = Still(self.line)
 

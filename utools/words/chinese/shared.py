@@ -8,7 +8,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "the database of this host cannot be used: {error}": "这台主机的数据库无法使用：{error}",
     # ── calls/deadline.py ──
     "not done within {seconds:g} seconds; ask for less": "{seconds:g} 秒内没有完成；请减少要做的事",
-    # ── calls/threads.py ──
+    # ── threads.py ──
     "the tool ended its thread with {kind}": "工具以 {kind} 结束了它的线程",
     # ── command.py ──
     "the command {program!r} cannot be started: {why}": "命令 {program!r} 无法启动：{why}",

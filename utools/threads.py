@@ -1,4 +1,7 @@
-"""DaemonThreads: runs sync tools under a fixed limit. An abandoned call keeps its slot, but never the process alive."""
+"""Threads beside an event loop: for sync tools, and for what waits for a network.
+
+An abandoned call keeps its slot, but never the process alive.
+"""
 
 import contextvars
 import os
@@ -6,9 +9,9 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from utools.calls.limiter import Limiter, settle
+from utools.limiter import Limiter, settle
 from utools.words.text import Text
 
 if TYPE_CHECKING:
@@ -18,6 +21,14 @@ T = TypeVar("T")
 IDLE_S: Final = 10.0
 """How long a thread waits for a further call before it ends."""
 Calls = SimpleQueue[Callable[[], None]]
+
+
+class Threads(Protocol):
+    """Threads beside an event loop."""
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """What the function gives, called in one of them."""
+        ...
 
 
 class DaemonThreads:
