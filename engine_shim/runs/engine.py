@@ -249,6 +249,8 @@ class Engine:
                 redactor, keys = self._secrets.redactor(), signing_keys()
                 append_decisions(self.store.journal, run_id, decisions, by=by, redactor=redactor, keys=keys)
             self._controls.apply_last(run_id, stop, by)
+            if self._index.status(run_id) in ("waiting", "paused"):
+                self._index.set_status(run_id, "pending")  # whoever looks now sees that it goes on
             return self._job_of(run_id, stop, on_event)
 
         return await self._drive(run_id, write, on_taken)

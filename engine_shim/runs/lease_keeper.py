@@ -11,7 +11,7 @@ from typing import Final
 
 from agent_core.errors import JournalAway, JournalError
 from agent_core.run.control import StopSignal
-from agent_core.run.offload import offload
+from agent_core.run.offload import offload_through
 from engine_shim.errors import RunBusy
 from engine_shim.runs.leases import TTL, Leases, Signal, new_driver
 
@@ -50,7 +50,9 @@ class LeaseKeeper:
         while left := self._leaving.get((run, driven.loop)):
             await left.wait()
         try:
-            await offload(self._leases, partial(self._acquire, run, driven))
+            _, is_cancelled = await offload_through(self._leases, partial(self._acquire, run, driven))
+            if is_cancelled:
+                raise asyncio.CancelledError
             yield driven.stop
         except GeneratorExit:  # its loop was closed over it, and waits for nothing any more
             self._release(run, driven)
@@ -63,10 +65,12 @@ class LeaseKeeper:
         """Release a run. Who is to drive it next, in the same event loop, waits for that."""
         left = self._leaving[run, driven.loop] = asyncio.Event()
         try:
-            await offload(self._leases, partial(self._release, run, driven))
+            _, is_cancelled = await offload_through(self._leases, partial(self._release, run, driven))
         finally:
             del self._leaving[run, driven.loop]
             left.set()
+        if is_cancelled:
+            raise asyncio.CancelledError
 
     @contextmanager
     def holding(self, run: str) -> Iterator[None]:

@@ -29,7 +29,9 @@ MAX_RESULTS: Final = 256
 """How many results of runs that have ended are kept in memory."""
 BEGINS_S: Final = 0.02
 POLL_S: Final = 0.25
-"""How often a run is looked at that another process begins, and one that it drives."""
+"""How often a run is looked at that another process begins or releases, and one that it drives."""
+LOOKS: Final = 50
+"""How often a run at rest is tried that its driver has not released."""
 LEFT: Final = RunFilter(statuses=("pending", "running"))
 Drive = Callable[[Callable[[], None]], Coroutine[Any, Any, RunResult]]
 """Drives a run, and calls what it is given once nothing refuses that."""
@@ -118,11 +120,11 @@ class RunService:
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> None:
         """Decide what waits in a run, which goes on. DecisionError for what fits nothing that waits."""
-        await self._launch(run, partial(self._resume, run, by, decisions))
+        await self._go_on(run, partial(self._resume, run, by, decisions))
 
     async def resume(self, run: str, *, by: str) -> None:
         """Let a paused run, or one that nobody drives, go on. RunBusy while somebody drives it."""
-        await self._launch(run, partial(self._resume, run, by, None))
+        await self._go_on(run, partial(self._resume, run, by, None))
 
     async def fork(
         self, run: str, at: tuple[str, int], *, by: str, repeat_writes: bool = False, trace: str | None = None
@@ -155,6 +157,17 @@ class RunService:
         self, run: str, by: str, decisions: Decisions | None, on_taken: Callable[[], None]
     ) -> Coroutine[Any, Any, RunResult]:
         return self.engine.resume(run, decisions=decisions, by=by, on_taken=on_taken)
+
+    async def _go_on(self, run: str, drive: Drive) -> None:
+        """Launch a run that is there. One at rest may still have its driver for a moment, which is waited for."""
+        for left in reversed(range(LOOKS)):
+            try:
+                await self._launch(run, drive)
+                break
+            except RunBusy:
+                if not left or await self.offload(lambda: self.engine.status(run)) not in ("waiting", "paused"):
+                    raise
+            await asyncio.sleep(BEGINS_S)
 
     async def _launch(self, run: str, drive: Drive) -> None:
         """Drive in the background. Raises what is refused, and goes on when its caller goes away."""

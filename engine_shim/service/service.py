@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agent_core.effects import Json
+from agent_core.errors import JournalAway
 from agent_core.run.offload import offload
 from engine_shim.host.config import HostConfig
 from engine_shim.service.metrics import open_metrics
@@ -123,6 +124,8 @@ async def _keep_on(work: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             await work()
+        except JournalAway as error:
+            log.warning("work in the background of the server waits for its store: %s", error)
         except Exception:  # one that only the log can be told of
             log.exception("work in the background of the server failed, and begins again")
         await asyncio.sleep(RECOVERY_S)

@@ -258,7 +258,7 @@ def test_time_of_a_trigger_is_dealt_with_once_by_whichever_server_and_across_res
                 await triggers.start_due()
             for entry in store.entries():
                 await servers[0][0].runs.wait(entry.run, 10)
-        told = servers[1][1].describe()
+        told = await servers[1][1].describe()
         for tenant, _ in servers:
             await tenant.close(0)
         return told

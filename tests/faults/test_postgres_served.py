@@ -1,0 +1,92 @@
+"""A server while its PostgreSQL says nothing: who wants nothing of the database is answered, and nothing is lost."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from support.bad_link import BadLink, bad_link
+from support.postgres_server import Postgres
+from support.served_host import Served, served
+from utools.store_address import read_address
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")]
+ANSWERS = (200, 202, 409, 503)
+Ask = Callable[[httpx2.Client, str], httpx2.Response]
+ROUTES: dict[str, Ask] = {
+    "list": lambda client, run: client.get("/runs"),
+    "search": lambda client, run: client.get("/runs", params={"text": "A-17"}),
+    "show": lambda client, run: client.get(f"/runs/{run}"),
+    "follow": lambda client, run: begin_to_follow(client, run),
+    "export": lambda client, run: client.get(f"/runs/{run}/journal"),
+    "verify": lambda client, run: client.get(f"/runs/{run}/verify"),
+    "metrics": lambda client, run: client.get("/metrics"),
+    "submit": lambda client, run: client.post("/workflows/count/runs", json={"external": {"sum": "1 + 1"}}),
+    "submit with a key": lambda client, run: client.post(
+        "/workflows/count/runs", json={"external": {"sum": "1 + 1"}}, headers={"Idempotency-Key": "k"}
+    ),
+    "decide": lambda client, run: client.post(f"/runs/{run}/decide", json={"decision": "approve"}),
+    "pause": lambda client, run: client.post(f"/runs/{run}/pause"),
+    "cancel": lambda client, run: client.post(f"/runs/{run}/cancel"),
+    "tell": lambda client, run: client.post(f"/runs/{run}/messages", json={"content": "hurry"}),
+    "fork": lambda client, run: client.post(f"/runs/{run}/fork", json={"at": {"strand": "flow/order.1", "n": 0}}),
+    "execute a tool": lambda client, run: client.post("/tools/stock/execute", json={"args": {"article": "A-17"}}),
+}
+
+
+def begin_to_follow(client: httpx2.Client, run: str) -> httpx2.Response:
+    with client.stream("GET", f"/runs/{run}/events") as answer:
+        next(answer.iter_bytes())
+        return answer
+
+
+@pytest.fixture
+def link(postgres: Postgres) -> Iterator[BadLink]:
+    with bad_link(postgres.port) as made:
+        yield made
+
+
+@pytest.fixture
+def host(tmp_path: Path, new_database: Callable[[], str], postgres: Postgres, link: BadLink) -> Iterator[Served]:
+    url = new_database().replace(f":{postgres.port}/", f":{link.port}/")
+    webhooks = [{"url": "http://127.0.0.1:9/told", "secret_env": "HOOK_SECRET"}]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("HOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+        with served(tmp_path, store=read_address(url), webhooks=webhooks) as made:
+            yield made
+
+
+def test_server_answers_while_every_route_waits_for_the_database(host: Served, link: BadLink) -> None:
+    run = host.submit("buy", article="A-17")["run_id"]
+    with ThreadPoolExecutor(len(ROUTES)) as threads, httpx2.Client(base_url=host.url, timeout=60) as client:
+        link.become("silent")
+        asked = {name: threads.submit(ask, client, run) for name, ask in ROUTES.items()}
+        for _ in range(50):
+            assert host.client.get("/health").status_code == 200
+            time.sleep(0.01)
+        answered = [name for name, each in asked.items() if each.done()]
+        assert not answered, "they wait for the database, and the event loop for nothing"
+        link.become("pass")
+        link.reset_all()
+        answers = {name: each.result() for name, each in asked.items()}
+    assert {name: each.status_code for name, each in answers.items() if each.status_code not in ANSWERS} == {}
+    assert host.submit("count", sum="2 + 2")["status"] == "completed"
+
+
+def test_server_answers_while_runs_that_it_drives_wait_for_the_database(host: Served, link: BadLink) -> None:
+    names = [f"go-{n}" for n in range(20)]
+    runs = [host.submit("wait", wait=False, until=name)["run_id"] for name in names]
+    for name in names:
+        host.await_file(f"{name}.begun")
+    link.become("silent")
+    for name in names:
+        (host.folder / name).touch()
+    for _ in range(50):
+        assert host.client.get("/health").status_code == 200
+        time.sleep(0.01)
+    link.become("pass")
+    link.reset_all()
+    assert {host.await_status(run, "completed", "failed", seconds=60)["status"] for run in runs} == {"completed"}
