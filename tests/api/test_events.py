@@ -186,6 +186,41 @@ def feeds_of(tail: Tail) -> Feeds:
     return Feeds(Store())  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("late", [0, 3, 100])
+def test_what_no_record_holds_is_told_where_it_happened_however_late_the_rows_are_read(host: Served, late: int) -> None:
+    run = host.submit("desk@1", message="How many?")["run_id"]
+    rows = host.store.tail(run)
+
+    async def follow() -> list[tuple[int, int]]:
+        there: list[Any] = []
+        feeds = feeds_of(lambda run, after: [each for each in there if each[0] > after])
+        told: list[tuple[int, int]] = []
+
+        async def read() -> None:
+            async for frames in feeds.frames(run, Position(0, 0)):
+                told.extend((each.position.row, 0) if each.position else (each.event["n"], 1) for each in frames)
+
+        reading = asyncio.create_task(read())
+        await asyncio.sleep(0)
+        watcher, feed = feeds.watch(run), feeds.find(run)
+        assert feed is not None
+        for number, (position, row) in enumerate(rows):
+            there.extend(rows[max(number - late, 0) : number - late + 1] if number >= late else [])
+            watcher(row)
+            feed.show(lambda source, at=position: source.show_progress("flow", at, "", None))  # type: ignore[misc]
+            await asyncio.sleep(0.005 if number % 4 == 0 else 0)
+        there[:] = rows
+        feed.wake()
+        await asyncio.wait_for(reading, 20)
+        return told
+
+    told = asyncio.run(follow())
+    passing = [row for row, is_passing in told if is_passing]
+    assert passing == [position for position, _ in rows][: len(passing)]
+    assert len(passing) >= len(rows) - 1, "after the last row the run is over"
+    assert told == sorted(told)
+
+
 def test_follower_that_leaves_without_a_word_leaves_no_deaf_feed_behind(host: Served) -> None:
     run = host.submit("buy", article="E-5")["run_id"]
     rows = host.store.tail(run)

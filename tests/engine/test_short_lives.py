@@ -18,7 +18,7 @@ from engine_shim.runs.store import RunStore
 from support.by_hand import action, final
 from support.state.checks import check_ended, check_status
 from support.state.workflows import workflows
-from support.state.world import Host, World
+from support.state.world import HERE, Host, World
 from utools.errors import ToolError
 
 
@@ -104,6 +104,25 @@ def test_caller_who_gives_up_as_the_run_begins_to_wait_cancels_it(life: Life) ->
     assert run.cancelled()
     check_ended("r", life.store)
     assert life.store.entry("r").status == "cancelled"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("turns", range(0, 40, 3))
+def test_caller_who_gives_up_at_any_moment_leaves_no_run_that_goes_on(life: Life, turns: int) -> None:
+    host = life.host()
+    loop = host.loop
+    HERE.set((host, "r"))
+    run = loop.create_task(host.engine.run(life.workflows["chain"], run_id="r"))
+    for _ in range(turns):
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+    run.cancel()
+    life.world.settle()
+    assert run.cancelled()
+    assert not life.world.driven("r")
+    entry = life.store.entry("r")
+    assert entry is None or entry.status == "cancelled"
+    if entry is not None:
+        check_ended("r", life.store)
 
 
 def test_cancel_ends_a_run_whose_process_died_in_a_write(life: Life) -> None:

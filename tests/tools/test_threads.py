@@ -2,9 +2,11 @@
 
 import asyncio
 import contextvars
+import gc
 import subprocess
 import sys
 import threading
+import weakref
 
 import pytest
 
@@ -19,6 +21,37 @@ async def test_result_and_error_come_back() -> None:
     with pytest.raises(ZeroDivisionError):
         await threads.run(divmod, 7, 0)
     assert await threads.run(threading.current_thread) is not threading.current_thread()
+
+
+async def test_thread_that_has_ended_a_call_makes_the_next_one() -> None:
+    threads = DaemonThreads()
+    assert len({await threads.run(threading.get_ident) for _ in range(20)}) == 1
+
+
+async def test_thread_keeps_nothing_of_a_call_that_has_ended() -> None:
+    class Given:
+        """What a call is given."""
+
+    given, threads = Given(), DaemonThreads()
+    seen = weakref.ref(given)
+    await threads.run(lambda _: None, given)
+    del given
+    gc.collect()
+    assert seen() is None
+
+
+def test_fork_has_threads_of_its_own() -> None:
+    program = """
+import asyncio, os, sys
+from utools.threads import DaemonThreads
+threads = DaemonThreads()
+assert asyncio.run(threads.run(lambda: 1)) == 1
+child = os.fork()
+if not child:
+    os._exit(0 if asyncio.run(asyncio.wait_for(threads.run(lambda: 2), 20)) == 2 else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
 
 
 async def test_context_variables_are_seen() -> None:
