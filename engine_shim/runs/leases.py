@@ -181,6 +181,12 @@ class StoreLeases:
         now = self._now() if rows else 0.0
         return {run for run, driver, until in rows if is_alive(driver, until, now)}
 
+    def free(self) -> tuple[str, list[Any]]:
+        """A condition on `run_claims` of a query, and its values: it lets through what nobody holds, and what drivers
+        on this machine do, which may have died just now."""
+        now, own = self._now(), f"{socket.gethostname()}:"
+        return "(until IS NULL OR until <= ? OR until > ? OR substr(driver, 1, ?) = ?)", [now, now + TTL, len(own), own]
+
     def _now(self, db: Transaction | None = None) -> float:
         return self._database.read_clock(db) if self._clock is None else self._clock()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.runs.database import Database
@@ -31,6 +31,13 @@ _LATEST = f"SELECT run, seq FROM rows ORDER BY seq DESC LIMIT {NEWEST}"
 _LOOK = f"""SELECT workflow_runs.run, status, coalesce(last, 0) FROM workflow_runs
     LEFT JOIN (SELECT run, max(seq) AS last FROM ({_LATEST}) AS latest GROUP BY run) AS newest
     ON newest.run = workflow_runs.run"""
+OPEN: Final = ("pending", "running")
+"""The statuses of runs that are to go on."""
+_LEFT = """SELECT workflow_runs.run FROM workflow_runs
+    JOIN run_submissions ON run_submissions.run = workflow_runs.run
+    LEFT JOIN run_claims ON run_claims.run = workflow_runs.run
+    WHERE status IN (?, ?)
+    AND NOT EXISTS (SELECT 1 FROM run_hosts WHERE run = workflow_runs.run AND host NOT IN ('', ?))"""
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
 
@@ -67,6 +74,11 @@ class RunStore(Protocol):
     def look(self, runs: Collection[str]) -> dict[str, tuple[str, int]]:
         """The statuses of runs, and the position of the last row of each, which may be 0 where that is none of the
         newest of the store."""
+        ...
+
+    def left(self, host: str) -> list[str]:
+        """The runs that were handed in to servers of a host, or of none, are to go on, and are driven by nobody; the
+        oldest first."""
         ...
 
     def save_submission(self, run: str, submitter: str) -> None:
@@ -127,6 +139,13 @@ class MemoryRunStore:
         found = [entry for run in runs if (entry := self._entries.get(run))]
         return {entry.run: (entry.status, max((n for n, _ in self.tail(entry.run)), default=0)) for entry in found}
 
+    def left(self, host: str) -> list[str]:
+        found = [
+            each.run for each in reversed(self.entries(RunFilter(OPEN, host=host))) if each.run in self._submitters
+        ]
+        held = self.leases.held(found)
+        return [run for run in found if run not in held]
+
     def save_submission(self, run: str, submitter: str) -> None:
         self._submitters.setdefault(run, submitter)
 
@@ -156,7 +175,8 @@ class DatabaseRunStore:
         self, database: Database, open_journal: "Callable[[], TailedJournal]", *, clock: Callable[[], float] | None
     ) -> None:
         self.database, self._open_journal = database, open_journal
-        self.leases: Leases = StoreLeases(database, clock=clock)
+        self._leases = StoreLeases(database, clock=clock)
+        self.leases: Leases = self._leases
 
     @cached_property
     def journal(self) -> "TailedJournal":
@@ -196,6 +216,13 @@ class DatabaseRunStore:
         query = f"{_LOOK} WHERE workflow_runs.run IN {dialect.values}"
         found = self.database.rows("workflow_runs", query, dialect.pack(list(runs)))
         return {run: (status, last) for run, status, last in found}
+
+    def left(self, host: str) -> list[str]:
+        free, values = self._leases.free()
+        query = f"{_LEFT} AND {free} ORDER BY started_at, workflow_runs.run"
+        found = [run for (run,) in self.database.rows("run_submissions", query, *OPEN, host, *values)]
+        held = self.leases.held(found)
+        return [run for run in found if run not in held]
 
     def save_submission(self, run: str, submitter: str) -> None:
         self._keep_first("run_submissions", run, submitter)

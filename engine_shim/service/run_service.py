@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, TypeVar
@@ -17,8 +16,8 @@ from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
-from engine_shim.runs.run_entry import RunFilter
 from engine_shim.runs.run_index import ENDED
+from engine_shim.runs.store import OPEN
 from engine_shim.service.backoff import Backoff
 from engine_shim.service.feed import Feeds
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
@@ -32,7 +31,6 @@ POLL_S: Final = 0.25
 """How often a run is looked at that another process begins or releases, and one that it drives."""
 LOOKS: Final = 50
 """How often a run at rest is tried that its driver has not released."""
-LEFT: Final = RunFilter(statuses=("pending", "running"))
 Drive = Callable[[Callable[[], None]], Coroutine[Any, Any, RunResult]]
 """Drives a run, and calls what it is given once nothing refuses that."""
 T = TypeVar("T")
@@ -111,7 +109,7 @@ class RunService:
                 return run, True
         if not await self.offload(lambda: self.engine.has_begun_with(run, workflow, external=external)):
             raise KeyReused(key)
-        if run not in self._open and (await self.view(run)).status in LEFT.statuses:
+        if run not in self._open and (await self.view(run)).status in OPEN:
             await self._resume_unless_busy(run, by)
         return run, False
 
@@ -295,15 +293,13 @@ class RunService:
         store, taken_over = self.engine.store, set(self._taken_over)
 
         def read() -> tuple[list[str], set[str]]:
-            entries = store.entries(replace(LEFT, host=self.engine.host))
-            left = dict.fromkeys([*(entry.run for entry in reversed(entries)), *taken_over])
-            held = store.leases.held(left)
-            return [run for run in left if run not in held], held
+            held = store.leases.held(taken_over)
+            again = [run for run in taken_over if run not in held and store.submitter(run) is not None]
+            return list(dict.fromkeys([*store.left(self.engine.host), *again])), held
 
-        free, held = await self.offload(read)
+        left, held = await self.offload(read)
         self._taken_over -= taken_over - held
-        due = [run for run in free if run not in self._open and self._backoff.is_due(run)]
-        return await self.offload(lambda: [run for run in due if store.submitter(run) is not None])
+        return [run for run in left if run not in self._open and self._backoff.is_due(run)]
 
     def _forget(self, run: str) -> None:
         """Forget a run whose beginning could not be written: nobody was told of it."""

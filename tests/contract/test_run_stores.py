@@ -128,6 +128,30 @@ def test_a_look_at_runs_finds_the_status_of_each_and_its_last_row(store: RunStor
     assert store.look([]) == {}
 
 
+def test_runs_that_nobody_drives_are_those_of_the_host_that_were_handed_in_and_go_on(
+    store: RunStore, clock: Clock, driver: str
+) -> None:
+    about = {
+        "held": ("running", "ours"),
+        "left": ("running", "ours"),
+        "queued": ("pending", ""),
+        "others": ("running", "theirs"),
+        "ended": ("completed", "ours"),
+        "local": ("running", "ours"),
+    }
+    for number, (run, (status, host)) in enumerate(about.items()):
+        store.save(RunEntry(run, "flow", "1", status, f"2025-01-0{9 - number}", "/base", 0, host))
+        if run != "local":
+            store.save_submission(run, "ada")
+    dead = f"{socket.gethostname()}:999999999:token"
+    for run, holder in (("held", driver), ("left", dead), ("queued", "another-machine:1:token")):
+        assert store.leases.acquire(run, holder) is None
+    assert store.left("ours") == ["left"]
+    clock.now += TTL + 1
+    assert store.left("ours") == ["queued", "left", "held"]
+    assert store.left("theirs") == ["others", "queued"]
+
+
 def test_a_time_that_nobody_can_read_hides_no_entry(store: RunStore) -> None:
     store.save(entry("r1", "once"))
     assert store.entries(RunFilter(since=datetime(2025, 1, 1, tzinfo=UTC))) == [entry("r1", "once")]
