@@ -17,6 +17,7 @@ from agent_core.journal.record import Tape
 from agent_core.run.arguments import open_journal
 from agent_core.run.events import Event
 from agent_core.run.node import ROOT
+from agent_core.run.offload import offload
 from agent_core.run.run_id import check_run_id, new_run_id
 from utools.context.store import ContextStore
 from utools.context.turns import Message, Turn, check_history, rename_repeated_calls
@@ -86,11 +87,11 @@ class Conversations:
         options = ConversationOptions(max_tool_calls=max_tool_calls, max_tokens=max_tokens, conversation=conversation)
         asked = _Turn(self._agent_name(agent), user_message, conversation, run, options)
         async with self._lock(conversation):
-            if tape := self._tape(run):
+            if tape := await self._tape(run):
                 return await self._run(_recorded(tape, asked), on_event)
             turns = await self._turns(conversation)
             if self._budget is not None:
-                spent = sum(self._tokens(run) for run in _runs(turns))
+                spent = sum([await self._tokens(run) for run in _runs(turns)])
                 if spent >= self._budget:
                     return refuse_spent(conversation, spent, self._budget)
                 options = replace(options, max_tokens=_least(max_tokens, self._budget - spent))
@@ -111,7 +112,7 @@ class Conversations:
         `by` names who decided. DecisionError for a decision that fits nothing, and for a run that is no turn of this
         conversation.
         """
-        tape = self._tape(check_run_id(run_id))
+        tape = await self._tape(check_run_id(run_id))
         if not tape:
             raise DecisionError(f"run {run_id!r} is not in the journal of this executor, so nothing waits there")
         agent, prompt = (_start(tape).get(key, {}).get(name) for key, name in (("agent", "name"), ("config", "prompt")))
@@ -176,15 +177,15 @@ class Conversations:
             raise DefinitionError(f"who is to answer? {known}", where="agent")
         return self._executor.catalog.get(chosen).name
 
-    def _tape(self, run: str) -> Tape:
+    async def _tape(self, run: str) -> Tape:
         if self._executor.journal is None:
             return {}
         with open_journal(self._executor.journal) as journal:
-            return journal.load(run)
+            return await offload(journal, lambda: journal.load(run))
 
-    def _tokens(self, run: str) -> int:
+    async def _tokens(self, run: str) -> int:
         """What a recorded turn cost; nothing where its record is gone."""
-        rows = self._tape(run).get(ROOT, [])
+        rows = (await self._tape(run)).get(ROOT, [])
         usage = rows[-1].record().get("usage", {}) if rows else {}
         return int(usage.get("total_tokens", 0))
 

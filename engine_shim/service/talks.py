@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -13,7 +14,7 @@ from agent_core.agents.errors import AgentError, AgentNotFound
 from agent_core.agents.reply import ChatReply, read_reply
 from agent_core.agents.result import ConversationResult
 from agent_core.effects import Json
-from agent_core.errors import DecisionError
+from agent_core.errors import DecisionError, JournalError
 from agent_core.journal.control import Decisions
 from agent_core.run.node import ROOT
 from agent_core.run.offload import offload
@@ -83,11 +84,9 @@ class Talks:
         """
         name = self.choose_agent(agent)
         run = key_to_id(f"agent/{name}", key) if key is not None else run_id or new_run_id()
-        if self.host.telemetry is not None:
-            self.host.telemetry.keep_parent(run, trace)
         if key is not None and conversation is None:
             conversation = run  # so that the turn finds its conversation again
-        self._store.save_submission(run, by)
+        await self._offload(partial(self._note, run, by, trace))
         turn = self._conversations(name).chat(
             message,
             conversation,
@@ -128,7 +127,7 @@ class Talks:
             run_id=run,
             trace=trace,
         )
-        is_known = bool(self._store.tail(run))
+        is_known = await self._is_known(run)
         turn = asyncio.create_task(answering)
         self._unwatched.add(turn)
         turn.add_done_callback(self._end_unwatched)
@@ -136,7 +135,7 @@ class Talks:
             await asyncio.wait([turn], timeout=GLANCE_S)
             if turn.done():
                 turn.result()
-            if turn.done() or (not is_known and self._store.tail(run)):
+            if turn.done() or (not is_known and await self._is_known(run)):
                 break
         return {"conversation_id": conversation, "trace_id": run}
 
@@ -162,20 +161,21 @@ class Talks:
         """
         executor = self.host.executor(self.choose_agent(agent))
         options = ConversationOptions(conversation_history=messages[:-1], temperature=temperature)
-        self._store.save_submission(run, by)
+        await self._offload(lambda: self._store.save_submission(run, by))
         text = messages[-1]["content"]
         turn = executor.execute_conversation(agent, text, options, run_id=run, on_event=on_event)
         return await self._run(run, turn, key)
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> ChatReply:
         """Go on with a turn that waits. DecisionError for what fits nothing that waits."""
-        note = agent_note(self.host.journal, run)
+        note = await self._offload(lambda: agent_note(self.host.journal, run))
         conversation, agent = note.get("conversation"), note.get("name")
         if agent is None:
             raise DecisionError(f"run {run!r} is no turn of a conversation")
         if conversation is not None:
             return await self._run(run, self._conversations(agent).decide(conversation, run, decisions, by=by))
-        config = self.host.journal.load(run)[ROOT][0].record()["config"]
+        tape = await self._offload(lambda: self.host.journal.load(run))
+        config = tape[ROOT][0].record()["config"]
         temperature = config["temperature"] if "temperature" in note["overrides"] else None
         options = ConversationOptions(conversation_history=config["messages_json"] or (), temperature=temperature)
         turn = self.host.executor(agent).execute_conversation(
@@ -263,25 +263,43 @@ class Talks:
                             return await turn
                         except (DefinitionError, DecisionError) as error:
                             is_other = isinstance(error, DecisionError) or error.where.startswith("config/")
-                            if is_other and await offload(self.host.journal, lambda: bool(self.host.journal.load(run))):
+                            if is_other and await self._is_known(run):
                                 raise KeyReused(key) from None
                             raise
                 await asyncio.sleep(POLL_S)
+
+    async def _tell_rest(self, run: str, turn: Coroutine[Any, Any, Result]) -> Result:
+        """What comes of a turn, once whoever wants to know has heard that it rests."""
+        result = await turn
+        if self._on_rest is not None:
+            try:
+                await self._offload(partial(self._on_rest, run))
+            except JournalError as error:
+                log.error("nobody is told that the turn %s rests: %s", run, error)
+        return result
 
     async def _run(self, run: str, turn: Coroutine[Any, Any, Result], key: str | None = None) -> Result:
         """What comes of a turn, which goes on when its caller is cancelled."""
         if len(self._turns) >= MAX_TURNS:
             turn.close()
             raise TooManyRuns(MAX_TURNS)
-        task = asyncio.create_task(turn if key is None else self._run_alone(run, turn, key), name=run)
+        made = turn if key is None else self._run_alone(run, turn, key)
+        task = asyncio.create_task(self._tell_rest(run, made), name=run)
         self._turns.add(task)
-        task.add_done_callback(lambda done: self._end(run, done))
+        task.add_done_callback(self._turns.discard)
         return await asyncio.shield(task)
 
-    def _end(self, run: str, turn: "asyncio.Task[Any]") -> None:
-        self._turns.discard(turn)
-        if self._on_rest is not None and not turn.cancelled() and turn.exception() is None:
-            self._on_rest(run)
+    def _note(self, run: str, by: str, trace: str | None) -> None:
+        """Note who asks, and under which span."""
+        if self.host.telemetry is not None:
+            self.host.telemetry.keep_parent(run, trace)
+        self._store.save_submission(run, by)
+
+    async def _is_known(self, run: str) -> bool:
+        return await self._offload(lambda: bool(self._store.tail(run)))
+
+    async def _offload(self, step: Callable[[], Result]) -> Result:
+        return await offload(self.host.journal, step)
 
     def _any(self) -> Conversations:
         return self._conversations(self.host.catalog.list()[0].name)
