@@ -11,7 +11,7 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.audit.fork import fork_rows
 from agent_core.audit.repeats import Place, find_repeats
 from agent_core.effects import Json
-from agent_core.errors import DecisionError
+from agent_core.errors import Abandoned, DecisionError
 from agent_core.journal.control import Decisions, Role
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Row, Tape, by_path
@@ -393,7 +393,12 @@ class Engine:
             if on_taken is not None:
                 on_taken()
             if not is_cancelled:
-                return await self._driver.drive(job)
+                try:
+                    return await self._driver.drive(job)
+                except Abandoned:
+                    if not stop.is_abandoned:
+                        await self._offload(lambda: self._index.note_late_answers(run))
+                    raise
             if not self.has_workers:
                 stop.request("cancel")
                 await self._driver.drive(job)

@@ -9,7 +9,7 @@ from agent_core.audit.signature import split_own_strands
 from agent_core.effects import Json
 from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains, is_finished
-from agent_core.journal.control import last_control
+from agent_core.journal.control import last_control, waiting_calls
 from agent_core.journal.record import Tape
 from agent_core.run.secrets import verifying_keys
 from engine_shim.errors import DefinitionError, RunNotFound
@@ -87,6 +87,12 @@ class RunIndex:
         if entry is None:
             raise RunNotFound(run)
         return entry.status
+
+    def note_late_answers(self, run: str) -> None:
+        """Note that a run goes on which waits by the index, and in which late answers have ended the last doubt."""
+        tape, _ = self.load(run)
+        if self.status(run) == "waiting" and not is_finished(tape, ROOT) and not waiting_calls(tape):
+            self.set_status(run, "pending")
 
     def set_status(self, run: str, status: str, records: int = 0) -> None:
         """Set a run's status in the index, and how many records it has at least."""

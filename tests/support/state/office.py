@@ -125,7 +125,7 @@ class Office:
                 self.unchanged(job)
             case Abandoned():
                 assert job.drives
-                assert not alone, "given up, and nobody has taken it over"
+                assert (job.host, run) in self.world.overtaken, "given up, and nobody has taken it over"
             case DecisionError():
                 assert job.about.get("wrong") or status_of(self.tape(run)), f"{job.kind}: {error}"
                 self.unchanged(job)

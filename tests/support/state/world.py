@@ -90,7 +90,8 @@ class UnderWay:
 
 @dataclass(eq=False)
 class World:
-    """What all processes share. `mixed` are the runs that two drive, `tries` the acts that a process may try again by
+    """What all processes share. `mixed` are the runs that two drive, `overtaken` are
+    the processes that drove a run when another one took it, `tries` the acts that a process may try again by
     itself, since they failed for a moment; `faults` are what was done that should not have been."""
 
     store: RunStore
@@ -100,6 +101,7 @@ class World:
     begun: Counter[str] = field(default_factory=Counter)
     leased: dict[str, Leased] = field(default_factory=dict)
     mixed: set[str] = field(default_factory=set)
+    overtaken: "set[tuple[Host, str]]" = field(default_factory=set)
     tries: "set[tuple[Host, str]]" = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
 
@@ -228,6 +230,7 @@ class Line:
             if holder is None:
                 others = [host for host in self.world.hosts if host is not self.host and run in host.line.driving]
                 (self.world.mixed.add if others else self.world.mixed.discard)(run)
+                self.world.overtaken |= {(host, run) for host in others}
                 until = self.world.time + TTL
                 self.world.leased[run] = Leased(self.host, until, until)
                 self.driving.add(run)
