@@ -103,8 +103,8 @@ class LiveDriver:
 
     def __init__(self, world: World, stop: StopSignal) -> None:
         self.interrupted = False
-        self._acting: set[asyncio.Task[Any]] = set()
-        self._sleeping: set[asyncio.Task[Any]] = set()
+        self._acting: dict[asyncio.Task[Any], None] = {}  # in the order in which they began, and are stopped
+        self._sleeping: dict[asyncio.Task[Any], None] = {}
         self._world, self._stop = world, stop
         stop.listeners.append(self._wake)
 
@@ -149,7 +149,7 @@ class LiveDriver:
 
     async def _sleep(self, path: str, seconds: float) -> Cancelled | Suspended | None:
         task = _current_task()
-        self._sleeping.add(task)
+        self._sleeping[task] = None
         try:
             if self._stop_reply(path) is None:
                 await asyncio.sleep(seconds)
@@ -157,7 +157,7 @@ class LiveDriver:
             if self._stop.requested is None:
                 self.interrupt()
         finally:
-            self._sleeping.discard(task)
+            del self._sleeping[task]
         return self._stop_reply(path)
 
     # ── acts ──────────────────────────────────────────────────────────────────────────────────────
@@ -186,7 +186,7 @@ class LiveDriver:
     async def _admit(self, act: Act) -> Admission | None:
         """Wait until the act may be asked; None when the run is stopped meanwhile."""
         task = _current_task()
-        self._sleeping.add(task)
+        self._sleeping[task] = None
         try:
             return await self._world.admit(act)
         except asyncio.CancelledError:
@@ -194,12 +194,12 @@ class LiveDriver:
                 self.interrupt()
             return None
         finally:
-            self._sleeping.discard(task)
+            del self._sleeping[task]
 
     async def _guard(self, work: Coroutine[Any, Any, Any]) -> Any:
         """What an act comes to that stops when the run is cancelled, and does not begin after that."""
         task = _current_task()
-        self._acting.add(task)
+        self._acting[task] = None
         try:
             if not self.is_cancelled:
                 return await work
@@ -208,7 +208,7 @@ class LiveDriver:
                 self.interrupt()
         finally:
             work.close()
-            self._acting.discard(task)
+            del self._acting[task]
         return Cancelled(self._world.now())
 
     # ── branches ──────────────────────────────────────────────────────────────────────────────────
@@ -254,9 +254,10 @@ class LiveDriver:
 
     def _wake(self) -> None:
         """Wake what sleeps, and abort acts in progress when the run is cancelled."""
-        stopping = self._sleeping | self._acting if self.is_cancelled else set(self._sleeping)
-        for task in stopping - {_task_or_none()}:
-            task.cancel()
+        current = _task_or_none()
+        for task in [*self._sleeping, *(self._acting if self.is_cancelled else ())]:
+            if task is not current:
+                task.cancel()
 
 
 def _current_task() -> "asyncio.Task[Any]":
