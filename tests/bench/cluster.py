@@ -1,13 +1,14 @@
 """What runs cost on each engine and store, side by side: runs and steps a second, CPU of our processes and of servers.
 
     python tests/bench/cluster.py [--seconds 4] [--workers 1,2,4] [--engines process,temporal]
-                                  [--stores sqlite,postgres] [--flows agent,flow]
+                                  [--stores sqlite,postgres] [--flows agent,flow] [--latency MS]
 
 A step is a call of a model that answers at once, or of a tool that costs nothing. `agent` is a workflow with one agent
 (11 steps), `flow` is a chain of ten tools. Each worker has 16 runs in flight. On the engine `process` workers drive
 runs themselves; on `temporal` one more process hands the runs in and follows them, and counts as ours. PostgreSQL and
-Temporal's development server are real ones on this machine, and share its cores; PostgreSQL
-does not wait for the disk, unless `--fsync`. Trust ratios within one table; on a busy machine, the CPU columns.
+Temporal's development server are real ones on this machine, and share its cores; PostgreSQL does not wait for the disk,
+unless `--fsync`, and is so many milliseconds away in each direction as `--latency` says. Trust ratios within one table;
+on a busy machine, the CPU columns.
 """
 
 import argparse
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from cluster_host import STEPS
 from cpu_of import cpu_of_tree
 
+from support.bad_link import BadLink, bad_link
 from support.postgres_server import Postgres, real_postgres
 from support.temporal.fleet import Server
 
@@ -41,13 +43,15 @@ class Place:
     folder: Path
     temporal: Server | None
     postgres: Postgres | None
+    link: BadLink | None = None
 
     def new_store(self) -> str:
         """The address of an empty store."""
         name = f"bench_{next(NUMBERS)}"
         if self.postgres is None:
             return str(self.folder / f"{name}.db")
-        return self.postgres.new_database(name)
+        url = self.postgres.new_database(name)
+        return url if self.link is None else url.replace(f":{self.postgres.port}/", f":{self.link.port}/")
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,7 @@ def main() -> None:
     parser.add_argument("--stores", type=words_of, default=["sqlite", "postgres"])
     parser.add_argument("--flows", type=words_of, default=["agent", "flow"])
     parser.add_argument("--fsync", action="store_true", help="PostgreSQL waits for the disk at each commit")
+    parser.add_argument("--latency", type=float, default=0.0, help="how far PostgreSQL is away, in milliseconds")
     options = parser.parse_args()
     print(f"{'':31}{'a second':>18}{'CPU ms a step':>30}{'a step':>10}")
     rates = f"{'runs':>9}{'steps':>9}{'ours':>10}{'postgres':>10}{'temporal':>10}{'commits':>10}"
@@ -151,12 +156,16 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         fsync = {"fsync": "on"} if options.fsync else {}
         server = "postgres" in options.stores and stack.enter_context(real_postgres(max_connections=100, **fsync))
+        link = stack.enter_context(bad_link(server.port)) if server and options.latency else None
+        if link is not None:
+            link.latency = options.latency / 1000
         temporal = None
         if "temporal" in options.engines:
             temporal = Server(folder / "temporal")
             stack.callback(temporal.kill)
         for engine, flow, store, workers in product(options.engines, options.flows, options.stores, options.workers):
-            place = Place(folder, temporal if engine == "temporal" else None, server if store == "postgres" else None)
+            postgres = server if store == "postgres" else None
+            place = Place(folder, temporal if engine == "temporal" else None, postgres, link)
             cost = measure(place, flow, int(workers), options.seconds)
             print(row(engine, store, flow, int(workers), cost), flush=True)
 
