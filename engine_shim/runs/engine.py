@@ -3,21 +3,18 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.audit.fork import fork_rows
-from agent_core.audit.repeats import Place, find_repeats
-from agent_core.effects import Json
+from agent_core.audit.repeats import Place
 from agent_core.errors import Abandoned, DecisionError
 from agent_core.journal.control import Decisions, Role
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import Row, Tape, by_path
+from agent_core.journal.record import Tape
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
-from agent_core.run.clock import now
 from agent_core.run.control import Stopping, StopSignal, append_decisions
 from agent_core.run.events import Watcher
 from agent_core.run.executor import Executor
@@ -28,7 +25,7 @@ from agent_core.run.sync import run_sync
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.validate import CheckedWorkflow
-from engine_shim.errors import DefinitionError, RunBusy, WritesRepeated
+from engine_shim.errors import DefinitionError, RunBusy
 from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
@@ -36,9 +33,9 @@ from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.controls import INTERVAL_S, RunControls
 from engine_shim.runs.drive import Driver, Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.failures import find_failures
+from engine_shim.runs.fork import make_fork
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
-from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.open_store import shared_database, store_of
 from engine_shim.runs.prepare import ROOT, open_registry, with_runs
@@ -313,20 +310,8 @@ class Engine:
         new = new_run_id() if new_id is None else check_run_id(new_id)
         on_begin, on_taken, on_event = hooks
 
-        def make() -> Fork:
-            _, base = self._index.load(run_id)
-            tape = self._index.load_intact(run_id)
-            if self.store.journal.load(new):
-                raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
-            at = now()
-            rows = fork_rows(run_id, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry)
-            forked = by_path(rows)
-            refuse(self._host_check.recorded_problems(forked, base))
-            if not repeat_writes and (repeats := find_repeats(tape, forked)):
-                raise WritesRepeated(run_id, repeats)
-            return Fork(rows, tape[ROOT][0].record()["definition"], base, at)
-
-        fork = await self._offload(make)
+        make = partial(make_fork, self._index, self._host_check, run_id, find_places, new)
+        fork = await self._offload(lambda: make(repeat_writes=repeat_writes, retry=retry))
 
         def write(stop: StopSignal) -> Job:
             if on_begin is not None:
@@ -464,16 +449,6 @@ class Engine:
         async with self._leases.driving(run_id):
             ended = await self._offload(lambda: self._index.final_status(run_id))
             await self._offload(lambda: self._index.set_status(run_id, ended or "paused"))
-
-
-@dataclass(frozen=True, slots=True)
-class Fork:
-    """The rows that a fork begins with, and what its entry says."""
-
-    rows: list[Row]
-    definition: Json
-    base: Path
-    at: str
 
 
 def _open_temporal(store: RunStore, temporal: TemporalConfig) -> Driver:

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from typing import Any
 
 import httpx2
@@ -443,3 +443,17 @@ def test_damaged_run_says_where_it_is_damaged(damaged: Served, kind: str, data: 
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("damaged")) as found:
         yield found
+
+
+@pytest.mark.parametrize("releases", [True, False])
+def test_run_at_rest_is_decided_once_its_driver_has_released_it(host: Served, releases: bool) -> None:
+    run = host.submit("buy", article="F-7")["run_id"]
+    driver = "another-machine:1:token"
+    assert host.store.leases.acquire(run, driver) is None
+    timer = Timer(0.2, lambda: host.store.leases.release(run, driver) if releases else None)
+    timer.start()
+    answer = host.client.post(f"/runs/{run}/decide", json={"decision": "approve"})
+    timer.join()
+    assert answer.status_code == (200 if releases else 409), answer.text
+    assert host.client.get(f"/runs/{run}").json()["status"] == ("completed" if releases else "waiting")
+    host.store.leases.release(run, driver)

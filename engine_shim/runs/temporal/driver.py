@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -12,6 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from agent_core.run.control import Stopping
 from agent_core.run.events import EventSource, Watcher
+from agent_core.run.offload import offload
 from agent_core.run.outlast import patience_of_host
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
@@ -39,6 +40,7 @@ PATIENCE_S: Final = 5.0
 OTHER_RELEASE: Final = "[TMPRL1100]"
 """How Temporal begins to say that a workflow asks for something else than in its history."""
 GoOn = Literal["go on"]
+T = TypeVar("T")
 log = logging.getLogger("engine_shim")
 
 
@@ -56,13 +58,19 @@ class TemporalDriver:
     async def drive(self, job: Job) -> RunResult:
         """The result of a run once it rests. EngineError where there is no server, or where it refuses the run."""
         word: Stopping | GoOn = job.stop.requested or "go on"
-        if (rested := read_rested(self._index, job.run)) and word != "cancel":
-            self._index.set_status(job.run, "paused" if word == "pause" else rested.status, rested.journal["count"])
+        if rested := await self._offload(lambda: self._note_handed_in(job.run, word)):
             return rested
-        if self._index.status(job.run) not in ENDED:
-            self._index.set_status(job.run, "pending")
         handle = await self._wake(job.run, word)
         return await self._follow(job, handle, word)
+
+    def _note_handed_in(self, run: str, word: str) -> RunResult | None:
+        """Note that a run is to go on; its result where it rests, and stays so."""
+        if (rested := read_rested(self._index, run)) and word != "cancel":
+            self._index.set_status(run, "paused" if word == "pause" else rested.status, rested.journal["count"])
+            return rested
+        if self._index.status(run) not in ENDED:
+            self._index.set_status(run, "pending")
+        return None
 
     async def _wake(self, run: str, word: str) -> WorkflowHandle[Any, Any]:
         """Tell the run's workflow to look into the journal; start it where there is none. A server that goes away
@@ -111,7 +119,8 @@ class TemporalDriver:
         """Tell of what is appended, pass on who stops the run, and give its result once it rests. The workflow was told
         the word."""
         taken = None if word == "go on" else word
-        follower = Follower(self._store, job.run, job.stop, taken, self._listener(job))
+        listener = self._listener(job)
+        follower = await self._offload(lambda: Follower(self._store, job.run, job.stop, taken, listener))
         ended = self._await_end(job.run, handle, follower)
         complaint = asyncio.get_running_loop().call_later(PATIENCE_S, self._complain, job.run)
         try:
@@ -142,7 +151,7 @@ class TemporalDriver:
 
     async def _pass_on(self, run: str, how: Stopping) -> bool:
         """Tell the workers that a run is to stop. False when this process only lets go of it, and they go on."""
-        if how == "pause" and self._index.last_control(run) != "pause":
+        if how == "pause" and await self._offload(lambda: self._index.last_control(run)) != "pause":
             return False
         await self._wake(run, how)
         return True
@@ -181,6 +190,9 @@ class TemporalDriver:
 
     def _complain(self, run: str) -> None:
         log.warning("run %s waits for a worker on queue %s; start one: agent-core worker", run, self._config.queue)
+
+    async def _offload(self, step: Callable[[], T]) -> T:
+        return await offload(self._store.journal, step)
 
     def _listener(self, job: Job) -> Watcher | None:
         if job.on_event is not None:

@@ -1,0 +1,51 @@
+"""make_fork(): what a new run begins with that has the past of another one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_core.audit.fork import fork_rows
+from agent_core.audit.repeats import Place, find_repeats
+from agent_core.effects import Json
+from agent_core.journal.record import Row, Tape, by_path
+from agent_core.run.clock import now
+from engine_shim.definition.errors import refuse
+from engine_shim.errors import DefinitionError, WritesRepeated
+from engine_shim.runs.host_check import HostCheck
+from engine_shim.runs.loops import LOOPS
+from engine_shim.runs.prepare import ROOT
+from engine_shim.runs.run_index import RunIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """The rows that a fork begins with, and what its entry says."""
+
+    rows: list[Row]
+    definition: Json
+    base: Path
+    at: str
+
+
+def make_fork(
+    index: RunIndex,
+    host_check: HostCheck,
+    run: str,
+    find_places: Callable[[Tape], list[Place]],
+    new: str,
+    *,
+    repeat_writes: bool,
+    retry: bool,
+) -> Fork:
+    """The fork `new` of a run at places of its tape. Nothing is written. Raises what `Engine.fork` does."""
+    _, base = index.load(run)
+    tape = index.load_intact(run)
+    if index.store.journal.load(new):
+        raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
+    at = now()
+    rows = fork_rows(run, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry)
+    forked = by_path(rows)
+    refuse(host_check.recorded_problems(forked, base))
+    if not repeat_writes and (repeats := find_repeats(tape, forked)):
+        raise WritesRepeated(run, repeats)
+    return Fork(rows, tape[ROOT][0].record()["definition"], base, at)
