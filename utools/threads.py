@@ -30,6 +30,10 @@ class Threads(Protocol):
         """What the function gives, called in one of them."""
         ...
 
+    async def begin(self, function: Callable[[], T]) -> "asyncio.Future[T]":
+        """What the function will give: it is called by now, or will be at once."""
+        ...
+
 
 class DaemonThreads:
     """At most `limit` calls at a time, each in a daemon thread; several event loops may share it."""
@@ -42,6 +46,11 @@ class DaemonThreads:
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """`function(*args)` in a thread, after waiting for a slot. When the caller is cancelled, the thread goes on."""
+        return await (await self.begin(function, *args))
+
+    async def begin(self, function: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
+        """What `function(*args)` will give, once there is a slot for it: no task, which the end of a loop would
+        cancel."""
         from asyncio import get_running_loop
 
         slot = await self._limiter.acquire()
@@ -52,7 +61,7 @@ class DaemonThreads:
         except RuntimeError:
             self._limiter.release(slot)
             raise
-        return await answer
+        return answer
 
     def _hand_over(self, call: Callable[["Calls"], None]) -> None:
         """Give a call to a thread that waits for one, else to a new one. RuntimeError where no thread can be had."""

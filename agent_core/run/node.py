@@ -1,6 +1,7 @@
 """The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
 
 import os
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -27,13 +28,13 @@ from agent_core.models.providers import Providers
 from agent_core.records import AgentStartedBody
 from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.clock import now
-from agent_core.run.control import append_decisions
+from agent_core.run.control import StopSignal, append_decisions
 from agent_core.run.documents import read_documents
 from agent_core.run.driver import drive
 from agent_core.run.events import Event, EventSource
 from agent_core.run.executor import Executor
 from agent_core.run.observer import Observe
-from agent_core.run.offload import offload
+from agent_core.run.offload import offload, offload_through
 from agent_core.run.outlast import patience_of_host
 from agent_core.run.prepare import Prepare, config_record, prepare_agent, to_journal
 from agent_core.run.run_id import check_run_id, new_run_id
@@ -166,9 +167,12 @@ async def _run_agent(
     listener = EventSource(on_event) if on_event else None
     observer = observe(run) if observe else None
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener, observer)
+    stop = StopSignal()
     if decisions:
         decide = partial(append_decisions, journal, run, decisions, by=by, redactor=redactor, keys=keys)
-        await offload(journal, decide)
+        _, is_cancelled = await offload_through(journal, decide)
+        if is_cancelled:
+            stop.request("cancel")
     spec = Spec(CODE, config_as_dict(config))
     ended = await drive(
         run,
@@ -179,8 +183,11 @@ async def _run_agent(
         loops=AGENT_LOOPS,
         listener=listener,
         keys=keys,
+        stop=stop,
         patience=patience,
     )
+    if stop.requested is not None:
+        raise CancelledError
     return _output_of(ended)
 
 

@@ -1,8 +1,8 @@
 """offload(): a step on a journal, done beside the event loop where the journal waits for a network."""
 
-from asyncio import CancelledError, ensure_future, wait
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from asyncio import CancelledError, wait
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from utools.threads import Threads
 
@@ -25,17 +25,33 @@ async def offload(place: Place, step: Callable[[], T]) -> T:
 
 
 async def offload_through(place: Place, step: Callable[[], T]) -> tuple[T, bool]:
-    """What `offload` gives, once the step has ended, and whether the caller was cancelled meanwhile."""
-    return (step(), False) if place.threads is None else await see_through(place.threads.run(step))
+    """What `offload` gives, once the step has ended, and whether the caller was cancelled meanwhile.
+
+    CancelledError where it was cancelled and the step failed.
+    """
+    if place.threads is None:
+        return step(), False
+    cancellations: list[bool] = []
+    try:
+        result = await see_through(place.threads, step, lambda: cancellations.append(True))
+    except Exception as error:
+        if cancellations:
+            raise CancelledError from error
+        raise
+    return result, bool(cancellations)
 
 
-async def see_through(work: Coroutine[Any, Any, T], on_cancel: Callable[[], None] = lambda: None) -> tuple[T, bool]:
-    """What comes of some work, and whether its caller was cancelled meanwhile: `on_cancel` hears of it at once."""
-    doing, is_cancelled = ensure_future(work), False
-    while not doing.done():
+async def see_through(threads: Threads, step: Callable[[], T], on_cancel: Callable[[], None]) -> T:
+    """What a step gives in a thread. A caller who is cancelled waits nevertheless: `on_cancel` hears of it at once."""
+    answer = await insist(lambda: threads.begin(step), on_cancel)
+    await insist(lambda: wait({answer}), on_cancel)
+    return answer.result()
+
+
+async def insist(attempt: Callable[[], Awaitable[T]], on_cancel: Callable[[], None]) -> T:
+    """What an attempt gives, which is made again where the caller is cancelled meanwhile."""
+    while True:
         try:
-            await wait({doing})
+            return await attempt()
         except CancelledError:
-            is_cancelled = True
             on_cancel()
-    return doing.result(), is_cancelled

@@ -4,14 +4,14 @@ import logging
 import os
 from asyncio import CancelledError, Lock, sleep
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Final, TypeVar
 
 from agent_core.errors import DefinitionError, JournalAway
 from agent_core.journal.store import Journal
-from agent_core.run.offload import see_through
+from agent_core.run.offload import insist, see_through
 from utools.threads import Threads
 
 log = logging.getLogger("agent_core")
@@ -54,15 +54,9 @@ async def outlast(
     """
     if journal.threads is None:
         return step()
-    attempts = _Attempts(journal.threads, run, patience, monotonic() + patience, turn)
-
-    def hear_cancellation() -> None:
-        attempts.hurry()
-        if interrupt is not None:
-            interrupt()
-
-    result, is_cancelled = await see_through(attempts.make(step), hear_cancellation)
-    if is_cancelled and interrupt is None:
+    attempts = _Attempts(journal.threads, run, patience, monotonic() + patience, turn or Lock(), interrupt)
+    result = await attempts.make(step)
+    if attempts.is_cancelled and interrupt is None:
         raise CancelledError
     return result
 
@@ -75,19 +69,16 @@ class _Attempts:
     run: str
     patience: float
     until: float
-    turn: Lock | None
-
-    def hurry(self) -> None:
-        """Give up soon."""
-        self.until = min(self.until, monotonic() + HURRY_S)
+    turn: Lock
+    interrupt: Callable[[], None] | None
+    is_cancelled: bool = False
 
     async def make(self, step: Callable[[], T]) -> T:
         """What the step gives as soon as its database is there."""
         pause, has_waited = FIRST_PAUSE_S, False
         while True:
             try:
-                async with self.turn or nullcontext():
-                    result = await self.threads.run(step)
+                result = await self._make_once(step)
             except JournalAway as error:
                 if monotonic() + pause > self.until:
                     raise
@@ -98,5 +89,19 @@ class _Attempts:
                 if has_waited:
                     log.warning("run %s goes on: its journal is back", self.run)
                 return result
-            await sleep(pause)
+            await insist(partial(sleep, pause), self._hear_cancellation)
             pause = min(2 * pause, LONGEST_PAUSE_S)
+
+    async def _make_once(self, step: Callable[[], T]) -> T:
+        await insist(self.turn.acquire, self._hear_cancellation)
+        try:
+            return await see_through(self.threads, step, self._hear_cancellation)
+        finally:
+            self.turn.release()
+
+    def _hear_cancellation(self) -> None:
+        """Give up soon."""
+        self.is_cancelled = True
+        self.until = min(self.until, monotonic() + HURRY_S)
+        if self.interrupt is not None:
+            self.interrupt()

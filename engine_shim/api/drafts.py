@@ -30,7 +30,9 @@ def draft_routes(access: Access) -> APIRouter:
     ) -> Response:
         """Run a text as it stands. The same text with an Idempotency-Key that came before is the run of that time."""
         tenant, key = caller.tenant, idempotency_key
-        run = await tenant.run_draft(body.text, body.format, body.external, by=caller.name, key=key, trace=traceparent)
+        run = await tenant.run_draft(
+            body.text, body.format, body.external, by=caller.name, key=key, trace=traceparent, is_followed=not wait
+        )
         return await answer_run(caller, run, wait=wait)
 
     return router

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator
 from agent_core.audit.verify import verify
 from agent_core.decisions import Decision
 from agent_core.errors import DecisionError, DefinitionError
+from agent_core.journal.control import waiting_calls
 from agent_core.journal.store import Journal
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
@@ -33,6 +34,7 @@ from engine_shim.api.run_answers import CAME, Wait, answer_run
 from engine_shim.runs.run_digest import RunDigest
 from engine_shim.runs.run_entry import RunEntry, RunFilter
 from engine_shim.runs.run_search import RunQuery, read_cursor, write_cursor
+from engine_shim.runs.store import OPEN
 from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed import Position
 
@@ -129,14 +131,14 @@ def run_routes(access: Access) -> APIRouter:
     async def decide_run(run_id: str, body: DecideRequest, wait: Wait = True, caller: Caller = decide) -> Response:
         """Decide on a call that waits; the run goes on. The records say who decided."""
         decisions = {await _find_call(caller, run_id, body): body.read()}
-        await _decide(caller, run_id, decisions)
+        await _decide(caller, run_id, decisions, is_followed=not wait)
         return await answer_run(caller, run_id, wait=wait)
 
     @router.post("/runs/{run_id}/resume", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def resume_run(run_id: str, wait: Wait = True, caller: Caller = run) -> Response:
         """Let a paused run go on."""
         await _workflow_run(caller, run_id)
-        await caller.tenant.runs.resume(run_id, by=caller.name)
+        await caller.tenant.runs.resume(run_id, by=caller.name, is_followed=not wait)
         return await answer_run(caller, run_id, wait=wait)
 
     @router.post("/runs/{run_id}/pause", response_model=RunStatusView, responses=responses(404, 409))
@@ -161,11 +163,11 @@ def run_routes(access: Access) -> APIRouter:
         await _workflow_run(caller, run_id)
         runs = caller.tenant.runs
         if body.at is None:
-            new = await runs.retry_failed(run_id, by=caller.name, trace=traceparent)
+            new = await runs.retry_failed(run_id, by=caller.name, trace=traceparent, is_followed=not wait)
         else:
             at = (body.at.strand, body.at.n)
-            repeat = body.repeat_writes
-            new = await runs.fork(run_id, at, by=caller.name, repeat_writes=repeat, trace=traceparent)
+            about: dict[str, Any] = {"repeat_writes": body.repeat_writes, "is_followed": not wait}
+            new = await runs.fork(run_id, at, by=caller.name, trace=traceparent, **about)
         return await answer_run(caller, new, wait=wait)
 
     @router.post("/runs/{run_id}/messages", response_model=RunStatusView, responses=responses(404, 409))
@@ -183,10 +185,12 @@ def run_routes(access: Access) -> APIRouter:
     return router
 
 
-async def _decide(caller: Caller, run_id: str, decisions: dict[tuple[str, int], Decision]) -> None:
+async def _decide(
+    caller: Caller, run_id: str, decisions: dict[tuple[str, int], Decision], *, is_followed: bool
+) -> None:
     tenant = caller.tenant
     if (await tenant.view(run_id)).workflow is not None:
-        await tenant.runs.decide(run_id, decisions, by=caller.name)
+        await tenant.runs.decide(run_id, decisions, by=caller.name, is_followed=is_followed)
     elif tenant.talks is not None:
         await tenant.talks.decide(run_id, decisions, by=caller.name)
 
@@ -203,7 +207,11 @@ async def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[
     """The call that is decided on: the named one, or the only one that waits."""
     if body.at is not None:
         return body.at.strand, body.at.n
-    waiting = (await caller.tenant.view(run_id)).waiting
+    runs, journal = caller.tenant.runs, caller.tenant.store.journal
+    view = await caller.tenant.view(run_id)
+    waiting = view.waiting
+    if view.status in OPEN:  # it may be about to rest: what waits is in the journal before its status says so
+        waiting = await runs.offload(lambda: waiting_calls(journal.load(run_id)))
     if not waiting:
         raise DecisionError(f"no call waits in run {run_id!r}")
     if len(waiting) > 1:

@@ -64,7 +64,7 @@ def workflow_routes(access: Access) -> APIRouter:
         tenant = caller.tenant
         workflow = tenant.workflows.get(name)
         found, _ = await tenant.runs.submit(
-            workflow, body.external, by=caller.name, key=idempotency_key, trace=traceparent
+            workflow, body.external, by=caller.name, key=idempotency_key, trace=traceparent, is_followed=not wait
         )
         return await answer_run(caller, found, wait=wait)
 

@@ -1,6 +1,7 @@
 """Engine: runs workflows, and resumes those that were interrupted or waited."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.audit.repeats import Place
-from agent_core.errors import Abandoned, DecisionError
+from agent_core.errors import Abandoned, DecisionError, JournalError
 from agent_core.journal.control import Decisions, Role
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape
@@ -25,7 +26,7 @@ from agent_core.run.sync import run_sync
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.validate import CheckedWorkflow
-from engine_shim.errors import DefinitionError, RunBusy
+from engine_shim.errors import DefinitionError, EngineError, RunBusy
 from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
@@ -54,6 +55,7 @@ MAX_RUNNING = 100
 OnBegin = Callable[[str], None] | None
 OnTaken = Callable[[], None] | None
 T = TypeVar("T")
+log = logging.getLogger("engine_shim")
 
 
 class Engine:
@@ -373,21 +375,29 @@ class Engine:
 
     async def _drive(self, run: str, write: Callable[[StopSignal], Job], on_taken: OnTaken = None) -> RunResult:
         """Take a run, write what it begins or goes on with, and drive it: to its end where the caller is cancelled."""
-        async with self._leases.driving(run) as stop:
-            job, is_cancelled = await offload_through(self.store.journal, lambda: write(stop))
-            if on_taken is not None:
-                on_taken()
-            if not is_cancelled:
-                try:
+        try:
+            async with self._leases.driving(run) as stop:
+                job, is_cancelled = await offload_through(self.store.journal, lambda: write(stop))
+                if on_taken is not None:
+                    on_taken()
+                if not is_cancelled:
                     return await self._driver.drive(job)
-                except Abandoned:
-                    if not stop.is_abandoned:
-                        await self._offload(lambda: self._index.note_late_answers(run))
-                    raise
-            if not self.has_workers:
-                stop.request("cancel")
-                await self._driver.drive(job)
-            raise asyncio.CancelledError
+                if not self.has_workers:
+                    stop.request("cancel")
+                    await self._driver.drive(job)
+                raise asyncio.CancelledError
+        except Abandoned:
+            if not stop.is_abandoned:
+                await self._note_late_answers(run)
+            raise
+
+    async def _note_late_answers(self, run: str) -> None:
+        """Note in the index what the answers that came late have changed, unless somebody drives the run."""
+        try:
+            async with self._leases.driving(run):
+                await self._offload(lambda: self._index.note_late_answers(run))
+        except (EngineError, JournalError) as error:
+            log.debug("run %s was left as the index has it: %s", run, error)
 
     def _job_of(self, run: str, stop: StopSignal, on_event: OnEvent = None) -> Job:
         """What is to be driven of a run, by its journal."""

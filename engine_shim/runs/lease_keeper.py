@@ -20,10 +20,13 @@ INTERVAL_S: Final = 0.2
 """How often it looks for signals."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Driven:
+    """How a run is driven; `is_gone` when nobody does any more, who may just have begun to."""
+
     stop: StopSignal
     loop: asyncio.AbstractEventLoop | None
+    is_gone: bool = False
 
 
 class LeaseKeeper:
@@ -55,6 +58,7 @@ class LeaseKeeper:
                 raise asyncio.CancelledError
             yield driven.stop
         except GeneratorExit:  # its loop was closed over it, and waits for nothing any more
+            driven.is_gone = True
             self._release(run, driven)
             raise
         finally:
@@ -91,6 +95,9 @@ class LeaseKeeper:
             if holder := self._leases.acquire(run, self.driver):
                 raise RunBusy(run, holder)
             with self._lock:
+                if driven.is_gone:
+                    self._leases.release(run, self.driver)
+                    return
                 self._driven[run] = driven
                 self._idle.clear()
                 if self._thread is None:

@@ -80,6 +80,8 @@ class Feed:
         self._last: dict[str, int] = {}
         self._noted: deque[_Key | Show] = deque()
         """What happened since the journal was read, in order: rows that it has by now, and what no record holds."""
+        self._has_read = False
+        """Whether all is read that was there when somebody began to follow."""
         self.is_over = False
 
     def wake(self) -> None:
@@ -94,7 +96,7 @@ class Feed:
 
     def show(self, show: Show) -> None:
         """Show what no record holds, after all that is recorded before it."""
-        if self._noted:
+        if self._noted or not self._has_read:
             self._noted.append(show)
         else:
             show(self._source)
@@ -151,6 +153,8 @@ class Feed:
                     self._read(position, row)
                 if count % AT_ONCE == 0:
                     await asyncio.sleep(0)
+            self._has_read = True
+            self._show_noted()
             await asyncio.sleep(TOGETHER_S)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), INTERVAL_S)

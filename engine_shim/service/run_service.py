@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from agent_core.errors import Abandoned, Damaged
@@ -87,9 +88,10 @@ class RunService:
         key: str | None = None,
         run_id: str | None = None,
         trace: str | None = None,
+        is_followed: bool = False,
     ) -> tuple[str, bool]:
         """Begin a run, called `run_id` if that is given; gives its id, and whether it is new. `trace` is the caller's
-        `traceparent`.
+        `traceparent`. The events of one that `is_followed` are kept for its caller, who is about to follow it.
 
         With a `key` that came before, it is the run of that time, in whichever version it began, driven on if nobody
         drives it. DefinitionError for inputs that do not fit, KeyReused for a key of other inputs, TooManyRuns under
@@ -100,7 +102,7 @@ class RunService:
         begin = partial(self.engine.run, workflow, external=external, run_id=run, on_begin=note)
         while key is None or not await self._has_begun(run):
             try:
-                await self._launch(run, lambda on_taken: begin(on_taken=on_taken))
+                await self._launch(run, lambda on_taken: begin(on_taken=on_taken), is_followed)
             except (RunBusy, DefinitionError) as error:
                 if key is None or (isinstance(error, DefinitionError) and not await self._has_begun(run)):
                     raise
@@ -116,28 +118,35 @@ class RunService:
     async def _has_begun(self, run: str) -> bool:
         return await self.offload(lambda: self.engine.has_begun(run))
 
-    async def decide(self, run: str, decisions: Decisions, *, by: str) -> None:
+    async def decide(self, run: str, decisions: Decisions, *, by: str, is_followed: bool = False) -> None:
         """Decide what waits in a run, which goes on. DecisionError for what fits nothing that waits."""
-        await self._go_on(run, partial(self._resume, run, by, decisions))
+        await self._go_on(run, partial(self._resume, run, by, decisions), is_followed)
 
-    async def resume(self, run: str, *, by: str) -> None:
+    async def resume(self, run: str, *, by: str, is_followed: bool = False) -> None:
         """Let a paused run, or one that nobody drives, go on. RunBusy while somebody drives it."""
-        await self._go_on(run, partial(self._resume, run, by, None))
+        await self._go_on(run, partial(self._resume, run, by, None), is_followed)
 
     async def fork(
-        self, run: str, at: tuple[str, int], *, by: str, repeat_writes: bool = False, trace: str | None = None
+        self,
+        run: str,
+        at: tuple[str, int],
+        *,
+        by: str,
+        repeat_writes: bool = False,
+        trace: str | None = None,
+        is_followed: bool = False,
     ) -> str:
         """Begin a run with the past of another one; gives its id. Raises what `Engine.fork` does."""
         new, note = new_run_id(), partial(self._note, by, trace)
         fork = partial(self.engine.fork, run, at, new_id=new, repeat_writes=repeat_writes, on_begin=note)
-        await self._launch(new, lambda on_taken: fork(on_taken=on_taken))
+        await self._launch(new, lambda on_taken: fork(on_taken=on_taken), is_followed)
         return new
 
-    async def retry_failed(self, run: str, *, by: str, trace: str | None = None) -> str:
+    async def retry_failed(self, run: str, *, by: str, trace: str | None = None, is_followed: bool = False) -> str:
         """Begin a run where a failed one failed; gives its id. Raises what `Engine.retry_failed` does."""
         new = f"{run}-retry"
         retry = partial(self.engine.retry_failed, run, on_begin=partial(self._note, by, trace))
-        await self._launch(new, lambda on_taken: retry(on_taken=on_taken))
+        await self._launch(new, lambda on_taken: retry(on_taken=on_taken), is_followed)
         return new
 
     def _note(self, by: str, trace: str | None, run: str) -> None:
@@ -156,21 +165,27 @@ class RunService:
     ) -> Coroutine[Any, Any, RunResult]:
         return self.engine.resume(run, decisions=decisions, by=by, on_taken=on_taken)
 
-    async def _go_on(self, run: str, drive: Drive) -> None:
+    async def _go_on(self, run: str, drive: Drive, is_followed: bool) -> None:
         """Launch a run that is there. One at rest may still have its driver for a moment, which is waited for."""
         for left in reversed(range(LOOKS)):
             try:
-                await self._launch(run, drive)
+                await self._launch(run, drive, is_followed)
                 break
             except RunBusy:
-                if not left or await self.offload(lambda: self.engine.status(run)) not in ("waiting", "paused"):
+                if not left or not await self.offload(lambda: self._is_at_rest(run)):
                     raise
             await asyncio.sleep(BEGINS_S)
 
-    async def _launch(self, run: str, drive: Drive) -> None:
+    def _is_at_rest(self, run: str) -> bool:
+        """Whether a run waits, by its journal, which knows it first, or is paused."""
+        return self.engine.result(run) is not None or self.engine.status(run) in ("waiting", "paused")
+
+    async def _launch(self, run: str, drive: Drive, is_followed: bool) -> None:
         """Drive in the background. Raises what is refused, and goes on when its caller goes away."""
         if self._is_closing.is_set() or len(self._open) + len(self._beginning) >= self._max_open:
             raise ServerEnds if self._is_closing.is_set() else TooManyRuns(self._max_open)
+        if is_followed:
+            self.feeds.expect(run)
         beginning = asyncio.create_task(self._begin(run, drive))
         self._beginning.add(beginning)
         beginning.add_done_callback(self._beginning.discard)
@@ -184,6 +199,8 @@ class RunService:
         waiting.cancel()
         if not task.done():
             self._open[run] = task
+            if (current := asyncio.current_task()) is not None:
+                self._beginning.discard(current)  # it counts once
             task.add_done_callback(lambda done: self._close(run, done))
             if self._is_closing.is_set():
                 self.engine.release()
@@ -315,11 +332,12 @@ class RunService:
     async def close(self, grace: float) -> None:
         """End what is driven, so that another process can go on with it: what is under way has the grace to answer."""
         self.let_go()
+        until = monotonic() + grace
         if self._beginning:
             await asyncio.wait(self._beginning, timeout=grace)
         late = set(self._open.values())
         if late:
-            _, late = await asyncio.wait(late, timeout=grace)
+            _, late = await asyncio.wait(late, timeout=until - monotonic())
         if late:
             log.warning("%d runs are left in the middle of a call; the next start takes them up", len(late))
             self.engine.abandon()

@@ -14,7 +14,7 @@ from agent_core.agents.errors import AgentError, AgentNotFound
 from agent_core.agents.reply import ChatReply, read_reply
 from agent_core.agents.result import ConversationResult
 from agent_core.effects import Json
-from agent_core.errors import DecisionError, JournalError
+from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.run.node import ROOT
 from agent_core.run.offload import offload
@@ -86,7 +86,6 @@ class Talks:
         run = key_to_id(f"agent/{name}", key) if key is not None else run_id or new_run_id()
         if key is not None and conversation is None:
             conversation = run  # so that the turn finds its conversation again
-        await self._offload(partial(self._note, run, by, trace))
         turn = self._conversations(name).chat(
             message,
             conversation,
@@ -95,7 +94,7 @@ class Talks:
             run_id=run,
             on_event=on_event,
         )
-        return await self._run(run, turn, key)
+        return await self._run(run, turn, key, partial(self._note, run, by, trace))
 
     async def begin(
         self,
@@ -161,10 +160,9 @@ class Talks:
         """
         executor = self.host.executor(self.choose_agent(agent))
         options = ConversationOptions(conversation_history=messages[:-1], temperature=temperature)
-        await self._offload(lambda: self._store.save_submission(run, by))
         text = messages[-1]["content"]
         turn = executor.execute_conversation(agent, text, options, run_id=run, on_event=on_event)
-        return await self._run(run, turn, key)
+        return await self._run(run, turn, key, lambda: self._store.save_submission(run, by))
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> ChatReply:
         """Go on with a turn that waits. DecisionError for what fits nothing that waits."""
@@ -268,23 +266,33 @@ class Talks:
                             raise
                 await asyncio.sleep(POLL_S)
 
-    async def _tell_rest(self, run: str, turn: Coroutine[Any, Any, Result]) -> Result:
-        """What comes of a turn, once whoever wants to know has heard that it rests."""
-        result = await turn
+    async def _make(
+        self, run: str, turn: Coroutine[Any, Any, Result], key: str | None, note: Callable[[], None] | None
+    ) -> Result:
+        """What comes of a turn: noted before it begins, and told to whoever wants to know that it rests."""
+        with closing(turn):
+            if note is not None:
+                await self._offload(note)
+            result = await (turn if key is None else self._run_alone(run, turn, key))
         if self._on_rest is not None:
             try:
                 await self._offload(partial(self._on_rest, run))
-            except JournalError as error:
-                log.error("nobody is told that the turn %s rests: %s", run, error)
+            except Exception:  # the turn is made, whatever becomes of those who are told of it
+                log.exception("nobody is told that the turn %s rests", run)
         return result
 
-    async def _run(self, run: str, turn: Coroutine[Any, Any, Result], key: str | None = None) -> Result:
+    async def _run(
+        self,
+        run: str,
+        turn: Coroutine[Any, Any, Result],
+        key: str | None = None,
+        note: Callable[[], None] | None = None,
+    ) -> Result:
         """What comes of a turn, which goes on when its caller is cancelled."""
         if len(self._turns) >= MAX_TURNS:
             turn.close()
             raise TooManyRuns(MAX_TURNS)
-        made = turn if key is None else self._run_alone(run, turn, key)
-        task = asyncio.create_task(self._tell_rest(run, made), name=run)
+        task = asyncio.create_task(self._make(run, turn, key, note), name=run)
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)
         return await asyncio.shield(task)

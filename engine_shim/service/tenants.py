@@ -77,13 +77,23 @@ class Tenant:
         return await self.checks.run(self.files.drafts.check, text, form)
 
     async def run_draft(
-        self, text: str, form: Format, external: Json, *, by: str, key: str | None, trace: str | None
+        self,
+        text: str,
+        form: Format,
+        external: Json,
+        *,
+        by: str,
+        key: str | None,
+        trace: str | None,
+        is_followed: bool,
     ) -> str:
         """Begin a run of a text as it stands; gives its id. With a `key` that came before for the same text, it is the
         run of that time. Raises what `RunService.submit` does."""
         checked = await self.checks.run(self.files.drafts.load, text, form)
         named = None if key is None else key_to_id(f"draft/{sha256(text.encode()).hexdigest()}", key)
-        run, _ = await self.runs.submit(checked, external, by=by, key=key, run_id=named, trace=trace)
+        run, _ = await self.runs.submit(
+            checked, external, by=by, key=key, run_id=named, trace=trace, is_followed=is_followed
+        )
         return run
 
     async def list_conversations(self, most: int) -> list[Json]:

@@ -17,6 +17,7 @@ from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.run_entry import RunEntry
 from engine_shim.runs.store import RunStore
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
+from utools.limiter import settle
 
 T = TypeVar("T")
 HERE: ContextVar["tuple[Host, str]"] = ContextVar("HERE")
@@ -172,9 +173,25 @@ class LaterThreads:
     """In place of threads: each call is made a little later, so that others come in between."""
 
     async def run(self, function: Callable[[], T]) -> T:
-        for _ in range(3):
-            await asyncio.sleep(0)
-        return function()
+        return await (await self.begin(function))
+
+    async def begin(self, function: Callable[[], T]) -> "asyncio.Future[T]":
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+
+        def call(left: int) -> None:
+            if left:
+                loop.call_soon(call, left - 1)
+                return
+            try:
+                result = function()
+            except Exception as error:
+                settle(answer, None, error)
+            else:
+                settle(answer, result)
+
+        call(2)
+        return answer
 
 
 class Line:
