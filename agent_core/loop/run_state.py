@@ -51,9 +51,9 @@ class RunState:
         request = next((each["content"] for each in reversed(started["messages"]) if each["role"] == "user"), "")
         self.feedback = Feedback(started["texts"], self.words, request)
         spent: Json = {**(started.get("spent") or {})}
-        used_tools = spent.pop("used_tools", {})
+        used_tools = {code: {**used} for code, used in spent.pop("used_tools", {}).items()}  # the record's stay
         self.budget = Budget(Limits(**started["limits"]), **spent)
-        self.trace = Trace(self.config["observation_max_len"], self.config["trace_max_bytes"], tools=dict(used_tools))
+        self.trace = Trace(self.config["observation_max_len"], self.config["trace_max_bytes"], tools=used_tools)
         self.repairs = 0
         self.repair: Repair | None = None
         self.must_answer = False

@@ -10,7 +10,7 @@ from agent_core import Approve
 from agent_core.audit.replay import replay
 from agent_core.errors import DecisionError
 from agent_core.journal.control import CONTROL
-from agent_core.models.client import Completion
+from agent_core.models.client import Completion, ModelError
 from engine_shim import DefinitionError, MemoryRunStore
 from engine_shim.errors import RunBusy
 from engine_shim.runs.loops import LOOPS
@@ -19,6 +19,7 @@ from support.by_hand import action, final
 from support.state.checks import check_ended, check_status
 from support.state.workflows import workflows
 from support.state.world import HERE, Host, World
+from utools import ToolResult
 from utools.errors import ToolError
 
 
@@ -75,6 +76,10 @@ def told(task: Any) -> Any:
 
 def fails() -> Any:
     raise ToolError("it did not work")
+
+
+def breaks() -> Any:
+    raise ModelError("the vendor is down")
 
 
 PAY = Completion(action("pay", amount=5))
@@ -285,6 +290,22 @@ def test_run_that_sleeps_before_it_tries_again_replays_as_far_as_it_went(life: L
     life.answer("look", fails)
     life.answer("model", Completion(final()))
     assert replay(life.store.journal, run_id="r", loops=LOOPS).tape_ended == "flow/get.1~1"
+
+
+def test_attempt_that_goes_on_from_what_others_spent_replays_again_and_again(life: Life) -> None:
+    host = life.host()
+    life.start(host, "retry")
+    life.answer("look", ToolResult(True, {}))
+    for reply in (breaks, Completion(final())):
+        life.answer("model", Completion(action("look")))
+        life.answer("look", ToolResult(True, {}))
+        life.answer("model", reply)
+        while not life.world.acts and host.loop.tick():
+            life.world.settle()
+    check_ended("r", life.store)
+    assert life.store.journal.load("r")["flow/clerk.1~1"][-1].record()["used_tools"]["look"]["count"] == 2
+    for _ in range(3):
+        assert replay(life.store.journal, run_id="r", loops=LOOPS).identical
 
 
 def test_run_is_busy_as_long_as_its_driver_lives(life: Life) -> None:
