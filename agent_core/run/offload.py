@@ -9,14 +9,14 @@ from utools.threads import Threads
 T = TypeVar("T")
 
 
-class Place(Protocol):
+class HasThreads(Protocol):
     """A journal, or whatever else is in the same database."""
 
     @property
     def threads(self) -> Threads | None: ...
 
 
-async def offload(place: Place, step: Callable[[], T]) -> T:
+async def offload(place: HasThreads, step: Callable[[], T]) -> T:
     """What a step on a journal gives: in one of its threads where it has them, else at once.
 
     When the caller is cancelled, a step that has begun goes on, and nobody hears of its end.
@@ -24,7 +24,7 @@ async def offload(place: Place, step: Callable[[], T]) -> T:
     return step() if place.threads is None else await place.threads.run(step)
 
 
-async def offload_through(place: Place, step: Callable[[], T]) -> tuple[T, bool]:
+async def offload_through(place: HasThreads, step: Callable[[], T]) -> tuple[T, bool]:
     """What `offload` gives, once the step has ended, and whether the caller was cancelled meanwhile.
 
     CancelledError where it was cancelled and the step failed.

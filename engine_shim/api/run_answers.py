@@ -8,6 +8,7 @@ from engine_shim.api.access import Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.links import RUN_LINKS
 from engine_shim.api.models import Run
+from engine_shim.runs.store import OPEN
 
 MAX_WAIT_S = 300.0
 """How long a caller may wait for a run; it goes on afterwards."""
@@ -26,5 +27,5 @@ async def answer_run(caller: Caller, run_id: str, *, wait: bool) -> Response:
     else:
         caller.tenant.runs.feeds.expect(run_id)
     view = await caller.tenant.view(run_id)
-    is_open = view.status in ("pending", "running")
+    is_open = view.status in OPEN
     return write_json(view.as_json(), 202 if is_open else 200, {"Location": f"/runs/{run_id}"})

@@ -175,8 +175,7 @@ class DatabaseRunStore:
         self, database: Database, open_journal: "Callable[[], TailedJournal]", *, clock: Callable[[], float] | None
     ) -> None:
         self.database, self._open_journal = database, open_journal
-        self._leases = StoreLeases(database, clock=clock)
-        self.leases: Leases = self._leases
+        self.leases = StoreLeases(database, clock=clock)
 
     @cached_property
     def journal(self) -> "TailedJournal":
@@ -218,7 +217,7 @@ class DatabaseRunStore:
         return {run: (status, last) for run, status, last in found}
 
     def left(self, host: str) -> list[str]:
-        free, values = self._leases.free()
+        free, values = self.leases.free()
         query = f"{_LEFT} AND {free} ORDER BY started_at, workflow_runs.run"
         found = [run for (run,) in self.database.rows("run_submissions", query, *OPEN, host, *values)]
         held = self.leases.held(found)

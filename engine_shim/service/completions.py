@@ -16,6 +16,7 @@ from agent_core.run.run_id import new_run_id
 from engine_shim.definition.model import Definition
 from engine_shim.errors import EngineError
 from engine_shim.runs.prepare import ROOT
+from engine_shim.runs.store import OPEN
 from engine_shim.service.asked_by_messages import (
     external_of_messages,
     find_answering_node,
@@ -184,11 +185,11 @@ class Completions:
                         _show_piece(event, pieces)
 
     async def _await_answer(self, run: str, definition: Definition) -> Completion:
-        while (view := await self._runs.view(run)).status in ("pending", "running"):
+        while (view := await self._runs.view(run)).status in OPEN:
             await self._runs.wait(run, HEARTBEAT_S)
             if self._runs.is_closing:
                 raise ServerEnds
-            if not self._runs.drives(run) and (await self._runs.view(run)).status in ("pending", "running"):
+            if not self._runs.drives(run) and (await self._runs.view(run)).status in OPEN:
                 await asyncio.sleep(POLL_S)  # another process drives it
         if view.status != "completed":
             raise _not_answered(run, view.status, view.error, is_waiting=bool(view.waiting))

@@ -178,7 +178,8 @@ class Feed:
         self._show_noted(_Key(row.path, row.n))
         self._row, self._number, self._last[row.path] = position, 0, row.n
         self._source(row)
-        self._show_noted()
+        if self._has_read:
+            self._show_noted()
         if "/" not in row.path and row.data.startswith(_FINISHED):
             self.close()
 

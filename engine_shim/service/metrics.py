@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from engine_shim.runs.run_entry import RunFilter
+from engine_shim.runs.store import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from engine_shim.service.tenants import Tenant
     from engine_shim.telemetry.run_metrics import RunMetrics, Standing
 
-OPEN: Final = ("pending", "running")
 WAITING: Final = "waiting"
 
 

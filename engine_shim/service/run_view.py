@@ -15,7 +15,7 @@ from engine_shim.runs.drive import RunResult
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.results import read_result
 from engine_shim.runs.run_entry import RunEntry, RunFilter
-from engine_shim.runs.store import RunStore
+from engine_shim.runs.store import OPEN, RunStore
 
 SUCCESS = {"final": "completed", "cancelled": "cancelled"}
 """The status of an agent's run by its finish reason; any other is a failure."""
@@ -81,7 +81,7 @@ def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunV
         "started_at": entry.started_at,
         "submitted_by": store.submitter(entry.run),
     }
-    if entry.status in ("pending", "running"):
+    if entry.status in OPEN:
         return RunView(status=entry.status, **about)
     result = known if known is not None and known.status == entry.status else read_recorded(store, run)
     if result is None:

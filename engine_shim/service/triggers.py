@@ -125,9 +125,8 @@ class Triggers:
     async def _start_if_due(self, name: str, trigger: Trigger) -> None:
         now, last = self._clock(), await offload(self._database, lambda: self._last(name))
         if last is None or last.at > now + SET_BACK:
-            await self._save(
-                name, _Last(now, last.run if last else None)
-            )  # it begins now: nothing before counts as missed
+            known = last.run if last else None
+            await self._save(name, _Last(now, known))  # it begins now: nothing before counts as missed
             return
         planned = trigger.last_time(now)
         if planned <= last.at:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.journal.record import Row, Tape
 from agent_core.models import ScriptedModel
 from agent_core.run.offload import offload, offload_through
+from agent_core.run.sync import run_sync
 from support.by_hand import action, final
 from utools import tool
 from utools.threads import DaemonThreads
@@ -123,3 +125,39 @@ async def test_step_goes_on_without_a_caller_and_is_seen_through_for_one_who_say
     go_on.set()
     assert await kept == ("done", True)
     assert await offload(MemoryJournal(), step) == "done"
+
+
+@tool(code="pay")
+def pay(amount: int) -> str:
+    """Pays."""
+    return f"paid {amount}"
+
+
+def test_answer_of_a_write_is_kept_when_the_program_is_interrupted_as_it_is_recorded() -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+    interrupted = threading.Event()
+
+    def interrupt() -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    def meet(row: Row) -> None:
+        record = row.record()
+        if record["kind"] == "answered" and record["reply"] == "did" and not interrupted.is_set():
+            loops[0].call_soon_threadsafe(interrupt)
+            assert interrupted.wait(20)
+            time.sleep(0.05)  # the loop ends meanwhile
+
+    journal = Remote(meet)
+    config = {**CONFIG, "allowed_tools": [{"tool": "pay", "approval": "never"}]}
+    answers = ScriptedModel([action("pay", amount=5), final("It is paid.")])
+
+    async def pay_once() -> Any:
+        loops.append(asyncio.get_running_loop())
+        return await run_agent(config, registry=[pay], model=answers, journal=journal, run_id="r")
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sync(pay_once)
+    kinds = [row.record()["kind"] for rows in journal.load("r").values() for row in rows]
+    assert ("answered" in kinds, "waiting" in kinds) == (True, False), "what was paid is known, and not in doubt"
+    assert verify(journal, run_id="r").ok

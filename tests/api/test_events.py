@@ -221,6 +221,39 @@ def test_what_no_record_holds_is_told_where_it_happened_however_late_the_rows_ar
     assert told == sorted(told)
 
 
+class LateThreads:
+    """In place of threads: a call is made once it is allowed."""
+
+    def __init__(self) -> None:
+        self.allowed = asyncio.Event()
+
+    async def run(self, function: Callable[[], Any]) -> Any:
+        await self.allowed.wait()
+        return function()
+
+
+def test_who_joins_in_the_middle_of_an_answer_sees_it_after_the_question(host: Served) -> None:
+    rows = host.store.tail(host.submit("desk@1", message="How many?")["run_id"])
+    asked = next(at for at, (_, row) in enumerate(rows) if row.record()["kind"] == "asked")
+    strand, n = rows[asked][1].path, rows[asked][1].n
+
+    async def follow() -> list[str]:
+        feeds = feeds_of(lambda run, after: [each for each in rows[: asked + 1] if each[0] > after])
+        threads = feeds._store.journal.threads = LateThreads()  # type: ignore[misc,assignment]
+        followed = feeds.frames("r", Position(0, 0))
+        first = asyncio.create_task(anext(followed))
+        await asyncio.sleep(0)
+        for piece in ("It ", "is "):
+            feeds.watch("r").show_delta(strand, n, piece)
+        threads.allowed.set()
+        told = [*await asyncio.wait_for(first, 20)]
+        while len(told) < 3:
+            told += await asyncio.wait_for(anext(followed), 20)
+        return [each.event["event"] for each in told]
+
+    assert asyncio.run(follow()) == ["step_started", "answer_delta", "answer_delta"]
+
+
 def test_follower_that_leaves_without_a_word_leaves_no_deaf_feed_behind(host: Served) -> None:
     run = host.submit("buy", article="E-5")["run_id"]
     rows = host.store.tail(run)

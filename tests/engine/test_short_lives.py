@@ -130,6 +130,20 @@ def test_caller_who_gives_up_at_any_moment_leaves_no_run_that_goes_on(life: Life
         check_ended("r", life.store)
 
 
+def test_run_whose_doubt_a_late_answer_has_ended_is_to_go_on_and_not_to_be_decided(life: Life) -> None:
+    stalled, other = life.host(), life.host()
+    life.start(stalled, "chain")
+    life.answer("look", ToolResult(True, {}))
+    life.world.time += 20
+    assert told(life.ask(other, other.engine.resume("r"))).status == "waiting"
+    stalled.steering.look()
+    life.answer("pay", ToolResult(True, {}))
+    assert life.kinds("flow/buy.1") == ["asked", "waiting", "resolved"]
+    assert life.store.entry("r").status == "pending"  # type: ignore[union-attr]
+    assert told(life.ask(other, other.engine.resume("r"))).status == "completed"
+    check_ended("r", life.store)
+
+
 def test_cancel_ends_a_run_whose_process_died_in_a_write(life: Life) -> None:
     dies, other = life.host(), life.host()
     life.start(dies, "error")
