@@ -16,7 +16,7 @@ Limit = Annotated[int, Field(ge=0)] | None
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 
 _MESSAGES = "dict[str,any]", "list[dict[str,any]]", "list[union[dict[str,any],list[dict[str,any]]]]"
-_FORMS = ("str", "AllowedTool", *_MESSAGES)
+_FORMS = ("str", "AllowedTool", "Example", *_MESSAGES)
 """What pydantic calls the forms of a value that may have several."""
 
 
@@ -66,6 +66,22 @@ class AllowedTool(_Strict):
     )
 
 
+class ExampleCall(_Strict):
+    """A call in an example, and what the tool gave."""
+
+    tool: str = Field(min_length=1, description="The tool's code")
+    args: dict[str, Any] = Field(description="The arguments")
+    output: Any = Field(description="What the tool gave: a text or any JSON value")
+
+
+class Example(_Strict):
+    """A conversation that shows the model how to work: a request, calls with what they gave, the answer."""
+
+    user: str = Field(min_length=1, description="What the user asks")
+    calls: list[ExampleCall] = Field(default=[], description="Calls with what they gave, in their order")
+    answer: Any = Field(description="The answer")
+
+
 class PlanConfig(_Strict):
     """How plan mode goes on."""
 
@@ -87,8 +103,9 @@ class AgentConfig(_Strict):
     prompt: str | None = Field(default=None, description="The task; with messages_json, their last turn")
     system_prompt: str | None = Field(default=None, description="Added to the system message, after how to reply")
     developer_prompt: str | None = Field(default=None, description="Added to the system message, after system_prompt")
-    examples: list[str] | None = Field(
-        default=None, description="Example steps in the prompt, in place of the built-in ones"
+    examples: list[str | Example] | None = Field(
+        default=None,
+        description="Examples in the prompt, in place of the built-in ones: texts, or {user, calls, answer}",
     )
     language: Literal["en", "zh"] = Field(
         default="en", description="The language of all that the model reads of ours, prompts and errors alike: en or zh"

@@ -28,17 +28,18 @@ class RuleVersions(TypedDict):
     plans: NotRequired[int]
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 5, "comparison": 2, "prompts": 5, "flow": 2, "plans": 2}
+CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 6, "comparison": 2, "prompts": 6, "flow": 2, "plans": 2}
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
 run's own steps were never dropped, and its last observation was shortened like any other.
 texts 1: English under every language, and without some values (agent_core/words/earlier.py). texts 2: without those of
 the second comparison. texts 3: without those of plan mode. texts 4: in plan mode errors asked for an action, and calls
-of earlier turns were shown as actions.
+of earlier turns were shown as actions. texts 5: without those of replies and calls that are refused since.
 prompts 1: nothing told how to read on in what was cut. prompts 2: a small model's observations did not
-repeat the request. prompts 3: none of plan mode. prompts 4: plan mode had no examples. A run holds its prompts
-whole, so none is made anew.
+repeat the request. prompts 3: none of plan mode. prompts 4: plan mode had no examples. prompts 5: first
+sentences alone were told of tools, and examples were made up from their schemas. A run holds its prompts whole, so none
+is made anew.
 comparison 1: provenance looked for a text in trusted texts, folded, and did not record where a value stands.
 flow 1: placeholders had no quoted keys; `["` was a part of a name.
 plans 1: brackets were a part of a key, and what only looked like a reference was a text.

@@ -1,7 +1,7 @@
 """`@tool`: makes a Tool of a typed function."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 from utools.errors import DefinitionError
@@ -20,6 +20,7 @@ def tool(
     output_schema: dict[str, Any] | None = None,
     cache: Mapping[str, Any] | None = None,
     check: Check | None = None,
+    examples: Sequence[Mapping[str, Any]] = (),
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -32,6 +33,7 @@ def tool(
     output_schema: dict[str, Any] | None = None,
     cache: Mapping[str, Any] | None = None,
     check: Check | None = None,
+    examples: Sequence[Mapping[str, Any]] = (),
     **unknown: Any,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a Tool of a typed function, sync or async: `@tool`, or `@tool(code=…, effect="read", …)`.
@@ -47,9 +49,11 @@ def tool(
         effect: read, write or nested; a function of the arguments that returns one of them; or that function as
             data, {"argument": "op", "read": ["load"]}. A write is never repeated without a person's word.
         idempotent: Whether the same call may be made twice without harm.
-        output_schema: A JSON Schema of what it returns, with `examples` for the prompt.
+        output_schema: A JSON Schema of what it returns.
         cache: {"ttl": seconds}: how long the host may keep its answers, where it reads.
         check: check(args) raises DefinitionError for arguments that are certain to fail, before a run.
+        examples: What a model may be shown: {"user": "How many A-17 are there?", "args": {"article": "A-17"},
+            "output": {"pieces": 12}, "answer": "There are 12."}
     """
     if unknown:
         raise _explain_unknown(next(iter(unknown)))
@@ -59,6 +63,7 @@ def tool(
         "output_schema": output_schema,
         "cache": cache,
         "check": check,
+        "examples": examples,
     }
 
     def decorate(function: Callable[..., Any]) -> Tool:

@@ -94,8 +94,24 @@ class ToolRegistry:
                 tool.output_schema, foreign=True, where=f"{where}.output_schema", known_good=known_good
             )
             self._outputs[tool.code] = output
+        if tool.examples:
+            self._check_examples(tool, schema)
         self._tools[tool.code] = tool
         self._schemas[tool.code] = schema
+
+    def _check_examples(self, tool: Tool, schema: ConfigSchema) -> None:
+        """DefinitionError for an example that no model could follow: its arguments are refused, or the author's."""
+        where = f"tools.{tool.code}.examples"
+        hidden = author_keys(schema.schema) | set(self.policy.presets.get(tool.code, ()))
+        own = ConfigSchema(visible(schema.schema, hidden), foreign=True, where=where, known_good=True)
+        for index, example in enumerate(tool.examples):
+            if authored := sorted(hidden & set(example["args"])):
+                raise DefinitionError(
+                    "is set by the author or the host, and shown to no model; leave it out",
+                    where=f"{where}/{index}/args/{authored[0]}",
+                )
+            for fault in own.faults(example["args"]):
+                raise DefinitionError(fault.message, where=f"{where}/{index}/args")
 
     @staticmethod
     def _check_tool(tool: Any, where: str) -> None:

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -18,6 +18,7 @@ Check = Callable[[Args], None]
 
 CODE = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 EFFECTS: tuple[Effect, ...] = ("read", "write", "nested")
+EXAMPLE_KEYS = frozenset({"user", "args", "output", "answer"})
 
 
 class Progress(Protocol):
@@ -95,6 +96,8 @@ class Tool:
     writes otherwise. `cache` (`{"ttl": seconds}`) lets the host cache the answers of reads. `fingerprint` tells
     versions of a definition apart that was written elsewhere. `check(args)` raises DefinitionError, whose `where` is
     the argument, for what is certain to fail; before a run it gets those arguments that are known, maybe none.
+    `examples` show a model how the tool is used, in words that a person would use: each is {user, args, output,
+    answer}: what is asked, the call, what it gives, and the answer that is made of it.
     """
 
     code: str
@@ -108,6 +111,7 @@ class Tool:
     cache: Mapping[str, Any] | None = None
     fingerprint: str | None = None
     check: Check | None = field(default=None, repr=False)
+    examples: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         where = f"tools.{self.code}"
@@ -124,6 +128,8 @@ class Tool:
         ttl = self.cache.get("ttl") if self.cache is not None else 1
         if not isinstance(ttl, int | float) or isinstance(ttl, bool) or not ttl > 0:
             raise DefinitionError("must be {'ttl': seconds}", where=f"{where}.cache", value=self.cache)
+        for index, example in enumerate(self.examples):
+            _check_example(example, where=f"{where}.examples/{index}")
 
     def effect_of(self, args: Args) -> Effect:
         """The effect of a call with these args; an effect that cannot be determined counts as a write."""
@@ -145,6 +151,13 @@ class Tool:
 def name_as_words(code: str) -> str:
     """The description of a tool whose author gave none."""
     return code.replace("_", " ")
+
+
+def _check_example(example: Any, *, where: str) -> None:
+    if not isinstance(example, Mapping) or set(example) != EXAMPLE_KEYS:
+        raise DefinitionError(f"must be an object with {', '.join(sorted(EXAMPLE_KEYS))}", where=where, value=example)
+    if not isinstance(example["user"], str) or not isinstance(example["args"], dict):
+        raise DefinitionError("user must be a text, and args an object", where=where, value=example)
 
 
 def _check_effect(effect: Any, *, where: str) -> None:

@@ -1,19 +1,14 @@
-"""Examples for a model: short conversations with the run's own tools, made from their schemas. Pure.
+"""Examples that authors write: a request, calls of the run's own tools with what they gave, the answer. Pure.
 
-A model of half a billion parameters calls tools only after it has seen them called. What a tool's schema has as
-`examples` is taken; else a sample is made from it.
+None is made up from a schema: a sample shows calls and answers that no person would ask for or give.
 """
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-import orjson
-
+from agent_core.config import Example, ExampleCall
 from agent_core.effects import Json
 from agent_core.policy import Policies, ToolPolicy, arguments_of
-from agent_core.prompts.samples import sample
-from agent_core.prompts.tools import first_sentence
 from agent_core.protocol.clip import as_text
 from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.json_dialect import JsonDialect
@@ -22,109 +17,49 @@ from agent_core.protocol.plan_dialect import PlanDialect
 from agent_core.words.catalogue import Words
 from utools.schema.compiled import compile_narrowing, compile_schema
 
-LONGEST = 300
-"""Characters of arguments, and of an output, beyond which an example would cost more than it shows."""
-SHOWN = 3
-"""Tools that are shown."""
+MAX_EXAMPLES = 3
+"""Examples of the run's own tools that a prompt shows, where the node has none."""
 
 
-class Example(NamedTuple):
-    """One call of a tool, what it gives, what the tool is about, and what the user asks it about."""
+def examples_of_tools(tools: Policies, written: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Example]:
+    """The first examples that the tools' authors wrote, one a tool, those of tools that only read first.
 
-    tool: str
-    about: str
-    subject: str
-    args: Json
-    output: Any
-
-
-def write_examples(
-    tools: Policies, outputs: Mapping[str, Json | None], words: Words, *, singles: bool = True
-) -> list[Json]:
-    """Messages of an invented past: an answer without a tool, `singles` of one call each, and two calls in a row.
-
-    `outputs` are the tools' output schemas. A tool whose sample its own schema or the author refuses is left out.
+    `written` has them by tool code, as `Tool.examples` does. One that judge would refuse, or that shows what the
+    workflow's author sets, is left out.
     """
-    shown = _choose(tools, outputs)
-    messages = [
-        {"role": "user", "content": words.example_question},
-        {"role": "assistant", "content": words.example_answer},
-    ]
-    alone = [*shown[2:], *shown[:1]] if singles or len(shown) == 1 else []
-    for example in alone:
-        messages += [{"role": "user", "content": example.subject + words.question_mark}, *_run([example])]
-    if len(shown) > 1:
-        first, second = shown[1], shown[0]
-        ask = words.two_requests.format(first=_request(first), second=_uncapitalized(_request(second)))
-        messages += [{"role": "user", "content": ask}, *_run([first, second])]
+    found: list[Example] = []
+    for code in sorted(tools, key=lambda code: tools[code]["effect"] == "write"):
+        legal = (each for each in written.get(code, ()) if _is_legal(tools[code], each["args"]))
+        found += [_example_of(code, each) for each in legal][:1]
+    return found[:MAX_EXAMPLES]
+
+
+def write_turns(examples: Iterable[Example]) -> list[Json]:
+    """The examples as messages of an invented past."""
+    messages: list[Json] = []
+    for example in examples:
+        messages.append({"role": "user", "content": example.user})
+        for call in example.calls:
+            id_ = f"example_{len(messages)}"
+            messages.append(action_message([(id_, call.tool, call.args)], None))
+            messages.append(tool_message(id_, call.tool, as_text(call.output)))
+        messages.append({"role": "assistant", "content": as_text(example.answer)})
     return messages
 
 
-def show_examples(messages: Sequence[Json], texts: Json, words: Words, *, as_plans: bool = False) -> str:
-    """The examples as a text, in the words of the loop."""
+def show_turns(messages: Sequence[Json], texts: Json, words: Words, *, as_plans: bool = False) -> str:
+    """Messages as a text, in the words of the loop."""
     dialect = (PlanDialect if as_plans else JsonDialect)(Feedback(texts, words))
     entries = dialect.open_conversation(messages)
-    lines = [f"{words.speakers[entry.role]}{entry.content}" for entry in entries]
-    return "\n".join(lines)
+    return "\n".join(f"{words.speakers[entry.role]}{entry.content}" for entry in entries)
 
 
-def _request(example: Example) -> str:
-    return f"{example.about}: {example.subject}" if example.subject != example.about else example.about
+def _example_of(code: str, written: Mapping[str, Any]) -> Example:
+    call = ExampleCall(tool=code, args=written["args"], output=written["output"])
+    return Example(user=written["user"], calls=[call], answer=written["answer"])
 
 
-def _uncapitalized(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def _run(examples: Sequence[Example]) -> list[Json]:
-    """The calls in a row with what they give, and an answer from the last."""
-    messages: list[Json] = []
-    for index, each in enumerate(examples):
-        id_ = f"example_{index}"
-        messages += [
-            action_message([(id_, each.tool, each.args)], None),
-            tool_message(id_, each.tool, as_text(each.output)),
-        ]
-    return [*messages, {"role": "assistant", "content": _answer(examples[-1].output)}]
-
-
-def _answer(output: Any) -> str:
-    """The last value in an output: what an answer is made of stands behind what it is about."""
-    while isinstance(output, dict | list) and output:
-        output = (list(output.values()) if isinstance(output, dict) else output)[-1]
-    return as_text(output)
-
-
-def _choose(tools: Policies, outputs: Mapping[str, Json | None]) -> list[Example]:
-    """Examples of the first tools that have one; tools that only read come first."""
-    found: list[Example] = []
-    for code in sorted(tools, key=lambda code: tools[code]["effect"] == "write"):
-        if (example := _make_example(code, tools[code], outputs.get(code))) is not None:
-            found.append(example)
-        if len(found) == SHOWN:
-            break
-    return found
-
-
-def _make_example(code: str, tool: ToolPolicy, output_schema: Json | None) -> Example | None:
-    """A call that judge would let through; None when the sample is none, or is too long to show."""
-    whole = tool["schema"].get("examples") or [sample(tool["visible"])]
-    if not isinstance(whole[0], dict):
-        return None
-    args = {name: value for name, value in whole[0].items() if name not in tool["hidden"]}
-    if compile_schema(tool["schema"]).faults(arguments_of(tool, args)):
-        return None
-    if tool["args"] is not None and compile_narrowing(tool["args"]).faults(args):
-        return None
-    output = sample(output_schema) if output_schema else "ok"
-    if len(orjson.dumps([args, output])) > LONGEST:
-        return None
-    about = re.split(r"[,;，；。]|\.$", first_sentence(tool["description"]))[0]
-    return Example(code, about, _subject(args, tool["visible"]) or about, args, output)
-
-
-def _subject(args: Json, schema: Json) -> str:
-    """The values that a user would name: not those that the schema enumerates."""
-    rules = schema.get("properties", {})
-    named = [value for name, value in args.items() if not (isinstance(rules.get(name), dict) and "enum" in rules[name])]
-    return ", ".join(str(value) for value in named if isinstance(value, str | int | float))
+def _is_legal(tool: ToolPolicy, args: dict[str, Any]) -> bool:
+    if any(name in tool["hidden"] for name in args) or compile_schema(tool["schema"]).faults(arguments_of(tool, args)):
+        return False
+    return tool["args"] is None or not compile_narrowing(tool["args"]).faults(args)

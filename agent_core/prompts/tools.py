@@ -1,10 +1,10 @@
-"""The tool section of a prompt: code, first sentence of the description, arguments as a short signature. Pure.
+"""The tool section of a prompt: code, description, arguments as a short signature. Pure.
 
 An argument without a type is a text, as most are.
 """
 
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -14,68 +14,107 @@ from agent_core.policy import Policies
 from agent_core.words.catalogue import ENGLISH, Words
 from utools.schema.pointer import unescape
 
+DEEPEST = 4
+"""Levels of a type that are told."""
+LONGEST, LONGEST_ARGUMENT = 1000, 300
+"""Characters of a tool's description and of an argument's that a model reads."""
+ABBREVIATION = re.compile(
+    r"(?:^|[\s(\[\"'])(?:e\.?g|i\.?e|etc|vs|cf|ca|al|approx|incl|excl|max|min|no|nos|fig|sec|ch|vol|pp?|ed|dept|est|"
+    r"mr|mrs|ms|dr|prof|sr|jr|st|inc|ltd|corp|co|bzw|usw|z\.\s?b|u\.\s?a|d\.\s?h|[a-z]|(?:[a-z]\.)+[a-z])\.\Z",
+    re.IGNORECASE,
+)
+"""The end of a text whose last full stop belongs to an abbreviation."""
+STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s+[^\sa-z])|[。！？]+[”’」』）]*")
+"""Where a sentence may end: before what is no small letter."""
 
-def tool_definitions(tools: Policies, words: Words = ENGLISH) -> str:
-    """One line for each tool, without what the author set."""
+
+def tool_definitions(tools: Policies, words: Words = ENGLISH, *, brief: bool = False) -> str:
+    """One line for each tool, without what the author set.
+
+    Descriptions are told whole, up to LONGEST characters; `brief` tells their first sentences alone.
+    """
+    describe = _Describe(brief)
     lines = [
-        f"- {code}({_arguments(tool['visible'])}): {first_sentence(tool['description'])}"
+        f"- {code}({_arguments(tool['visible'], describe)}): {describe(tool['description'], LONGEST)}"
         for code, tool in tools.items()
     ]
     return "\n".join(lines) or words.no_definitions
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a description, on one line."""
+    """The first sentence of a description, on one line. The full stop of an abbreviation ends none."""
     flat = " ".join(text.split())
-    return re.split(r"(?<=[.!?。！？])\s|(?<=[。！？])", flat, maxsplit=1)[0]
+    for stop in STOP.finditer(flat):
+        if not ABBREVIATION.search(flat[: stop.end()]):
+            return flat[: stop.end()]
+    return flat
 
 
-def _arguments(schema: Json) -> str:
-    required = set(schema.get("required", ()))
-    properties: Mapping[str, Json] = schema.get("properties", {})
-    parts = [_argument(name, rule, name in required, schema) for name, rule in properties.items()]
-    return "{" + ", ".join(parts) + "}" if parts or "properties" in schema else _type(schema, schema)
+@dataclass(frozen=True, slots=True)
+class _Describe:
+    """Puts a description on one line: all of it, or its first sentence, and never more than so many characters."""
+
+    brief: bool
+
+    def __call__(self, text: str, longest: int) -> str:
+        flat = first_sentence(text) if self.brief else " ".join(text.split())
+        return flat if len(flat) <= longest else f"{flat[: longest - 1].rstrip()}…"
 
 
-def _argument(name: str, rule: Any, required: bool, root: Json) -> str:
-    kind = _type(rule, root)
+def _arguments(schema: Json, describe: _Describe) -> str:
+    if schema.get("properties"):
+        return _object(schema, schema, 0, describe)
+    return "{}" if "properties" in schema else _type(schema, schema, 0, describe)
+
+
+def _argument(name: str, rule: Any, required: bool, root: Json, depth: int, describe: _Describe) -> str:
+    kind = _type(rule, root, depth, describe)
     signature = f"{name}{'' if required else '?'}" + ("" if kind == "string" else f": {kind}")
-    description = rule.get("description") if isinstance(rule, dict) else None
-    default = f" = {_json(rule['default'])}" if isinstance(rule, dict) and rule.get("default") is not None else ""
-    return f"{signature}{default}" + (f" ({first_sentence(description).rstrip('.')})" if description else "")
+    described = rule if isinstance(rule, dict) else {}
+    if "$ref" in described:
+        target = find_target(described["$ref"], root)
+        described = {**(target if isinstance(target, dict) else {}), **described}
+    default = f" = {_json(described['default'])}" if described.get("default") is not None else ""
+    text = described.get("description")
+    about = f" ({describe(text, LONGEST_ARGUMENT).rstrip('.')})" if isinstance(text, str) and text.strip() else ""
+    return f"{signature}{default}{about}"
 
 
-def _type(rule: Any, root: Json, depth: int = 0) -> str:
+def _type(rule: Any, root: Json, depth: int, describe: _Describe) -> str:
     """A type as TypeScript would write it: models have seen much of it, and it is short."""
-    if not isinstance(rule, dict) or depth > 4:
+    if not isinstance(rule, dict) or depth > DEEPEST:
         return "any"
     if "$ref" in rule:
-        return _type(find_target(rule["$ref"], root), root, depth + 1)
+        return _type(find_target(rule["$ref"], root), root, depth + 1, describe)
     for key in ("enum", "const"):
         if key in rule:
             return "|".join(map(_json, rule[key] if key == "enum" else [rule[key]]))
     for key in ("anyOf", "oneOf"):
         if key in rule:
-            return "|".join(dict.fromkeys(_type(each, root, depth + 1) for each in rule[key]))
+            return "|".join(dict.fromkeys(_type(each, root, depth + 1, describe) for each in rule[key]))
     kinds = rule.get("type", "object" if "properties" in rule else "any")
-    return "|".join(_named(kind, rule, root, depth) for kind in (kinds if isinstance(kinds, list) else [kinds]))
+    return "|".join(
+        _named(kind, rule, root, depth, describe) for kind in (kinds if isinstance(kinds, list) else [kinds])
+    )
 
 
-def _named(kind: str, rule: Json, root: Json, depth: int) -> str:
+def _named(kind: str, rule: Json, root: Json, depth: int, describe: _Describe) -> str:
     match kind:
         case "array":
-            inner = _type(rule.get("items", {}), root, depth + 1)
+            inner = _type(rule.get("items", {}), root, depth + 1, describe)
             return f"({inner})[]" if "|" in inner else f"{inner}[]"
         case "object" if rule.get("properties"):
-            required = set(rule.get("required", ()))
-            fields = rule["properties"].items()
-            return (
-                "{"
-                + ", ".join(f"{k}{'' if k in required else '?'}: {_type(v, root, depth + 1)}" for k, v in fields)
-                + "}"
-            )
+            return _object(rule, root, depth + 1, describe)
         case _:
             return kind
+
+
+def _object(rule: Json, root: Json, depth: int, describe: _Describe) -> str:
+    required = set(rule.get("required", ()))
+    parts = [
+        _argument(name, each, name in required, root, depth, describe) for name, each in rule["properties"].items()
+    ]
+    return "{" + ", ".join(parts) + "}"
 
 
 def find_target(ref: str, root: Json) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 from pydantic import BaseModel
 
-from agent_core.config import AgentConfig, Document, read_config
+from agent_core.config import AgentConfig, Document, Example, read_config
 from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.record import FORMAT
@@ -20,7 +20,7 @@ from agent_core.loop.reading import may_read_on, reading_policy
 from agent_core.models.client import ModelInfo, ModelInfoOf
 from agent_core.origins.opening import opening_sources, shown_text
 from agent_core.policy import Policies
-from agent_core.prompts.examples import show_examples, write_examples
+from agent_core.prompts.examples import examples_of_tools, show_turns, write_turns
 from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import render, templates
@@ -64,11 +64,9 @@ def prepare_agent(
     needs_turns = _needs_turns(read, known)
     if needs_turns and "observation" not in read.templates:
         texts["observation"] = texts["small_observation"]
-    examples = _write_examples(read, tools, registry, singles=needs_turns)
-    turns = examples if needs_turns else []
-    shown = show_examples(examples, texts, words, as_plans=read.mode == "plan")
-    variables = {**_variables(read, tools, limits, words), "examples": shown}
-    system, messages = _write_messages(read, texts, variables, conversation, words, example_turns=bool(turns))
+    variables = _variables(read, tools, limits, words)
+    examples = _read_examples(read, tools, registry, texts, words, as_turns=needs_turns or read.protocol == "tools")
+    system, messages = _write_messages(read, texts, variables, conversation, words, examples)
     body: AgentStartedBody = {
         "loop": "agent",
         "format": FORMAT,
@@ -80,7 +78,7 @@ def prepare_agent(
         "messages": clean.value([{"role": "system", "content": system}, *messages]),
         "texts": clean.value(texts),
         "sources": clean.value(opening_sources(read, tools, conversation, [{}, *messages], inherited)),
-        "examples": clean.value(turns),
+        "examples": clean.value(examples.turns),
         "options": clean.value(_model_options(read, tools)),
         "limits": limits,
         "redaction": clean.rules,
@@ -120,6 +118,13 @@ class _Parts(NamedTuple):
     tools: Policies
     conversation: list[Json]
     texts: dict[str, str]
+
+
+class _Examples(NamedTuple):
+    """Examples of the run's own tools: as messages before the conversation, or as texts of the system message."""
+
+    turns: list[Json]
+    shown: list[str]
 
 
 def _read_parts(
@@ -200,8 +205,7 @@ def _write_messages(
     variables: dict[str, str],
     conversation: Sequence[Json],
     words: Words,
-    *,
-    example_turns: bool,
+    examples: _Examples,
 ) -> tuple[str, list[Json]]:
     """The system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
     leading = [message["content"] for message in conversation if message["role"] == "system"]
@@ -212,20 +216,19 @@ def _write_messages(
         "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in history[:-1]),
         "user_message": history[-1]["content"] if history else "",
     }
-    shown = render(texts["example_turns" if example_turns else "examples"], variables)
     protocol = [render(texts[name], variables) for name in (["plan"] if config.mode == "plan" else ["system", "react"])]
     if config.answer_schema is not None:
         protocol.append(render(texts["answer"], {"answer_schema": orjson.dumps(config.answer_schema).decode()}))
-    examples = [shown] if config.examples is None else config.examples
     documents = [words.document.format(label=each.label, text=shown_text(each)) for each in config.documents]
-    parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *documents, *examples]
+    shown = _write_examples(config, texts, variables, examples)
+    parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *documents, *shown]
     return "\n\n".join(part for part in parts if part), history
 
 
 def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words: Words) -> dict[str, str]:
     """What templates may name of the run itself."""
     return {
-        "tool_definitions": tool_definitions(tools, words),
+        "tool_definitions": tool_definitions(tools, words, brief=config.prompts == "small"),
         "limits": describe_limits(limits, words),
         "max_steps": _show_limit(config.max_steps, words),
         "max_tool_calls": _show_limit(config.max_tool_calls, words),
@@ -233,12 +236,26 @@ def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words
     }
 
 
-def _write_examples(config: AgentConfig, tools: Policies, registry: ToolRegistry, *, singles: bool) -> list[Json]:
-    """Made from the run's own tools, where the author gives none and calls are written as text."""
-    if config.examples is not None or config.protocol == "tools":
-        return []
-    outputs = {code: registry.get(code).output_schema for code in tools}
-    return write_examples(tools, outputs, words_in(config.language), singles=singles)
+def _read_examples(
+    config: AgentConfig, tools: Policies, registry: ToolRegistry, texts: Json, words: Words, *, as_turns: bool
+) -> _Examples:
+    """The examples of the run's own tools: the node's, else those of the tools, where calls are written as text."""
+    own = [each for each in config.examples or () if isinstance(each, Example)]
+    if config.examples is None and config.protocol == "json" and "examples" not in config.templates:
+        own = examples_of_tools(tools, {code: registry.get(code).examples for code in tools})
+    if as_turns:
+        return _Examples(write_turns(own), [])
+    as_plans = config.mode == "plan"
+    return _Examples([], [show_turns(write_turns([each]), texts, words, as_plans=as_plans) for each in own])
+
+
+def _write_examples(config: AgentConfig, texts: Json, variables: dict[str, str], examples: _Examples) -> list[str]:
+    """The examples in the system text: the node's, else those that ship, and those of the run's own tools."""
+    turns = [render(texts["example_turns"], variables)] if examples.turns else []
+    if config.examples is not None:
+        return [*(each for each in config.examples if isinstance(each, str)), *examples.shown, *turns]
+    shown = render(texts["examples"], {**variables, "examples": "\n\n".join(examples.shown)}).strip()
+    return [shown, *turns]
 
 
 def _needs_turns(config: AgentConfig, known: ModelInfo | None) -> bool:

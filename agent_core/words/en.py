@@ -208,8 +208,4 @@ class English(utools_words.English):
     }
     between_limits = ", "
     no_limit = "no limit"
-    example_question = "Which season follows spring?"
-    example_answer = "Summer."
-    question_mark = "?"
-    two_requests = "{first}. Then {second}."
     speakers: Mapping[str, str] = {"user": "User: ", "assistant": "You: "}

@@ -188,8 +188,4 @@ class Chinese(utools_words.Chinese, English):
     }
     between_limits = "、"
     no_limit = "无限制"
-    example_question = "春天之后是什么季节？"
-    example_answer = "夏天。"
-    question_mark = "？"
-    two_requests = "先 {first}；再 {second}。"
     speakers: Mapping[str, str] = {"user": "用户：", "assistant": "你："}

@@ -1,147 +1,279 @@
-"""The examples in a prompt: made from the run's own tools, legal, short, and no part of the conversation."""
+"""The examples in a prompt: written by people, legal, and no part of the conversation; none is made of a schema."""
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
+import orjson
 import pytest
 
-from agent_core import Final, Plan, parse
-from agent_core.loop.plan_check import judge_plan
-from agent_core.loop.references import GRAMMARS
+from agent_core import Action, DefinitionError, Final, Plan, parse
 from agent_core.models import ModelInfo
-from agent_core.origins.proof import proof_of
-from agent_core.prompts.examples import write_examples
 from agent_core.prompts.profile import is_small
-from agent_core.prompts.samples import sample
+from agent_core.prompts.render import built_in
 from agent_core.run.prepare import prepare_agent
-from agent_core.words.catalogue import ENGLISH
 from support.by_hand import AT, Hand, action, final, look
-from utools import Tool, ToolRegistry, default_registry
-from utools.schema.compiled import compile_schema
+from utools import Tool, ToolRegistry, default_registry, tool
+from utools.problems import DefinitionErrors
 
-SAMPLES: list[tuple[Any, Any]] = [
-    ({"type": "string"}, "Lisbon"),
-    ({"type": "string", "pattern": "^[0-9]+$"}, "17"),
-    ({"type": "string", "maxLength": 1}, "a"),
-    ({"type": "string", "enum": ["GET", "POST"]}, "GET"),
-    ({"type": "string", "examples": ["A-7"]}, "A-7"),
-    ({"type": "string", "default": "data"}, "data"),
-    ({"const": 5}, 5),
-    ({"type": "integer", "minimum": 10}, 10),
-    ({"type": "number", "maximum": 1}, 1),
-    ({"type": ["null", "string"]}, None),
-    ({"type": "boolean"}, True),
-    ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [2, 2]),
-    ({"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}, "required": ["a"]}, {"a": 2}),
-    ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, 2),
-    ({"properties": {"a": {"type": "integer"}}, "anyOf": [{"required": ["a"]}]}, {"a": 2}),
-    ({"$ref": "#/$defs/N", "$defs": {"N": {"type": "integer"}}}, 2),
-]
-
-
-@pytest.mark.parametrize(("schema", "value"), SAMPLES, ids=[str(schema) for schema, _ in SAMPLES])
-def test_a_sample_is_of_the_schemas_kind(schema: Any, value: Any) -> None:
-    assert sample(schema) == value
-    assert not compile_schema(schema).faults(value)
-
-
-def test_a_schema_that_never_ends_has_a_sample() -> None:
-    assert sample({"properties": {"a": {"$ref": "#"}}, "required": ["a"]}) is not None
+STOCK = {"user": "How many A-17?", "args": {"q": "A-17"}, "output": {"pieces": 12}, "answer": "12 pieces."}
+LANGUAGES = ("en", "zh")
 
 
 def started(tools: list[Tool], **config: Any) -> Any:
     allowed = config.pop("allowed_tools", [tool.code for tool in tools])
-    settings = {"model": "m", "max_steps": 5, "prompt": "Go.", "allowed_tools": allowed, "prompts": "small", **config}
+    settings = {"model": "m", "max_steps": 5, "prompt": "Go.", "allowed_tools": allowed, **config}
     return prepare_agent("r", "agent", settings, {}, registry=ToolRegistry(tools), at=AT)
 
 
-def calls(messages: list[Any]) -> list[str]:
-    return [call["function"]["name"] for message in messages for call in message.get("tool_calls", ())]
+def showing(code: str = "look", *examples: Any, **options: Any) -> Tool:
+    """A tool that looks something up, with the examples of its author."""
+    made = look(code, **options)
+    return Tool(made.code, made.description, made.config_schema, made.execute, made.effect, examples=examples)
 
 
-def test_three_of_the_runs_own_tools_are_shown_and_an_answer_without_any() -> None:
-    tools = [look("write_it", effect="write"), look("a"), look("b"), look("c")]
-    shown = started(tools)["examples"]
-    assert [message["role"] for message in shown[:2]] == ["user", "assistant"]
-    assert calls(shown) == ["c", "a", "b", "a"]
+def system(body: Any) -> str:
+    return str(body["messages"][0]["content"])
 
 
-@pytest.mark.parametrize("code", [tool.code for tool in default_registry().all()])
-def test_every_call_that_is_shown_would_be_let_through(code: str) -> None:
-    tool = default_registry().get(code)
-    policy: Any = {
-        "schema": tool.config_schema,
-        "visible": tool.config_schema,
-        "hidden": [],
-        "preset": {},
-        "args": None,
-        "effect": "read",
-        "description": tool.description,
+# ── those that ship ──────────────────────────────────────────────────────────────────────────────
+
+
+def blocks(text: str) -> Iterator[list[tuple[str, str]]]:
+    """The conversations in a template, each a list of (who speaks, what is said)."""
+    said: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        spoken = re.match("(User|You|用户|你)[:：] ?(.*)", line)
+        if spoken is None and said and line and not line.startswith("$"):
+            said[-1] = (said[-1][0], f"{said[-1][1]}\n{line}")
+        elif spoken is not None:
+            who = "user" if spoken[1] in ("User", "用户") else "model"
+            if who == "user" and said and isinstance(parse(said[-1][1]), Final):
+                yield said
+                said = []
+            said.append((who, spoken[2]))
+    if said:
+        yield said
+
+
+def leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from leaves(each)
+    else:
+        yield str(value)
+
+
+def observed(said: list[tuple[str, str]]) -> set[str]:
+    """The values in what tools gave, in one conversation."""
+    texts = [text for who, text in said if who == "user"]
+    return {leaf for text in texts for found in re.findall(r"\{.*?\}", text) for leaf in leaves(orjson.loads(found))}
+
+
+def fault(said: list[tuple[str, str]]) -> str | None:
+    """What no person would write in an example."""
+    replies = [parse(text) for who, text in said if who == "model"]
+    if not isinstance(replies[-1], Final) or not all(isinstance(each, Action | Plan | Final) for each in replies):
+        return "it does not end with an answer, or a reply cannot be read"
+    answer, values = str(replies[-1].answer), observed(said)
+    if len(replies) == 1:
+        return None
+    if not any(value in answer for value in values):
+        return f"the answer {answer!r} holds nothing of what was observed: {values}"
+    made_up = set(re.findall("[0-9]+", answer)) - {
+        n for text in (*values, said[0][1]) for n in re.findall("[0-9]+", text)
     }
-    shown = write_examples({code: policy}, {code: tool.output_schema}, ENGLISH)
-    assert len(str(shown)) < 1500
+    return f"the answer has {made_up}, which nothing gave" if made_up else None
 
 
-def test_what_the_author_refuses_is_not_shown() -> None:
+SHIPPED = [(language, protocol) for language in LANGUAGES for protocol in ("json", "plan")]
+
+
+@pytest.mark.parametrize(("language", "protocol"), SHIPPED)
+def test_the_answer_of_each_example_that_ships_is_in_its_observations(language: str, protocol: str) -> None:
+    found = list(blocks(built_in(language, "examples", protocol)))
+    assert [fault(said) for said in found] == [None] * 3
+
+
+@pytest.mark.parametrize(("language", "protocol"), SHIPPED)
+def test_a_success_a_repair_and_an_answer_without_a_tool_are_shown(language: str, protocol: str) -> None:
+    success, repair, plain = blocks(built_in(language, "examples", protocol))
+    asked = Action if protocol == "json" else Plan
+    kinds = [[type(parse(text)) for who, text in said if who == "model"] for said in (success, repair, plain)]
+    assert kinds == [[asked, Final], [asked, asked, Final], [Final]]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["ok", "Lisbon", "7 minutes.", ""],
+)
+def test_an_example_whose_answer_was_not_observed_is_refused(reply: str) -> None:
+    said = [
+        ("user", "Lisbon?"),
+        ("model", '{"type":"action","tool":"http_request","args":{"url":"Lisbon"}}'),
+        ("user", 'The tool returned: {"minutes":5}'),
+        ("model", orjson.dumps({"type": "final", "answer": reply}).decode()),
+    ]
+    assert fault(said) is not None
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "ollama:qwen2.5:0.5b"])
+def test_every_model_reads_those_that_ship(model: str, language: str) -> None:
+    body = started([look()], model=model, language=language)
+    assert built_in(language, "examples").removesuffix("$examples").strip() in system(body)
+    assert body["examples"] == []
+
+
+@pytest.mark.parametrize("prompts", ["small", {}])
+def test_no_example_is_made_of_the_schemas_of_tools(prompts: Any) -> None:
+    tools = default_registry().all()
+    read = [each.code for each in tools if each.effect == "read"]
+    body = prepare_agent(
+        "r",
+        "agent",
+        {"model": "m", "max_steps": 5, "prompt": "Go.", "allowed_tools": read, "prompts": prompts},
+        {},
+        registry=ToolRegistry(tools),
+        at=AT,
+    )
+    replies = [line.split(":", 1)[1] for line in system(body).splitlines() if line.startswith("You:")]
+    called = {each.tool for reply in replies if isinstance(each := parse(reply), Action)}
+    assert called == {"bus", "inn"}
+    assert body["examples"] == []
+
+
+# ── those of tools' authors ──────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_tools_author_wrote_follows_those_that_ship() -> None:
+    shown = system(started([showing("look", STOCK)])).split("Summer.")[1]
+    assert 'User: How many A-17?\nYou: {"type":"action","tool":"look","args":{"q":"A-17"}}' in shown
+    assert 'You: {"type":"final","answer":"12 pieces."}' in shown
+
+
+def test_a_small_model_sees_them_as_turns_of_an_invented_past() -> None:
+    body = started([showing("look", STOCK)], prompts="small")
+    assert [message["role"] for message in body["examples"]] == ["user", "assistant", "tool", "assistant"]
+    assert "The first turns are examples." in system(body)
+    assert "A-17" not in system(body)
+
+
+def test_one_of_each_of_three_tools_is_shown_those_that_only_read_first() -> None:
+    tools = [showing("write_it", STOCK, effect="write"), *(showing(code, STOCK, STOCK) for code in "abc")]
+    body = started(tools, prompts="small")
+    called = [call["function"]["name"] for each in body["examples"] for call in each.get("tool_calls", ())]
+    assert called == ["a", "b", "c"]
+
+
+def test_what_the_workflows_author_refuses_or_sets_is_not_shown() -> None:
     narrowed = {"tool": "look", "args": {"properties": {"q": {"pattern": "^never$"}}}}
-    assert calls(started([look()], allowed_tools=[narrowed])["examples"]) == []
+    preset = {"tool": "look", "preset": {"q": "B-2"}}
+    for entry in (narrowed, preset):
+        assert "A-17" not in system(started([showing("look", STOCK)], allowed_tools=[entry]))
 
 
-def test_what_the_author_sets_is_not_shown() -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_in_plan_mode_they_are_plans(language: str) -> None:
+    shown = system(started([showing("look", STOCK)], mode="plan", language=language))
+    assert '"tool":"look","parameters":{"q":"A-17"}' in shown
+
+
+def test_none_is_shown_under_native_function_calling() -> None:
+    body = started([showing("look", STOCK)], protocol="tools")
+    assert body["examples"] == []
+    assert "A-17" not in system(body)
+
+
+@pytest.mark.parametrize(
+    ("example", "where"),
+    [
+        ({**STOCK, "args": {"q": 7}}, "tools.look.examples/0/args"),
+        ({**STOCK, "args": {}}, "tools.look.examples/0/args"),
+        ({"args": {"q": "A-17"}, "answer": "12"}, "tools.look.examples/0"),
+        ({**STOCK, "user": None}, "tools.look.examples/0"),
+        ("How many?", "tools.look.examples/0"),
+    ],
+    ids=["wrong type", "missing", "no output", "no request", "a text"],
+)
+def test_an_example_that_no_model_could_follow_is_refused(example: Any, where: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        ToolRegistry([showing("look", example)])
+    assert refused.value.where == where
+
+
+def test_an_example_with_what_the_author_sets_is_refused() -> None:
     schema = {
         "type": "object",
         "properties": {"q": {"type": "string"}, "root": {"type": "string", "x-author": True}},
         "required": ["q", "root"],
-        "examples": [{"q": "x", "root": "/home"}],
     }
-    body = started([look(schema=schema)], allowed_tools=[{"tool": "look", "preset": {"root": "data"}}])
-    assert body["examples"][3]["tool_calls"][0]["function"]["arguments"] == '{"q":"x"}'
-    assert "/home" not in str((body["messages"], body["options"], body["tools"]["look"]["visible"]))
+    assert ToolRegistry([showing("look", STOCK, schema=schema)])
+    with pytest.raises(DefinitionError, match="shown to no model"):
+        ToolRegistry([showing("look", {**STOCK, "args": {"q": "x", "root": "/home"}}, schema=schema)])
 
 
-@pytest.mark.parametrize(
-    "config",
-    [{"examples": []}, {"examples": ["mine"]}, {"prompts": {"examples": "mine"}}, {"protocol": "tools"}],
-    ids=["none", "config", "prompts", "native"],
-)
-def test_there_are_none_where_the_author_gives_some_or_calls_are_native(config: Any) -> None:
-    assert started([look()], **config)["examples"] == []
+def test_the_decorator_takes_them() -> None:
+    @tool(effect="read", examples=[{"user": "Of 3?", "args": {"n": 3}, "output": 9, "answer": "9."}])
+    def square(n: int) -> int:
+        """Square a number."""
+        return n * n
+
+    assert '"tool":"square","args":{"n":3}' in system(started([square]))
 
 
-@pytest.mark.parametrize(("language", "you"), [("en", "You: "), ("zh", "你：")])
-def test_in_plan_mode_they_are_plans_that_would_be_carried_out(language: str, you: str) -> None:
-    run = Hand([final()], tools=[look("a"), look("b")], mode="plan", language=language, allowed_tools=["a", "b"])
-    system = run.questions[0][0]["content"]
-    shown = [parse(line.removeprefix(you)) for line in system.splitlines() if line.startswith(you)]
-    assert [type(each) for each in shown] == [Final, Plan, Final]
-    (made,) = [each for each in shown if isinstance(each, Plan)]
-    tools, proof = run.started["tools"], proof_of(run.started)
-    assert [step.tool for step in made.steps] == ["b", "a"]
-    assert judge_plan(made.steps, tools, proof, ENGLISH, grammar=GRAMMARS[2], calls_left=2, edited=False) is None
+# ── those of the node ────────────────────────────────────────────────────────────────────────────
+
+OWN = {"user": "How many A-17?", "calls": [{"tool": "look", "args": {"q": "A-17"}, "output": "12"}], "answer": "12."}
 
 
-def test_they_are_sent_before_the_conversation_and_are_no_part_of_it() -> None:
+def test_those_of_the_node_replace_all_others() -> None:
+    shown = system(started([showing("look", STOCK)], examples=["mine", OWN]))
+    assert "mine\n\nUser: How many A-17?" in shown
+    assert "bus" not in shown
+    assert shown.count("A-17") == 2
+    assert "bus" not in system(started([look()], examples=[]))
+
+
+@pytest.mark.parametrize("config", [{"prompts": "small"}, {"protocol": "tools"}], ids=["small", "native"])
+def test_a_small_model_and_a_native_one_see_those_of_the_node_as_turns(config: Any) -> None:
+    body = started([look()], examples=[OWN], **config)
+    assert [message["role"] for message in body["examples"]] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_an_example_of_another_shape_is_a_fault_of_the_definition() -> None:
+    with pytest.raises(DefinitionErrors, match="examples/0") as refused:
+        started([look()], examples=[{"user": "How many?", "call": {}}])
+    assert "calls" in str(refused.value) or "answer" in str(refused.value)
+
+
+def test_turns_are_sent_before_the_conversation_and_are_no_part_of_it() -> None:
     history = [{"role": "user", "content": "OLD"}, {"role": "assistant", "content": "ANSWER"}]
-    run = Hand([action(), final()], messages_json=history, prompt="NEW", prompts="small")
+    run = Hand([action(), final()], messages_json=history, prompt="NEW", prompts="small", examples=[OWN])
     sent = [message["content"] for message in run.questions[0]]
     assert "The first turns are examples." in sent[0]
-    assert sent[1] == "Which season follows spring?"
+    assert sent[1] == "How many A-17?"
     assert sent[-3:] == ["OLD", '{"type":"final","answer":"ANSWER"}', "NEW"]
-    assert "spring" not in str(run.output["messages_json"])
-    assert "spring" not in str(run.started["sources"])
+    assert "A-17" not in str(run.output["messages_json"])
+    assert "A-17" not in str(run.started["sources"])
 
 
-def test_they_are_the_first_to_go_when_room_is_short() -> None:
+def test_turns_are_the_first_to_go_when_room_is_short() -> None:
     run = Hand(
         [final()],
         messages_json=[{"role": "user", "content": "w" * 1000}],
         prompt="NEW",
         prompts="small",
+        examples=[OWN],
         max_input_tokens=420,
     )
     assert run.asked[0].cut is not None
     sent = str(run.questions[0])
-    assert "spring" not in sent
+    assert "A-17" not in sent
     assert "w" * 1000 in sent
+
+
+# ── small models ─────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -159,27 +291,18 @@ def test_they_are_the_first_to_go_when_room_is_short() -> None:
 )
 def test_a_small_model_is_told_by_its_name(model: str, small: bool) -> None:
     assert is_small(model) == small
-    body = started([look()], model=model, prompts={})
+    body = started([look()], model=model, examples=[OWN])
     assert bool(body["examples"]) == small
 
 
 def test_a_small_model_is_told_by_what_is_known_of_it() -> None:
-    settings = {"model": "m", "max_steps": 5, "prompt": "Go.", "allowed_tools": []}
+    settings = {"model": "m", "max_steps": 5, "prompt": "Go.", "allowed_tools": [], "examples": [OWN]}
     for small in (True, False, None):
         known = ModelInfo("m", small=small)
         body = prepare_agent(
             "r", "agent", settings, {}, registry=ToolRegistry([]), at=AT, info=lambda *_, known=known: known
         )
         assert bool(body["examples"]) == bool(small)
-
-
-@pytest.mark.parametrize(("language", "speaker"), [("en", "You: "), ("zh", "你：")])
-def test_other_models_read_them_in_the_system_text(language: str, speaker: str) -> None:
-    body = started([look("a"), look("b")], prompts={}, language=language)
-    assert body["examples"] == []
-    shown = body["messages"][0]["content"].splitlines()
-    replies = [parse(line.removeprefix(speaker)) for line in shown if line.startswith(speaker)]
-    assert [type(reply).__name__ for reply in replies] == ["Final", "Action", "Action", "Final"]
 
 
 @pytest.mark.parametrize(("prompts", "told"), [("small", True), ({}, False)])

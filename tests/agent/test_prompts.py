@@ -8,7 +8,7 @@ import pytest
 from agent_core import Action, Final, parse
 from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.render import NAMES, OF_A_PLAN, built_in, templates
-from agent_core.prompts.tools import tool_definitions
+from agent_core.prompts.tools import first_sentence, tool_definitions
 from agent_core.protocol.feedback import Feedback
 from agent_core.words.catalogue import words_in
 
@@ -28,14 +28,70 @@ SIGNATURES: list[tuple[dict[str, Any], str]] = [
     ),
     ({"properties": {"r": {"$ref": "#"}}}, "{r?: {r?: {r?: any}}}"),
     ({"properties": {"u": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}, "{u?: string|null}"),
-    ({"properties": {"d": {"type": "string", "description": "The day. Not the hour."}}}, "{d? (The day)}"),
+    (
+        {"properties": {"d": {"type": "string", "description": "The day. Not the\n  hour."}}},
+        "{d? (The day. Not the hour)}",
+    ),
+    (
+        {"properties": {"p": {"type": "object", "properties": {"x": {"type": "number", "description": "East."}}}}},
+        "{p?: {x?: number (East)}}",
+    ),
+    (
+        {
+            "properties": {
+                "i": {"type": "array", "items": {"properties": {"n": {"type": "integer", "description": "N."}}}}
+            }
+        },
+        "{i?: {n?: integer (N)}[]}",
+    ),
+    (
+        {"properties": {"c": {"$ref": "#/$defs/C"}}, "$defs": {"C": {"type": "string", "description": "A colour."}}},
+        "{c? (A colour)}",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("schema", "signature"), SIGNATURES, ids=[signature for _, signature in SIGNATURES])
 def test_arguments_are_told_as_a_short_signature(schema: dict[str, Any], signature: str) -> None:
     told = tool_definitions({"t": {"visible": schema, "description": "Does it. And more."}})
-    assert told == f"- t({signature}): Does it."
+    assert told == f"- t({signature}): Does it. And more."
+
+
+PAY = "Pay money, e.g. a refund. Never pay more than 500 EUR."
+
+
+def test_a_description_is_told_whole_and_its_first_sentence_alone_where_the_author_asks_for_brevity() -> None:
+    tool = {"visible": {"properties": {"to": {"type": "string", "description": PAY}}}, "description": PAY}
+    assert tool_definitions({"t": tool}) == f"- t({{to? ({PAY.rstrip('.')})}}): {PAY}"
+    first = "Pay money, e.g. a refund"
+    assert tool_definitions({"t": tool}, brief=True) == f"- t({{to? ({first})}}): {first}."
+
+
+def test_what_is_longer_than_a_model_reads_ends_with_a_mark() -> None:
+    tool = {"visible": {"properties": {"a": {"type": "string", "description": "y" * 301}}}, "description": "x" * 1001}
+    told = tool_definitions({"t": tool})
+    assert told == f"- t({{a? ({'y' * 299}…)}}): {'x' * 999}…"
+    exact = {"visible": {"properties": {"a": {"type": "string", "description": "y" * 300}}}, "description": "x" * 1000}
+    assert "…" not in tool_definitions({"t": exact})
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        (PAY, "Pay money, e.g. a refund."),
+        ("Ask Dr. Okafor, i.e. The boss. Then wait.", "Ask Dr. Okafor, i.e. The boss."),
+        ("Prices in U.S. Dollars. No cents.", "Prices in U.S. Dollars."),
+        ("See no. 5 (vol. 2). More.", "See no. 5 (vol. 2)."),
+        ("Use version 2.5 or later. More.", "Use version 2.5 or later."),
+        ("What is it? A tool.", "What is it?"),
+        ("No end of a sentence", "No end of a sentence"),
+        ("Files, links etc. are found. More.", "Files, links etc. are found."),
+        ("查询天气。只查今天。", "查询天气。"),
+        ("他说：“好。”然后走了。", "他说：“好。”"),
+    ],
+)
+def test_the_full_stop_of_an_abbreviation_ends_no_sentence(text: str, first: str) -> None:
+    assert first_sentence(text) == first
 
 
 def test_no_tools_are_told_too() -> None:

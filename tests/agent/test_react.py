@@ -398,7 +398,7 @@ def test_history_is_trimmed_by_whole_turns(hand: Hands) -> None:
 
 def test_a_question_that_is_too_long_loses_old_observations_first_then_old_turns(hand: Hands) -> None:
     turns = [{"role": role, "content": f"{role} {i} " + "w" * 400} for i in range(4) for role in ("user", "assistant")]
-    room = {"json": 1100, "tools": 800}[hand([final()]).started["config"]["protocol"]]
+    room = {"json": 1150, "tools": 800}[hand([final()]).started["config"]["protocol"]]
     run = hand(
         [action(), action(), final()],
         act=[did("o" * 2000), did("p" * 40)],

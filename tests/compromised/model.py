@@ -12,8 +12,8 @@ import orjson
 from agent_core.effects import Json
 from agent_core.journal.record import Tape
 from agent_core.models.client import Completion, ModelInfo, Question
-from agent_core.prompts.samples import sample
 from engine_shim.runs.store import RunStore
+from support.samples import sample
 from utools.schema.compiled import compile_schema
 
 WORD = re.compile(r"[\s\"']([A-Za-z0-9][A-Za-z0-9-]*(?:@[a-z.]+[a-z])?)(?=[\s\"'.,:?]*(?:\s|$))")

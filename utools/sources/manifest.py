@@ -45,6 +45,7 @@ class Manifest(BaseModel):
     effect: Literal["read", "write"] | dict[str, Any] | None = None
     idempotent: bool = False
     cache: dict[str, float] | None = None
+    examples: list[dict[str, Any]] = []
     http: HttpCall | None = None
     python: str | None = None
     command: Command | None = None
@@ -130,6 +131,7 @@ def _make_tool(entry: _Entry, root: Path) -> Tool:
         "idempotent": manifest.idempotent or (function is not None and function.idempotent),
         "output_schema": manifest.output_schema or (function.output_schema if function else None),
         "cache": manifest.cache or (function.cache if function else None),
+        "examples": manifest.examples or (function.examples if function else ()),
         "fingerprint": fingerprint(manifest, programs),
     }
     try:

@@ -1,4 +1,4 @@
-"""A value that a JSON Schema describes, for examples. Pure."""
+"""A value that a JSON Schema describes. Pure."""
 
 from typing import Any
 
