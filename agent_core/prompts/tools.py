@@ -4,10 +4,12 @@ An argument without a type is a text, as most are.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from typing_extensions import TypedDict
 
 from agent_core.effects import Json
 from agent_core.policy import Policies
@@ -28,7 +30,14 @@ STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s+[^\sa-z])|[。！？]+[”’」』）]
 """Where a sentence may end: before what is no small letter."""
 
 
-def tool_definitions(tools: Policies, words: Words = ENGLISH, *, brief: bool = False) -> str:
+class Described(TypedDict):
+    """What is told of a tool: its description, and the schema of what a model may send."""
+
+    description: str
+    visible: Json
+
+
+def tool_definitions(tools: Mapping[str, Described] | Policies, words: Words = ENGLISH, *, brief: bool = False) -> str:
     """One line for each tool, without what the author set.
 
     Descriptions are told whole, up to LONGEST characters; `brief` tells their first sentences alone.

@@ -10,6 +10,7 @@ from agent_core.agents.fill import fill_agents
 from agent_core.errors import DefinitionError
 from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
+from engine_shim.cli.read_prompt import read_prompts, write_prompt
 from engine_shim.cli.run import with_model
 from engine_shim.cli.tools import tools_of
 from engine_shim.definition.errors import Problem, gathering, problems_in
@@ -48,15 +49,27 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
     return output.OK
 
 
-def validate_definitions(files: Sequence[Path], model: str | None, config: Path | None, *, as_json: bool) -> int:
-    """Write what is wrong with definitions, and what their authors may not mean."""
+def validate_definitions(
+    files: Sequence[Path], model: str | None, config: Path | None, *, show_prompt: bool, as_json: bool
+) -> int:
+    """Write what is wrong with definitions, and what their authors may not mean; with `show_prompt`, what their agents
+    read, where nothing is wrong."""
     hosts = {file: load_host_config(config, file) for file in files}
     found = [_find_problems(file, host, model) for file, host in hosts.items()]
     problems, doubts = (list(dict.fromkeys(each for pair in found for each in pair[index])) for index in (0, 1))
+    prompts = [
+        prompt
+        for file, host in hosts.items()
+        if show_prompt and not problems
+        for prompt in read_prompts(file, host, tools_of(host))
+    ]
     if as_json:
-        document = {"ok": not problems, "problems": _masked(problems)}
-        output.document({**document, "warnings": _masked(doubts)} if doubts else document)
+        document: dict[str, Any] = {"ok": not problems, "problems": _masked(problems)}
+        more = {"warnings": _masked(doubts), "prompts": [each._asdict() for each in prompts]}
+        output.document(document | {key: value for key, value in more.items() if value})
         return output.DEFINITION if problems else output.OK
+    for prompt in prompts:
+        write_prompt(prompt)
     for problem in problems:
         output.line(output.mask(str(problem)))
     if any(host.file is None for host in hosts.values()) and any(

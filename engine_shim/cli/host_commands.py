@@ -35,6 +35,7 @@ def tools(
     ] = None,
     code: Annotated[str | None, typer.Argument(metavar="[CODE|SOURCE]", autocompletion=complete_tool)] = None,
     yes: Annotated[bool, typer.Option("--yes", help="With approve: do not ask.")] = False,
+    as_read: Annotated[bool, typer.Option("--as-read", help="With show: as a model reads it.")] = False,
     config: Config = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -46,6 +47,7 @@ def tools(
     Examples:
       agent-core tools
       agent-core tools show calculator
+      agent-core tools show calculator --as-read
       agent-core tools approve mcp_servers/github
     """
     from engine_shim.cli.tools import approve_tools, list_tools, show_tool
@@ -53,7 +55,7 @@ def tools(
     if action == "approve":
         return approve_tools(code, config, yes=yes, as_json=as_json)
     if action == "show" and code:
-        return show_tool(code, config)
+        return show_tool(code, config, as_read=as_read)
     if action is not None:
         raise typer.BadParameter("write `tools`, `tools show CODE`, or `tools approve [SOURCE]`")
     return list_tools(config, as_json=as_json)
@@ -166,6 +168,9 @@ def graph(
 def validate(
     files: Flows,
     model: Model = None,
+    show_prompt: Annotated[
+        bool, typer.Option("--show-prompt", help="Print what the agents read before the conversation, too.")
+    ] = False,
     config: Config = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -176,10 +181,11 @@ def validate(
     Examples:
       agent-core validate flow.yaml
       agent-core validate flows/*.yaml --model ollama:qwen2.5:7b
+      agent-core validate flow.yaml --show-prompt
     """
     from engine_shim.cli.describe import validate_definitions
 
-    return validate_definitions(files, model, config, as_json=as_json)
+    return validate_definitions(files, model, config, show_prompt=show_prompt, as_json=as_json)
 
 
 def doctor(

@@ -10,6 +10,7 @@ from agent_core.journal.record import Tape
 from engine_shim.cli import output
 from engine_shim.cli.recorded import find_recorded
 from engine_shim.cli.timeline import TimedRecord, in_time
+from engine_shim.evals.example_of_run import example_of_run
 from engine_shim.runs.run_entry import parse_time
 from engine_shim.runs.run_list import origin_as_text
 from utools.store_address import StoreAddress
@@ -37,6 +38,20 @@ def show_run(run: str, store: StoreAddress | None, *, full: bool, as_json: bool)
     _write_records(run_id, in_time(sound), full)
     if damage is not None:
         raise damage
+    return output.OK
+
+
+def show_as_example(run: str, store: StoreAddress | None, *, as_json: bool) -> int:
+    """Write what the run's agent did as an entry of `examples`."""
+    import yaml
+
+    run_id, tape = find_recorded(run, store).load()
+    check_chains(run_id, tape)
+    example = example_of_run(tape)
+    if as_json:
+        output.document(example)
+    else:
+        output.line(yaml.safe_dump([example], allow_unicode=True, sort_keys=False, width=120).rstrip())
     return output.OK
 
 

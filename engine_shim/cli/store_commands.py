@@ -41,6 +41,9 @@ def show(
     run: Recorded,
     trace: Annotated[bool, typer.Option("--trace", help="What its agents emitted as their trace, instead.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Cut nothing, and show the prompts of agents.")] = False,
+    as_example: Annotated[
+        bool, typer.Option("--as-example", help="As an entry of an agent's `examples`, in YAML, instead.")
+    ] = False,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
@@ -51,11 +54,14 @@ def show(
       agent-core show last
       agent-core show last --trace
       agent-core show last --full
+      agent-core show last --as-example
       agent-core show run.jsonl --json
     """
-    from engine_shim.cli.show import show_run
+    from engine_shim.cli.show import show_as_example, show_run
     from engine_shim.cli.trace import show_trace
 
+    if as_example:
+        return show_as_example(run, store, as_json=as_json)
     if trace:
         return show_trace(run, store, as_json=as_json)
     return show_run(run, store, full=full, as_json=as_json)

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from engine_shim.cli import output
+from engine_shim.cli.read_prompt import show_tool_as_read
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import load_host_config
 from engine_shim.host.registry import build_registry, pinned_sources, undescribed_tools
@@ -41,9 +42,11 @@ def list_tools(config: Path | None, *, as_json: bool) -> int:
     return output.OK
 
 
-def show_tool(code: str, config: Path | None) -> int:
-    """Write all that is known of one tool."""
+def show_tool(code: str, config: Path | None, *, as_read: bool) -> int:
+    """Write all that is known of one tool, or what a model reads of it."""
     registry = tools_of(load_host_config(config))
+    if as_read:
+        return show_tool_as_read(registry.get(code).code, registry)
     tool = registry.get(code)
     fields = {"code": tool.code, "description": tool.description, **_effect_as_data(tool)}
     more = {"output_schema": tool.output_schema, "fingerprint": tool.fingerprint}

@@ -207,6 +207,7 @@ class World(_Strict):
     unreachable: list[str] = Field(default=[], description="URLs that cannot be connected to")
     orders: dict[str, dict[str, Any]] = {}
     weather: dict[str, dict[str, Any]] = {}
+    output_schemas: bool = Field(default=True, description="Whether the tools say by a schema what they give")
 
 
 class CaseFile(_Strict):

@@ -46,7 +46,7 @@ def case_of_run(tape: Tape, path: str, *, name: str | None, known: Mapping[str, 
     started, ending = records[0], _find_ending(records, path)
     made = [each for each in find_made(tape, path) if each.tool != READ_OBSERVATION]
     _check_calls(tape, path, made)
-    history, message = _find_question(started["config"], path)
+    history, message = find_question(started["config"], path)
     canned = {code: _canned(code, each, made, known) for code, each in started["tools"].items()}
     case = {
         "name": name or short_name(message),
@@ -105,7 +105,7 @@ def _check_calls(tape: Tape, path: str, made: list[Made]) -> None:
                 raise DefinitionError(message, where=strand, value=record["decision"])
 
 
-def _find_question(config: Json, path: str) -> tuple[list[Json], str]:
+def find_question(config: Json, path: str) -> tuple[list[Json], str]:
     """The history, and the user's message after it."""
     history = [] if config["messages_json"] is None else read_messages(config["messages_json"])
     if config["prompt"] is not None:

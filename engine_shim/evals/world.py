@@ -25,7 +25,8 @@ FOUND = 2
 def world_tools(world: World, home: Path | None = None) -> list[Tool]:
     """The eval's own tools over one world, whose files lie below `home`; without it no file is found."""
     makers = (_search, _http_request, _order_lookup, _weather)
-    return [calculator(), *_file_tools(world, home), *(make(world) for make in makers), _send_email(), echo()]
+    tools = [calculator(), *_file_tools(world, home), *(make(world) for make in makers), _send_email(), echo()]
+    return tools if world.output_schemas else [replace(tool, output_schema=None) for tool in tools]
 
 
 def known_tools(world: World, home: Path | None = None) -> list[Tool]:

@@ -750,6 +750,48 @@ def long() -> str:
     assert cli("tools", "show", "http_request").json["effect"]["argument"] == "method"
 
 
+READ_BY_A_MODEL = """
+from utools import tool
+
+@tool(effect="write")
+def pay(to: str, eur: float) -> str:
+    \"\"\"Pay money, e.g. a refund. Never pay more than 500 EUR.
+
+    Args:
+        to: Who gets it. An account of ours, never another.
+        eur: How much.
+    \"\"\"
+    return "paid"
+"""
+PAY_AS_READ = (
+    "- pay({to (Who gets it. An account of ours, never another), eur: number (How much)}): "
+    "Pay money, e.g. a refund. Never pay more than 500 EUR."
+)
+
+
+def test_what_a_model_reads_of_a_tool_and_of_a_workflow_is_shown(cli: Cli, write: Write) -> None:
+    write("own.py", READ_BY_A_MODEL)
+    write("agent-core.yaml", {"tools": ["own.py:pay"]})
+    assert cli("tools", "show", "pay", "--as-read").out.strip() == PAY_AS_READ
+    assert cli("tools", "show", "agent_core", "--as-read").out.startswith("- agent_core({prompt?")
+    config = {"model": "m", "max_steps": 3, "allowed_tools": ["pay"], "system_prompt": "Be kind to {{external.who}}."}
+    agents = [
+        {"id": "one", "tool": "agent_core", "config": {**config, "prompt": "Pay {{external.who}}."}},
+        {"id": "two", "tool": "agent_core", "config": {**config, "prompt": "x", "protocol": "tools"}},
+    ]
+    flow = str(write("flow.json", {"id": "w", "nodes": agents, "inputs": {"properties": {"who": {"type": "string"}}}}))
+    told = cli("validate", flow, "--show-prompt")
+    assert told.code == 0
+    one, two = told.out.split("== two ==")
+    assert PAY_AS_READ in one
+    assert "Be kind to {{external.who}}." in one
+    assert "-- user --\nPay {{external.who}}." in one
+    assert '"name": "pay"' in two
+    prompts = cli("validate", flow, "--show-prompt", "--json").json["prompts"]
+    assert [each["node"] for each in prompts] == ["one", "two"]
+    assert "prompts" not in cli("validate", flow, "--json").json
+
+
 PAIRED = {"tools": ["asks.py:token"], "base_urls": {"https://gateway.example/v1": "GATEWAY_TOKEN"}}
 ASKS = """
 from utools import ToolContext, tool

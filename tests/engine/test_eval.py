@@ -30,7 +30,7 @@ from utools.tool import ToolContext
 FILES = Path(__file__).parents[2] / "fixtures/eval"
 SHIPPED = FILES / "cases.yaml"
 MEASURED_THERE = [name for name in METRICS if name != "refused"]
-TASKS, ASIDE, LONG = FILES / "tasks.yaml", FILES / "tasks-aside.yaml", FILES / "tasks-long.yaml"
+TASKS, ASIDE, LONG, PLAIN = (FILES / f"tasks{part}.yaml" for part in ("", "-aside", "-long", "-plain"))
 
 
 # ── the shipped cases ────────────────────────────────────────────────────────────────────────────
@@ -46,7 +46,7 @@ def test_one_who_knows_the_answers_gets_all_of_the_shipped_cases_right() -> None
     assert scores.recovery.of >= 8
 
 
-@pytest.mark.parametrize("path", [TASKS, ASIDE, LONG], ids=["tasks", "aside", "long"])
+@pytest.mark.parametrize("path", [TASKS, ASIDE, LONG, PLAIN], ids=["tasks", "aside", "long", "plain"])
 def test_one_who_knows_the_answers_gets_all_of_the_tasks_right(path: Path) -> None:
     file = load_cases(path)
     model = ScriptedModel({case.name: oracle(case) for case in file.cases})
@@ -62,6 +62,13 @@ def test_what_is_kept_aside_is_of_the_kind_that_is_tuned_on_and_has_none_of_it()
     assert sorted((case.category, case.language) for case in tuned) == sorted((c.category, c.language) for c in aside)
     assert not {case.name for case in tuned} & {case.name for case in aside}
     assert not {case.message for case in tuned} & {case.message for case in aside}
+
+
+def test_the_tools_of_the_plain_world_have_no_output_schema() -> None:
+    suite = load_cases(PLAIN)
+    assert len(suite.cases) == 22
+    assert {tool.output_schema is None for tool in suite.build_registry({}).all()} == {True}
+    assert {tool.output_schema is None for tool in load_cases(TASKS).build_registry({}).all()} == {True, False}
 
 
 STANDS = {"start": (0, 0.15), "middle": (0.25, 0.75), "end": (0.85, 1)}

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 
 from engine_shim.cli.timeline import in_time
 from engine_shim.runs.store import SqliteRunStore
@@ -175,3 +176,25 @@ def test_a_run_without_agents_has_no_trace(cli: Cli) -> None:
     ran = cli("show", "last", "--trace")
     assert (ran.code, ran.out) == (0, "no agent ran in this run\n")
     assert cli("show", "last", "--trace", "--json").json["traces"] == {}
+
+
+def test_a_run_is_written_as_an_example_that_an_agent_can_have(cli: Cli, write: Write) -> None:
+    write("replies.json", json.dumps([action("echo", text="A-17"), final("It says A-17.")]))
+    config = {
+        "model": "scripted:replies.json",
+        "max_steps": 3,
+        "allowed_tools": ["echo"],
+        "prompt": "What does it say?",
+    }
+    flow = {"id": "w", "nodes": [{"tool": "agent_core", "config": config}]}
+    cli("run", str(write("flow.json", flow)))
+    example = cli("show", "last", "--as-example", "--json").json
+    call = {"tool": "echo", "args": {"text": "A-17"}, "output": example["calls"][0]["output"]}
+    assert example == {"user": "What does it say?", "calls": [call], "answer": "It says A-17."}
+    assert yaml.safe_load(cli("show", "last", "--as-example").out) == [example]
+    config["examples"] = [example]
+    assert "It says A-17." in cli("validate", str(write("flow.json", flow)), "--show-prompt").out
+    write("replies.json", json.dumps(["nothing"] * 5))
+    cli("run", "flow.json")
+    refused = cli("show", "last", "--as-example")
+    assert (refused.code, "an example shows how a task is done" in refused.err) == (3, True)
