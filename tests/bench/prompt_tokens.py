@@ -1,10 +1,11 @@
 """How many tokens the system prompt takes, ours and the peers', for the same five tools.
 
-    python tests/bench/prompt_tokens.py FILE.gguf [--text NAME=FILE]…
+    python tests/bench/prompt_tokens.py FILE.gguf [--text NAME=FILE]… [--mcp COMMAND]…
 
 The file's own tokenizer counts, through xllamacpp. Peers that are installed (langchain-classic, smolagents,
 llama-index-core) make their prompts themselves. `--text` adds one from a file, in which {{tools}} stands for the
-tools' JSON and {{tool_names}} for their names.
+tools' JSON and {{tool_names}} for their names. `--mcp` prints what the tools of MCP servers say of themselves: whole,
+and by first sentences.
 """
 
 import json
@@ -12,11 +13,14 @@ import re
 import sys
 import urllib.request
 import warnings
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from agent_core.prompts.tools import Described, tool_definitions
 from agent_core.run.prepare import prepare_agent
 from utools import Tool, ToolRegistry
 
@@ -192,16 +196,44 @@ def prompts(texts: list[str]) -> Iterator[tuple[str, str | None, str]]:
         yield name, from_file(Path(file)), ""
 
 
-def main(model: str, *words: str) -> None:
+def mcp_tools(commands: list[str]) -> dict[str, Described]:
+    """The tools of MCP servers over stdio, by code."""
+    from utools.sources.mcp.servers import McpServer, McpServers
+
+    read = {f"s{at}": McpServer.model_validate({"command": words.split()}) for at, words in enumerate(commands)}
+    with TemporaryDirectory() as home:
+        servers = McpServers(read, lock=Path(home) / "lock.json", base=Path(home), secret=lambda name: "")
+        try:
+            return {
+                each.code: {"description": each.description, "visible": each.config_schema} for each in servers.tools()
+            }
+        finally:
+            servers.close()
+
+
+def main(*words: str) -> None:
+    parser = ArgumentParser()
+    parser.add_argument("model")
+    parser.add_argument("--text", action="append", default=[])
+    parser.add_argument("--mcp", action="append", default=[])
+    options = parser.parse_args(words)
+    model = options.model
     warnings.simplefilter("ignore")
     count = counter(Path(model))
     own = {language: count(ours(language)) for language in ("en", "zh")}
     print(f"tokens by the tokenizer of {Path(model).name}")
     for language, tokens in own.items():
         print(f"{'ours, ' + language:<40} {tokens:>6}")
-    for name, text, why in prompts([word for word in words if word != "--text"]):
+    for name, text, why in prompts(options.text):
         tokens = 0 if text is None else count(text)
         print(f"{name:<40} " + (f"{tokens:>6}   ours is {1 - own['en'] / tokens:>4.0%} below" if text else why))
+
+    if options.mcp:
+        tools = dict(list(mcp_tools(options.mcp).items())[:27])
+        whole, brief = (count(tool_definitions(tools, brief=each)) for each in (False, True))
+        print(
+            f"{len(tools)} tools of MCP servers: {whole} tokens, {brief} by first sentences, {whole / brief:.2f} times"
+        )
 
 
 if __name__ == "__main__":

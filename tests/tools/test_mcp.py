@@ -17,6 +17,7 @@ import httpx2
 import pytest
 from pydantic import ValidationError
 
+from agent_core.prompts.tools import tool_definitions
 from support.loopback import http, serving
 from support.mcp_servers import FAULTY, OVER_HTTP
 from support.mcp_servers.faulty import TOOLS
@@ -117,6 +118,19 @@ async def test_the_reference_servers_are_listed_and_called(start: Start, tmp_pat
     faults = registry.validate("mcp.every.get-sum", {"a": "1"})
     assert [each.pointer for each in faults] == ["/a", "/b"]
     assert {tool.effect for tool in registry.all()} == {"write"}
+
+
+@needs_reference
+def test_what_27_tools_say_of_themselves_is_at_most_twice_their_first_sentences(start: Start, tmp_path: Path) -> None:
+    files = reference("filesystem", str(tmp_path))
+    tools = tools_of(start(every=reference("everything"), files=files, memory=reference("memory"))).all()
+    chosen = {tool.code: described(tool) for tool in sorted(tools, key=lambda tool: "every" in tool.code)[:27]}
+    assert len(chosen) == 27
+    assert len(tool_definitions(chosen)) <= 2 * len(tool_definitions(chosen, brief=True))
+
+
+def described(tool: Any) -> Any:
+    return {"description": tool.description, "visible": tool.config_schema}
 
 
 KINDS: dict[str, tuple[str, dict[str, Any], Callable[[Any], bool]]] = {
