@@ -93,7 +93,7 @@ class ToolCall:
     `fills` says where the executor puts secrets into the config: {at, parts}, a part being a text or {"env": NAME}.
     `inherited` is what a nested run is handed down. `within` is how many seconds the call may take. `given` is the
     output of a call that the loop answers itself: no tool is called. `language` is that of the model which reads what
-    became of it. `origins` says where its values come from, by pointer.
+    became of it. `origins` says where its values come from, by pointer. `question` is why a person is asked about it.
     """
 
     id: str
@@ -109,6 +109,7 @@ class ToolCall:
     given: str | None = None
     language: str = "en"
     origins: Mapping[str, str] | None = None
+    question: str | None = None
 
     @property
     def once_only(self) -> bool:

@@ -336,7 +336,8 @@ class Decided(DecidedBody):
 
 
 class Waiting(TypedDict):
-    """A call that waits for a person. In doubt it has a `message` and the `seconds` it took so far."""
+    """A call that waits for a person; `message` is why, where there is more to say. In doubt it has the `seconds` that
+    it took so far."""
 
     kind: Literal["waiting"]
     reason: FinishReason

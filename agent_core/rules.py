@@ -28,7 +28,7 @@ class RuleVersions(TypedDict):
     plans: NotRequired[int]
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 6, "comparison": 2, "prompts": 6, "flow": 2, "plans": 2}
+CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 6, "comparison": 3, "prompts": 6, "flow": 2, "plans": 2}
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
@@ -41,6 +41,8 @@ repeat the request. prompts 3: none of plan mode. prompts 4: plan mode had no ex
 sentences alone were told of tools, and examples were made up from their schemas. A run holds its prompts whole, so none
 is made anew.
 comparison 1: provenance looked for a text in trusted texts, folded, and did not record where a value stands.
+comparison 2: a narrowing's pattern had to match the whole text under a negation too, and line ends were refused; no
+question to a person named the value that is not proven.
 flow 1: placeholders had no quoted keys; `["` was a part of a name.
 plans 1: brackets were a part of a key, and what only looked like a reference was a text.
 """

@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 
 from agent_core.effects import Json
-from agent_core.loop.judge import refuse_count
+from agent_core.loop.judge import narrowing_faults, refuse_count
 from agent_core.origins.rules import read_rule
 from agent_core.protocol.clip import clip
+from agent_core.rules import rules_of
 from agent_core.words.catalogue import words_of
-from utools.schema.compiled import compile_narrowing
 
 LIMITS: Mapping[str, tuple[str, str]] = {
     "max_steps": ("max_steps", "steps"),
@@ -22,6 +22,8 @@ LIMITS: Mapping[str, tuple[str, str]] = {
 }
 """By finish reason, the key of a config and its name among a run's limits."""
 _WORDS = {"refuse": "refused", "wait": "made to wait", "run": "run"}
+_UNPROVEN = ("trusted text", "provenance asks", "would be proven by")
+"""What a question to a person says, under each version of the rules, of a value that is not proven."""
 _MAX_SHOWN = 80
 
 
@@ -58,12 +60,14 @@ def explain_verdict(call: Mapping[str, Any], started: Json) -> str:
         return message
     if policy["max_calls"] and message == refuse_count(tool, policy["max_calls"], words_of(started)):
         return f"max_calls {policy['max_calls']} of {tool} is used up"
-    if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(call["args"])):
+    if policy["args"] is not None and (
+        faults := narrowing_faults(policy["args"], call["args"], rules_of(started)["comparison"])
+    ):
         return f"args of {tool}: {' '.join(fault.message for fault in faults[:3])}"
     refusal = words_of(started).no_write_now.format(tool=tool)
     if message in (f"{tool} writes, and the run has read untrusted text", refusal):
         return f"after_untrusted {started['config'].get('after_untrusted')}"
-    if policy["provenance"] and ("trusted text" in message or "provenance asks" in message):
+    if policy["provenance"] and any(sign in message for sign in _UNPROVEN):
         return f"provenance of {tool}: {message}"
     if policy["provenance"] and call["verdict"] == "refuse":
         return f"provenance of {tool}: {_explain_origins(call, policy['provenance'])}"

@@ -49,6 +49,8 @@ def _wait(strand: Strand, call: ToolCall, reason: FinishReason) -> Record | Susp
     record = cast(Waiting, {"kind": "waiting", "reason": reason, **encode_ask(call)})
     if call.origins:
         record["origins"] = call.origins
+    if call.question:
+        record["message"] = call.question
     strand.write(record)
     return read_decision(strand, call, reason)
 
@@ -96,7 +98,8 @@ def settle_doubt(resolved: Record, language: str = "en") -> Answer:
 def describe_act(effect: CallModel | ToolCall) -> Json:
     """What a person reads of an act."""
     match effect:
-        case ToolCall(tool=tool, args=args, origins=origins):
-            return {"tool": tool, "args": args, **({"origins": dict(origins)} if origins else {})}
+        case ToolCall(tool=tool, args=args, origins=origins, question=question):
+            told = {"origins": dict(origins) if origins else None, "message": question}
+            return {"tool": tool, "args": args, **{key: value for key, value in told.items() if value}}
         case CallModel(model=model):
             return {"tool": model, "args": {}}

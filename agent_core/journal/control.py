@@ -54,10 +54,10 @@ def _to_journal(decision: Decision, redactor: Redactor | None) -> Decision:
 
 
 def waiting_calls(tape: Tape) -> list[Record]:
-    """What waits for a person, in order of strands: {strand, n, reason, tool, args, origins?}."""
+    """What waits for a person, in order of strands: {strand, n, reason, tool, args, origins?, message?}."""
     last = {path: rows[-1] for path, rows in sorted(tape.items()) if rows and not is_closed(tape, path)}
     records = {path: row.record() for path, row in last.items()}
-    told = ("reason", "tool", "args", "origins")
+    told = ("reason", "tool", "args", "origins", "message")
     return [
         {"strand": path, "n": last[path].n, **{key: record[key] for key in told if key in record}}
         for path, record in records.items()

@@ -42,7 +42,8 @@ def judge_calls(state: RunState, actions: Sequence[Action], *, first: int = 0) -
             effect = yield Classify(index, tool, arguments_of(policy, action.args))
             verdict = _judge(state, action, effect, earlier=earlier)
         in_this_reply[tool] = earlier + (verdict.verdict != "refuse")
-        judged.append((state.make_call(first + index, first + len(actions), action, effect, verdict.origins), verdict))
+        call = state.make_call(first + index, first + len(actions), action, effect, verdict.origins)
+        judged.append((replace(call, question=verdict.question) if verdict.question else call, verdict))
     return judged
 
 

@@ -30,6 +30,8 @@ class Verdict:
     message: str = ""
     origins: dict[str, str] | None = None
     """Where each value of the call comes from, by pointer, once it got as far as that."""
+    question: str | None = None
+    """What a person has to know who decides on the call, beside the call itself."""
 
 
 RUN = Verdict("run")
@@ -62,13 +64,18 @@ def judge(
         return refusal
     if policy["max_calls"] and made >= policy["max_calls"]:
         return Verdict("refuse", "policy_denied", refuse_count(tool, policy["max_calls"], words))
-    if policy["args"] is not None and (faults := compile_narrowing(policy["args"]).faults(args, words)):
+    if policy["args"] is not None and (faults := narrowing_faults(policy["args"], args, proof.comparison, words)):
         return _refuse(tool, "policy_denied", faults, words)
     traced = proof.trace(args, policy)
-    verdict = RUN if edited else _check_origins(tool, args, effect, policy, traced, words)
+    verdict = RUN if edited else _check_origins(tool, args, effect, policy, traced, proof.comparison, words)
     if verdict.verdict == "run" and effect == "write" and not edited and proof.has_untrusted:
-        verdict = _weigh_untrusted(tool, after_untrusted, words)
-    return Verdict(verdict.verdict, verdict.reason, verdict.message, traced.origins) if traced.origins else verdict
+        verdict = _weigh_untrusted(tool, after_untrusted, proof.comparison, words)
+    return replace(verdict, origins=traced.origins) if traced.origins else verdict
+
+
+def narrowing_faults(schema: Json, args: Json, comparison: int, words: Words = ENGLISH) -> list[Fault]:
+    """What an author's narrowing refuses, under these rules of comparison."""
+    return compile_narrowing(schema, "strict" if comparison >= 3 else "earlier").faults(args, words)
 
 
 def _refuse_unknown(tool: str, tools: Policies, words: Words) -> Verdict:
@@ -106,17 +113,26 @@ def _fault(pointer: str, expected: str, got: str) -> Fault:
     return Fault(pointer, expected, got, f"{pointer} {expected}")
 
 
-def _check_origins(tool: str, args: Json, effect: str, policy: ToolPolicy, traced: Tracing, words: Words) -> Verdict:
+def _check_origins(
+    tool: str, args: Json, effect: str, policy: ToolPolicy, traced: Tracing, comparison: int, words: Words
+) -> Verdict:
     """Where its values come from, first: what is not proven goes to approval where the tool has one."""
     approval, unproven = policy["approval"], traced.unproven
     if unproven is not None and approval == "never":
         got = _show(value_at(args, unproven.pointer))
         return _refuse(tool, "policy_denied", [_fault(unproven.pointer, *_explain(unproven, got, words))], words)
     if unproven is not None:
-        return Verdict("wait", "awaiting_approval", _describe(unproven))
+        return _ask(
+            _describe(unproven, None if comparison < 3 else _show(value_at(args, unproven.pointer))), comparison
+        )
     if approval == "always" or (approval == "on_write" and effect == "write"):
         return Verdict("wait", "awaiting_approval", f"{tool} needs a person's approval")
     return RUN
+
+
+def _ask(why: str, comparison: int) -> Verdict:
+    """A call that waits for a person, who is told why; not so under earlier rules."""
+    return Verdict("wait", "awaiting_approval", why, question=why if comparison >= 3 else None)
 
 
 def _explain(unproven: Unproven, got: str, words: Words) -> tuple[str, str]:
@@ -128,19 +144,25 @@ def _explain(unproven: Unproven, got: str, words: Words) -> tuple[str, str]:
     return words.proven.format(origins=expected), words.unproven.format(got=got, origin=origin)
 
 
-def _describe(unproven: Unproven) -> str:
-    """Why a person is asked."""
+def _describe(unproven: Unproven, got: str | None) -> str:
+    """Why a person is asked: which value `got` there, where it comes from, and what would have proven it.
+
+    Runs under earlier rules were not told the value.
+    """
     if unproven.rule is None:
         return f"{unproven.pointer} is not in trusted text"
     origin = "the model" if unproven.origin == MODEL else unproven.origin
-    return f"{unproven.pointer} comes from {origin}; provenance asks for {unproven.rule}"
+    if got is None:
+        return f"{unproven.pointer} comes from {origin}; provenance asks for {unproven.rule}"
+    wanted = ENGLISH.between_origins.join([ENGLISH.origins.get(name, name) for name in unproven.rule.any_of])
+    return f"{unproven.pointer} is {got}, which comes from {origin}; it would be proven by {wanted}"
 
 
-def _weigh_untrusted(tool: str, after_untrusted: AfterUntrusted, words: Words) -> Verdict:
+def _weigh_untrusted(tool: str, after_untrusted: AfterUntrusted, comparison: int, words: Words) -> Verdict:
     """A write, once the run has read what nobody vouches for."""
     match after_untrusted:
         case "ask":
-            return Verdict("wait", "awaiting_approval", f"{tool} writes, and the run has read untrusted text")
+            return _ask(f"{tool} writes, and the run has read untrusted text", comparison)
         case "refuse":
             return Verdict("refuse", "policy_denied", words.no_write_now.format(tool=tool))
         case _:

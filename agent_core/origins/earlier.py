@@ -22,6 +22,7 @@ class TrustedTexts:
     """The texts that such a run trusts; where a value stands in them was not recorded."""
 
     has_untrusted = False
+    comparison = 1
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = list(texts)

@@ -11,9 +11,10 @@ from agent_core.rules import CURRENT, rules_of
 
 def proof_of(started: Mapping[str, Any]) -> Proof:
     """What a run has read before its first step, from its `run_started` record."""
-    if rules_of(started)["comparison"] == 1:
+    comparison = rules_of(started)["comparison"]
+    if comparison == 1:
         return TrustedTexts(started["trusted"])
-    return Sources(started["sources"], started["messages"])
+    return Sources(started["sources"], started["messages"], comparison=comparison)
 
 
 def with_sources(started: Json) -> Json:

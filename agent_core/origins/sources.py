@@ -12,6 +12,7 @@ from agent_core.origins.rules import Rule, find_rule
 from agent_core.origins.shelf import Shelves
 from agent_core.origins.source import OPENED, Origin, Source
 from agent_core.policy import ToolPolicy
+from agent_core.rules import CURRENT
 
 MODEL = "model"
 """The origin of what stands nowhere: the model's own words."""
@@ -46,6 +47,8 @@ class Proof(Protocol):
 
     @property
     def has_untrusted(self) -> bool: ...
+    @property
+    def comparison(self) -> int: ...
     def add_answer(self, tool: str, place: str, output: Any, *, trusted: bool) -> None: ...
     def add_edit(self, args: Json, before: Json) -> None: ...
     def add_message(self, text: str, *, vouched: bool) -> None: ...
@@ -56,10 +59,18 @@ class Proof(Protocol):
 class Sources:
     """What a run has read so far. The author, the user and a person come before tools, each in order of time.
 
-    `has_untrusted` says whether it has read a text that nobody vouches for.
+    `has_untrusted` says whether it has read a text that nobody vouches for. `comparison` is the version of these rules
+    that the run follows.
     """
 
-    def __init__(self, records: Sequence[SourceRecord], messages: Sequence[Json]) -> None:
+    def __init__(
+        self,
+        records: Sequence[SourceRecord] = (),
+        messages: Sequence[Json] = (),
+        *,
+        comparison: int = CURRENT["comparison"],
+    ) -> None:
+        self.comparison = comparison
         self._written, self._read = Shelves(), Shelves()
         self._places: dict[int, tuple[ToolPolicy, Place]] = {}
         self.has_untrusted = False

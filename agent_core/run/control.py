@@ -88,7 +88,8 @@ def _refuse_edit(started: Record, waiting: Record, args: Json) -> str | None:
     if started["loop"] == "agent" and tool == PLAN and tool not in tools:
         return _refuse_plan(started, args)
     if started["loop"] == "agent":
-        verdict = judge(tool, args, "write", tools=tools, made=0, proof=Sources((), ()), edited=True)
+        proof = Sources(comparison=rules_of(started)["comparison"])
+        verdict = judge(tool, args, "write", tools=tools, made=0, proof=proof, edited=True)
         return verdict.message if verdict.verdict == "refuse" else None
     faults = edit_faults(tools[tool]["schema"], waiting["args"], args)
     return refuse_arguments(tool, faults) if faults else None
@@ -101,7 +102,8 @@ def _refuse_plan(started: Record, args: Json) -> str | None:
     if isinstance(steps, ProtocolError):
         return steps.message
     grammar = GRAMMARS[rules_of(started)["plans"]]
-    verdict = judge_plan(steps, started["tools"], Sources((), ()), words, grammar=grammar, calls_left=None, edited=True)
+    proof = Sources(comparison=rules_of(started)["comparison"])
+    verdict = judge_plan(steps, started["tools"], proof, words, grammar=grammar, calls_left=None, edited=True)
     return verdict.message if verdict else None
 
 

@@ -41,12 +41,17 @@ def ask_decision(call: Mapping[str, Any], tape: Tape) -> Decision | None:
     in_doubt = call["reason"] == "in_doubt"
     why = "may or may not have happened" if in_doubt else f"needs your decision ({call['reason']})"
     _write(f"? {call['tool']} {why}, in {describe_place(call['strand'], tape)}\n{_as_text(call['args'])}\n")
-    _write("".join(f"{visible(told)}\n" for told in list_origins(call, "{}")))
+    _write("".join(f"{visible(told)}\n" for told in (*list_origins(call, "{}"), *_reason_of(call))))
     try:
         return _ask_choice(IN_DOUBT if in_doubt else APPROVAL, call["args"])
     except (Left, KeyboardInterrupt):
         _write("\n")
         return None
+
+
+def _reason_of(call: Mapping[str, Any]) -> list[str]:
+    """Why the person is asked, where there is more to say than that the tool needs approval."""
+    return [call["message"]] if call.get("message") else []
 
 
 def ask_arguments(call: Mapping[str, Any]) -> dict[str, Any] | None:

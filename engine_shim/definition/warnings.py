@@ -10,6 +10,7 @@ from engine_shim.definition.model import AGENT, Definition, Node
 from engine_shim.definition.model_refs import model_refs_of
 from engine_shim.errors import DefinitionError
 from utools.net.address import ORIGIN
+from utools.schema.loose_patterns import LoosePattern, find_loose_patterns
 
 IsPriced = Callable[[str, Mapping[str, Any]], bool]
 """Whether the price of a model is known, by its name and the options that it is reached by."""
@@ -36,8 +37,24 @@ def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets)
         for number, entry in enumerate(entries if isinstance(entries, list) else ()):
             for message in _open_permissions(entry, presets):
                 yield Problem(f"{where}/allowed_tools/{number}", message)
+            for loose in _loose_patterns(entry):
+                yield Problem(f"{where}/allowed_tools/{number}/args{loose.pointer}", _explain(loose.pattern))
         if node.config.get("cost_budget"):
             yield from _unpriced_models(node, where, is_priced)
+
+
+def _loose_patterns(entry: Any) -> Iterator[LoosePattern]:
+    narrowing = entry.get("args") if isinstance(entry, Mapping) else None
+    if isinstance(narrowing, dict):
+        yield from find_loose_patterns(narrowing)
+
+
+def _explain(pattern: str) -> str:
+    core = pattern.removeprefix("^").removesuffix("$")
+    return (
+        f"{pattern!r} must match the whole text, from its first character to its last; write '^{core}$' to show "
+        f"that this is meant, or '^.*{core}.*$' to allow a text that holds it; to forbid one, put it under not"
+    )
 
 
 def _names_host(node: Node) -> bool:

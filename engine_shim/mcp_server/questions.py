@@ -29,7 +29,8 @@ def choices_of(call: Json) -> tuple[str, ...]:
 def describe_call(call: Json) -> str:
     """A call that waits, for the person who decides: its tool, its arguments, and why."""
     why = "may or may not have happened" if call["reason"] == "in_doubt" else f"needs your decision ({call['reason']})"
-    return f"{call['tool']} {clip(orjson.dumps(call['args']).decode(), LONGEST_ARGS)} {why}"
+    more = f": {call['message']}" if call.get("message") else ""
+    return f"{call['tool']} {clip(orjson.dumps(call['args']).decode(), LONGEST_ARGS)} {why}{more}"
 
 
 def form_of(call: Json, run: str) -> ElicitRequestFormParams:

@@ -294,8 +294,10 @@ def test_a_person_is_asked_only_for_what_is_not_proven() -> None:
         binding=asking,
         decisions=[[Approve()]],
     )
-    assert last_call(unproven)["message"] == "/to/0 comes from read step 1 /note; provenance asks for user"
+    why = '/to/0 is "eve@evil.example", which comes from read step 1 /note; it would be proven by a message of the user'
+    assert last_call(unproven)["message"] == why
     (call,) = unproven.waits[0].calls
+    assert call.question == why
     assert call.origins == {"/to": "read step 1 /note"}
     assert unproven.reason == "final"
 

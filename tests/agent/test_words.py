@@ -43,6 +43,7 @@ SPEAKING = (
 FOR_PEOPLE = {
     "X is not in trusted text",  # what waits for a person's approval
     "X comes from X; provenance asks for X",
+    "X is X, which comes from X; it would be proven by X",
     "X writes, and the run has read untrusted text",
     "X needs a person's approval",
     "the process ended before the call was answered",  # a write in doubt

@@ -1,6 +1,7 @@
 """The origins of a call's values, from a definition to what a person and an auditor read."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,13 @@ def test_a_person_is_shown_the_origin_of_each_value(bills: Path, write: Write, c
     assert (
         "needs your decision (iban ← read_invoice step 1 /note, amount ← user message 1, text ← the model)" in waits.out
     )
-    assert (
-        "/iban comes from read_invoice step 1 /note; provenance asks for read_invoice:/invoice/iban"
-        in cli("show", "last").out
+    why = (
+        '/iban is "GB33BUKB20201555555555", which comes from read_invoice step 1 /note; '
+        "it would be proven by read_invoice:/invoice/iban"
     )
+    assert f"because  {why}" in re.sub(r"because +", "because  ", waits.out)
+    assert why in cli("show", "last", "--full").out
+    assert cli("show", "last", "--json").json["records"][-1]["message"] == why
     ended = cli("decide", "last", "deny", "--json")
     trace = json.loads(ended.out)["outputs"]["agent_core"]["trace"]
     assert trace[1]["origins"]["/iban"] == "read_invoice step 1 /note"

@@ -524,3 +524,20 @@ def test_model_that_is_no_text_is_a_fault_like_any_other(cli: Cli, tmp_path: Pat
     path.write_text(json.dumps({"id": "f", "nodes": [{"tool": "agent_core", "config": config}]}))
     told = cli("validate", str(path))
     assert (told.code, "config/model" in told.out + told.err) == (3, True)
+
+
+def test_a_pattern_that_may_be_meant_for_a_part_of_the_text_is_explained(cli: Cli, write: Write) -> None:
+    def told(args: Any) -> str:
+        entry = {"tool": "echo", "args": args}
+        config = {"model": "scripted:r.json", "max_steps": 3, "allowed_tools": [entry], "prompt": "x"}
+        flow = {"id": "w", "nodes": [{"tool": "agent_core", "config": config}]}
+        return cli("validate", str(write("flow.json", flow))).out
+
+    write("r.json", [])
+    warned = told({"properties": {"text": {"pattern": "^www"}}})
+    assert "args/properties/text/pattern: '^www' must match the whole text" in warned
+    assert "'^www$'" in warned
+    assert "under not" in warned
+    assert told({"properties": {"text": {"not": {"pattern": "www"}}}}) == "ok\n"
+    assert "not a valid JSON Schema" in told({"properties": {"text": {"pattern": ["www"]}}})
+    assert "not a valid JSON Schema" in told({"properties": [1]})

@@ -180,13 +180,35 @@ def comparisons() -> Iterator[tuple[str, Any]]:
     for index, value in enumerate(VALUES):
         yield f"legal/{index}", not schema.faults(value)
         yield f"narrowed/{index}", not narrowing.faults(value)
+    for schema_text, text in narrowings():
+        yield f"narrowed/{schema_text}/{text!a}", not Narrowing(json.loads(schema_text)).faults({"to": text})
     for needle, text in OCCURRENCES:
         yield f"stands/{needle!a} in {text!a}", stands(needle, text)
 
 
+def narrowings() -> Iterator[tuple[str, str]]:
+    """Narrowings of a text that allow and forbid by patterns, each with texts."""
+    word, other = {"pattern": "www"}, {"pattern": "ftp"}
+    rules = [
+        {"not": word},
+        {"not": {"not": word}},
+        {"if": word, "then": False},
+        {"if": {"not": word}, "then": {"maxLength": 3}},
+        {"oneOf": [word, other]},
+        {"oneOf": [True, word]},
+        {"anyOf": [word, other]},
+        {"not": {"anyOf": [word, other]}},
+        {"not": {"pattern": "a\\nb"}},
+        {"pattern": "[a-z\\n]+"},
+    ]
+    for rule in rules:
+        for text in ("www", "see www now", "ftp", "www ftp", "none", "two\nlines", "a\nb", "tab\t", "\x00www"):
+            yield json.dumps({"properties": {"to": rule}}), text
+
+
 def earlier_comparisons() -> Iterator[tuple[str, Any]]:
     """The same, under the first rules."""
-    yield from ((name, value) for name, value in comparisons() if not name.startswith("stands/"))
+    yield from ((name, value) for name, value in comparisons() if not name.startswith(("stands/", "narrowed/{")))
     for needle, text in OCCURRENCES[:10]:
         yield f"occurs/{needle!a} in {text!a}", occurs(fold(needle), fold(text))
 

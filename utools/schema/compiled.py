@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from utools.schema.config_schema import ConfigSchema, Narrowing
+from utools.schema.validation import Reading
 
 MOST = 1024
 """Schemas of each kind that are cached."""
@@ -16,9 +17,9 @@ def compile_schema(schema: dict[str, Any], *, where: str = "") -> ConfigSchema:
     return _compile(orjson.dumps(schema), where)
 
 
-def compile_narrowing(schema: dict[str, Any]) -> Narrowing:
+def compile_narrowing(schema: dict[str, Any], reading: Reading = "strict") -> Narrowing:
     """The same for what an author narrows."""
-    return _compile_narrowing(orjson.dumps(schema))
+    return _compile_narrowing(orjson.dumps(schema), reading)
 
 
 @lru_cache(MOST)
@@ -27,5 +28,5 @@ def _compile(text: bytes, where: str) -> ConfigSchema:
 
 
 @lru_cache(MOST)
-def _compile_narrowing(text: bytes) -> Narrowing:
-    return Narrowing(orjson.loads(text))
+def _compile_narrowing(text: bytes, reading: Reading) -> Narrowing:
+    return Narrowing(orjson.loads(text), reading=reading)

@@ -13,7 +13,7 @@ from utools.errors import DefinitionError
 from utools.schema.faults import Fault, faults
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import check_author_marks, check_references, close, is_marked, resolver
-from utools.schema.validation import Validate, validation
+from utools.schema.validation import Reading, Validate, validation
 from utools.words.catalogue import ENGLISH, Words
 
 __all__ = ["ConfigSchema", "Fault", "Narrowing", "author_keys", "visible"]
@@ -52,11 +52,12 @@ class ConfigSchema:
 class Narrowing:
     """A schema that narrows what a model may send, beyond the tool's own schema; unknown properties pass.
 
-    It is stricter than JSON Schema, so that no value slips by. A `pattern` must match the whole string. A string with
-    a control character (Unicode category Cc) is refused before a pattern is tried, also under `not` and `if`.
+    It is stricter than JSON Schema, so that no value slips by: a `pattern` must match the whole string, or under a
+    negation must match nowhere in it (`strict_keywords` says how). `reading` is how patterns are read.
     """
 
-    def __init__(self, schema: Schema, *, where: str = "") -> None:
+    def __init__(self, schema: Schema, *, where: str = "", reading: Reading = "strict") -> None:
+        self._reading: Reading = reading
         try:
             self.schema = _checked_copy(schema, where)
         except RecursionError:
@@ -68,7 +69,7 @@ class Narrowing:
 
     @cached_property
     def _validate(self) -> Validate:
-        return validation(self.schema, strict=True)
+        return validation(self.schema, reading=self._reading)
 
 
 def visible(schema: Schema, hidden: Iterable[str]) -> Schema:

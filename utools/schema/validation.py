@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, Literal
 
 from utools.schema.faults import Fault, faults
 from utools.schema.keywords import bounded_keywords
@@ -20,14 +20,19 @@ REFERENCES_FOLLOWED_EACH = 50
 Validate = Callable[[Any, Words], list[Fault]]
 
 
-def validation(schema: dict[str, Any], *, strict: bool = False) -> Validate:
-    """A function that finds every fault of a value. `strict` takes patterns as a Narrowing does."""
+Reading = Literal["usual", "strict", "earlier"]
+"""How patterns are read: as JSON Schema does; as a Narrowing does; as one did under the second rules of comparison."""
+
+
+def validation(schema: dict[str, Any], *, reading: Reading = "usual") -> Validate:
+    """A function that finds every fault of a value."""
     from referencing import Registry
 
     spelled = copy.deepcopy(schema)
+    spelled.pop("$schema", None)  # it would bring jsonschema's own keywords back where a reference leads here
     spell_out(spelled)
     registry: Registry[Any] = Registry()  # empty, so that nothing can be fetched
-    validator = _dialect(strict=strict)(spelled, registry=registry)
+    validator = _dialect(reading)(spelled, registry=registry)
     follow = resolver(spelled)
     validators: dict[int, Any] = {}
     surely_fits = plain_fit(spelled)
@@ -51,14 +56,15 @@ def validation(schema: dict[str, Any], *, strict: bool = False) -> Validate:
 
 
 @cache
-def _dialect(*, strict: bool) -> Any:
+def _dialect(reading: Reading) -> Any:
     """Draft 2020-12 with the keywords of ours."""
     from jsonschema import Draft202012Validator, validators
 
-    from utools.schema.strict_keywords import strict_keywords
+    from utools.schema.strict_keywords import earlier_keywords, strict_keywords
 
     extend: Callable[..., Any] = validators.extend
-    return extend(Draft202012Validator, {**bounded_keywords(), **(strict_keywords() if strict else {})})
+    own = {"usual": dict, "strict": strict_keywords, "earlier": earlier_keywords}[reading]
+    return extend(Draft202012Validator, {**bounded_keywords(), **own()})
 
 
 def _validate_at_any_depth(validate: Validate, value: Any, words: Words) -> list[Fault]:

@@ -1,6 +1,7 @@
 """One pass of validation: what its keywords share. Pure."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
@@ -30,6 +31,17 @@ class Pass:
     follow: Callable[[str], Any]
     validators: dict[int, Any]
     references_left: int
+    is_negated: bool = False
+    """Of a Narrowing: whether the schema at hand says what is forbidden."""
+
+    @contextmanager
+    def negated(self) -> Iterator[None]:
+        """Turn `is_negated` round for what is judged, and read to its end, within."""
+        self.is_negated = not self.is_negated
+        try:
+            yield
+        finally:
+            self.is_negated = not self.is_negated
 
     def validator_of(self, validator: Any, schema: Any) -> Any:
         made = self.validators.get(id(schema))
