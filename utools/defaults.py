@@ -23,13 +23,19 @@ def default_registry(
 ) -> ToolRegistry:
     """A new registry with the built-in tools; file tools see nothing outside `root`.
 
-    Without `context_store`, conversations are stored at `AGENT_CORE_CONTEXT_DB`, a SQLite file or a PostgreSQL URL, or
-    in a file in the user's data directory; it is opened at first use. Without `calls`, cached answers and rate limits
-    are this process's. `summarise` makes a summary of the messages that fall out of a conversation's window. `policy`
-    is what the host presets, allows and denies; `shell_command` is off until it lists the commands.
+    Without `context_store`, conversations are stored in Redis where REDIS_URL names a server, else at
+    `AGENT_CORE_CONTEXT_DB`, a SQLite file or a PostgreSQL URL, or in a file in the user's data directory; it is opened
+    at first use. Without `calls`, cached answers and rate limits are in that Redis too, else this process's.
+    `summarise` makes a summary of the messages that fall out of a conversation's window. `policy` is what the host
+    presets, allows and denies; `shell_command` is off until it lists the commands. DefinitionError for a REDIS_URL that
+    cannot be used.
     """
     from utools.builtin import builtin_tools
 
+    if context_store is None:
+        context_store = host_context_store()
+    if calls is None:
+        calls = host_calls()
     tools = builtin_tools(root, context_store=context_store, summarise=summarise)
     return ToolRegistry(tools, calls=calls, policy=policy, known_good=True)
 

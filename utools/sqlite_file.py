@@ -17,6 +17,7 @@ from time import monotonic, sleep
 from typing import Any, Final, Literal
 
 from utools.files.protected_paths import protect_store
+from utools.store_address import check_file
 
 BUSY_RETRY_S: Final = 0.005
 _HALF_SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -70,6 +71,7 @@ class SqliteFile:
         self._known_tables: tuple[int, set[str]] | None = None
         """The number that SQLite gives to a state of the tables, and their names then."""
         self._lock = Lock()
+        check_file(path)
         protect_store(path)
 
     @property

@@ -16,6 +16,7 @@ from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S, explain
 from utools.files.protected_paths import protect_store
+from utools.store_address import check_file
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 PAUSE_S: Final = 0.001
@@ -32,6 +33,7 @@ class JsonlJournal:
     threads: Final = None
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE_S) -> None:
+        check_file(path, where="journal")
         self.path, self._patience = Path(path), patience
         protect_store(self.path)
         self._known = _Known(self.path)

@@ -13,6 +13,7 @@ from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.models.providers import create_model
+from utools.store_address import check_file
 
 SQLITE: Final = (".db", ".sqlite", ".sqlite3")
 
@@ -31,6 +32,7 @@ def open_journal(journal: Journal | str | os.PathLike[str] | None) -> Iterator[J
             raise DefinitionError("must be a Journal, or the path of its file", where="journal", value=journal)
         yield journal
     else:
+        check_file(journal, where="journal")
         with closing(_journal_in(Path(journal))) as opened:
             yield opened
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from engine_shim.cli.completion import complete_flow, complete_recorded, complete_run
+from utools.errors import DefinitionError
 from utools.store_address import StoreAddress, describe_address, read_address
 
 if TYPE_CHECKING:
@@ -23,14 +24,26 @@ def set_log(context: typer.Context, option: typer.CallbackParam, value: Any) -> 
     configure_log(level=given.get("log_level") or usual, form=form)
 
 
-def take_address(value: str | None) -> StoreAddress | None:
-    """The address that a --store gives."""
-    return None if value is None else read_address(str(value))
+def take_address(context: typer.Context, value: str | None) -> StoreAddress | None:
+    """The address that a --store gives, or AGENT_CORE_STORE; BadParameter for what looks like a URL and is none."""
+    source = context.get_parameter_source("store")
+    if value is None or context.resilient_parsing:
+        return value
+    where = "AGENT_CORE_STORE" if source is not None and source.name == "ENVIRONMENT" else "--store"
+    return read_option(str(value), where)
+
+
+def read_option(text: str, where: str) -> StoreAddress:
+    """The address of a store that an option or an argument gives; BadParameter for what is none."""
+    try:
+        return read_address(text, where=where)
+    except DefinitionError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def check_store(context: typer.Context, value: str | None) -> StoreAddress | None:
     """BadParameter for the file of a --store that does not exist; one that the environment names may be made later."""
-    address: StoreAddress | None = take_address(value)
+    address: StoreAddress | None = take_address(context, value)
     source = context.get_parameter_source("store")
     if context.resilient_parsing or source is None or source.name != "COMMANDLINE":
         return address

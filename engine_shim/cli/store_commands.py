@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from engine_shim.cli.completion import complete_recorded, complete_statuses
-from engine_shim.cli.parameters import AsJson, ExistingStore, Recorded, RecordedIfAny
+from engine_shim.cli.parameters import AsJson, ExistingStore, Recorded, RecordedIfAny, read_option
 
 FINISHED = "completed,failed,cancelled"
 
@@ -96,9 +96,8 @@ def store(
       agent-core store copy runs.db postgresql://localhost/agents
     """
     from engine_shim.cli.store_copy import copy_store
-    from utools.store_address import read_address
 
-    return copy_store(read_address(source), read_address(target), runs or (), as_json=as_json)
+    return copy_store(read_option(source, "FROM"), read_option(target, "TO"), runs or (), as_json=as_json)
 
 
 def verify(

@@ -36,7 +36,7 @@ def default_address(configured: StoreAddress | None = None) -> StoreAddress:
     """Where runs are unless a store is named: AGENT_CORE_STORE, else as it is configured, else in the user's data
     directory."""
     if chosen := os.environ.get(VARIABLE):
-        return read_address(chosen)
+        return read_address(chosen, where=VARIABLE)
     return data_file("runs.db", VARIABLE) if configured is None else configured
 
 

@@ -26,9 +26,7 @@ from engine_shim.errors import DefinitionError
 from engine_shim.flow.flow import flow
 from engine_shim.flow.state import Plan
 from engine_shim.runs.loops import LOOPS
-from utools.calls.shared import open_calls
-from utools.context.open_store import open_context_store
-from utools.defaults import default_registry
+from utools.defaults import host_calls, host_registry
 from utools.errors import ToolError
 from utools.registry import ToolRegistry
 from utools.tool import Tool
@@ -169,7 +167,7 @@ def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry
 
 def open_registry(tools: ToolRegistry | Iterable[Tool] | None, database: "PostgresDatabase | None") -> ToolRegistry:
     """The registry itself, or one with these tools, or with the built-in ones, whose calls and conversations are in the
-    database if there is one."""
+    Redis of REDIS_URL, else in the database if there is one."""
     if tools is not None:
-        return ToolRegistry.of(tools, calls=open_calls(database))
-    return default_registry(context_store=open_context_store(database), calls=open_calls(database))
+        return ToolRegistry.of(tools, calls=host_calls(database=database))
+    return host_registry(database=database)

@@ -71,3 +71,23 @@ def test_store_that_is_not_there_is_not_made(cli: Cli, home: Path) -> None:
     assert refused.code != 0
     assert "there is no run store none.db" in refused.err
     assert not (home / "other.db").exists()
+
+
+@pytest.mark.parametrize("words", [("runs", "--store"), ("store", "copy", "runs.db"), ("verify", "--all", "--store")])
+def test_what_looks_like_a_url_and_is_none_of_a_store_makes_no_file(
+    cli: Cli, home: Path, runs: list[str], words: tuple[str, ...]
+) -> None:
+    before = sorted(home.iterdir())
+    refused = cli(*words, "postgers://h/x")
+    assert refused.code == 2
+    assert "did you mean postgres://?" in refused.err
+    assert sorted(home.iterdir()) == before
+
+
+def test_the_environment_and_the_hosts_file_are_held_to_the_same(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("agent-core.yaml", {"store": "sqlite:///runs.db"})
+    assert (cli("runs").code, "by its path alone: runs.db" in cli("runs").err) == (3, True)
+    monkeypatch.setenv("AGENT_CORE_STORE", "mysql://h/x")
+    assert "AGENT_CORE_STORE: There are stores" in cli("runs").err

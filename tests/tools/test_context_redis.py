@@ -4,13 +4,16 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from engine_shim import Engine, MemoryRunStore
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import build_registry
 from support.redis_server import RealServer, real_server
-from utools import DefinitionError, ToolError, ToolRegistry
+from utools import DefinitionError, ToolError, ToolRegistry, default_registry
+from utools.builtin.echo import echo
 from utools.context.manager import context_manager
 from utools.context.store_redis import RedisContextStore
 from utools.context.turns import Turn
@@ -198,6 +201,23 @@ async def test_host_with_redis_url_keeps_its_conversations_and_shares_its_calls_
     await one.calls.store.put("k", "x", 60)
     assert await other.calls.store.get("k") == "x"
     assert {key.split(b":")[1] for key in redis_server.client.scan_iter()} == {b"context", b"calls"}
+
+
+@pytest.mark.parametrize(
+    "make", [default_registry, lambda: Engine(store=MemoryRunStore()).registry], ids=["registry", "engine"]
+)
+async def test_a_program_keeps_its_conversations_and_shares_its_calls_there_too(
+    make: Any, redis_server: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDIS_URL", redis_server.url)
+    one, other = make(), make()
+    told = {"op": "persist", "session_id": "s", "turn_id": "t", "user_message": "hi", "final_answer": "hello"}
+    assert (await one.execute("context_manager", told)).success
+    assert len((await other.execute("context_manager", {"op": "load", "session_id": "s"})).output) == 2
+    await one.calls.store.put("k", "x", 60)
+    assert await other.calls.store.get("k") == "x"
+    own = Engine(registry=[echo()], store=MemoryRunStore()).registry
+    assert await own.calls.store.get("k") == "x"
 
 
 def test_host_whose_redis_url_is_none_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def open_context_store(database: "PostgresDatabase | None" = None, *, tenant: st
 def configured_address() -> StoreAddress | None:
     """Where conversations are by AGENT_CORE_CONTEXT_DB; None where it says nothing."""
     chosen = os.environ.get(PATH_VARIABLE)
-    return read_address(chosen) if chosen else None
+    return read_address(chosen, where=PATH_VARIABLE) if chosen else None
 
 
 def _open_postgres(url: str, schema: str | None) -> ContextStore:
