@@ -28,6 +28,14 @@ class Keys:
     def __repr__(self) -> str:
         return f"Keys({', '.join(self.keys)})"
 
+    @staticmethod
+    def check(keys: object) -> None:
+        """DefinitionError for what is neither Keys nor None."""
+        if keys is not None and not isinstance(keys, Keys):
+            given = ", ".join(map(str, keys)) if isinstance(keys, Mapping) else type(keys).__name__
+            message = "must be Keys of agent_core, which has them by their ids: keys=Keys({'k1': KEY})"
+            raise DefinitionError(message, where="keys", value=given)
+
     @classmethod
     def read(cls, text: str) -> "Keys | None":
         """`kid:key,…` as AGENT_CORE_JOURNAL_KEYS holds it; None when it is empty, DefinitionError when malformed."""
@@ -82,6 +90,17 @@ def sign(run: str, tape: Tape, keys: Keys) -> Row | None:
     if seals and seals[-1].record() == record:
         return None
     return chain_row(SEAL, len(seals), seals[-1].hash if seals else genesis(run, SEAL), record)
+
+
+def describe_seal(tape: Tape, keys: Keys | None, fault: str | None) -> str:
+    """By which key a run is sealed, and whether that was checked; `fault` is what `signature_fault` found."""
+    seals = tape.get(SEAL, [])
+    if not seals:
+        return "not sealed"
+    by = f"sealed by {seals[-1].record().get('kid')}"
+    if keys is None:
+        return f"{by}, not checked: no key here"
+    return by if fault is None else f"{by}, which does not hold"
 
 
 def signature_fault(run: str, tape: Tape, keys: Keys) -> str | None:

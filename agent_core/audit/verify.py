@@ -1,9 +1,9 @@
 """Whether a recorded run is as it was written, and whether all of it is there."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from agent_core.audit.signature import Keys, head_and_count, signature_fault, split_own_strands
+from agent_core.audit.signature import Keys, describe_seal, head_and_count, signature_fault, split_own_strands
 from agent_core.journal.chain import find_flaws, is_finished
 from agent_core.journal.path import is_within
 from agent_core.journal.record import Tape
@@ -11,6 +11,7 @@ from agent_core.journal.source import Contents, Fault, Source, open_source
 
 End = tuple[str, int]
 """A head and the number of rows under it."""
+NOT_READ: Final = "seal not checked: a record is damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,9 @@ class Verification:
 
     `first_bad` is {"strand", "n", "line"} of the first damage, each None where unknown (only JSONL has lines).
     `head` (hex) and `count` (rows) are those of the run, or of one strand as its node emits them: without its
-    `run_finished`. `why` says in a sentence why the run is not ok.
+    `run_finished`. `why` says in a sentence why the run is not ok. `seal` says what was checked of its signature:
+    `sealed by KEY`, `sealed by KEY, not checked: no key here`, `sealed by KEY, which does not hold`, `not sealed`, or
+    NOT_READ.
     """
 
     ok: bool
@@ -29,6 +32,7 @@ class Verification:
     head: str
     count: int
     why: str | None
+    seal: str = "not sealed"
 
 
 def verify(
@@ -44,9 +48,10 @@ def verify(
 
     `strand` limits it to that strand and those below. With `keys` the whole run must be signed by one of them, as it
     is; that also proves a run that waits or is paused, which is then ok and not complete. Damage is reported, never
-    raised. Raises `JournalError` when there is no such source or run, or when several runs are there and `run_id` names
-    none.
+    raised. Raises `DefinitionError` for keys that are no Keys, `JournalError` when there is no such source or run, or
+    when several runs are there and `run_id` names none.
     """
+    Keys.check(keys)
     contents = open_source(source, run_id)
     own, others = split_own_strands(contents.tape)
     root = strand if strand is not None else next((path for path in own if "/" not in path), "")
@@ -56,8 +61,8 @@ def verify(
     matching = [end for end in ends if head in (None, end[0]) and count in (None, end[1])]
     first = _first_fault(contents, tape, root, others)
     why = first.why if first else _shortfall(contents, tape, finished or head is not None or keys is not None, matching)
-    if why is None and keys is not None:
-        why = signature_fault(contents.run, contents.tape, keys)
+    seal_fault = None if keys is None or first else signature_fault(contents.run, contents.tape, keys)
+    why = why or seal_fault
     return Verification(
         ok=why is None,
         complete=finished,
@@ -66,6 +71,7 @@ def verify(
         head=(matching or ends)[0][0],
         count=(matching or ends)[0][1],
         why=why,
+        seal=NOT_READ if first else describe_seal(contents.tape, keys, seal_fault),
     )
 
 

@@ -214,14 +214,16 @@ class MessageRequest(_In):
 
 
 class Verdict(BaseModel):
-    """Whether a run's records are whole: chains, end and signature; and whether its replay is the same."""
+    """Whether a run's records are whole: chains, end, and seal where the host has a key; `seal` says what was checked
+    of that, `why` why it is not ok."""
 
     ok: bool
     complete: bool
-    identical: bool
     head: str
     count: int
     first_bad: Json | None
+    why: str | None
+    seal: str
 
 
 class ReplayRequest(_In):

@@ -53,12 +53,14 @@ def _describe_verification(found: Verification, status: str | None) -> str:
     """What was found in a sentence; `status` is that of an intact run without an end."""
     if status is not None:
         whole = "ok" if found.ok else "intact"
-        return f"{whole}: {found.count} records, head {found.head}; {OPEN[status]}: not complete yet"
+        return f"{whole}: {found.count} records, head {found.head}; {found.seal}; {OPEN[status]}: not complete yet"
     if found.ok:
-        return f"ok: {found.count} records, head {found.head}"
+        return f"ok: {found.count} records, head {found.head}; {found.seal}"
     bad = found.first_bad or {"strand": None, "line": None}
     location = "" if bad["strand"] is None else f" at {bad['strand']}:{bad['n']}"
-    return f"NOT ok{location}" + (f", line {bad['line']}" if bad["line"] else "") + f": {found.why}"
+    line = f", line {bad['line']}" if bad["line"] else ""
+    seal = "" if found.first_bad else f"; {found.seal}"
+    return f"NOT ok{location}{line}: {found.why}{seal}"
 
 
 def _host_file(recorded: Recorded) -> Path | None:

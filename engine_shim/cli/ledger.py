@@ -1,19 +1,28 @@
 """The command ledger, and verify --all: the chain of all runs of a store, and the store held against it."""
 
+from collections import Counter
 from dataclasses import asdict
 
 import typer
 
+from agent_core.audit.signature import Keys
 from agent_core.audit.verify import verify
 from agent_core.errors import Damaged, JournalAway, JournalError
+from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
+from engine_shim.host.environment import load_environment
+from engine_shim.host.find import find_host_config
 from engine_shim.runs.ledger import prove_store, read_ledger, was_deleted
+from engine_shim.runs.run_entry import RunEntry
+from engine_shim.runs.run_index import ENDED
 from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import DatabaseRunStore
 from utools.store_address import StoreAddress
 
 MOST_FAULTS = 50
+SEALED = (*ENDED, "waiting")
+"""Statuses in which a run has a seal, where its host has a key."""
 
 
 def show_ledger(path: StoreAddress | None, *, as_json: bool) -> int:
@@ -30,37 +39,46 @@ def verify_store(path: StoreAddress | None, head: str | None, *, as_json: bool) 
     """Hold a store against its ledger, and verify each of its runs. BadParameter for what is no head."""
     if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
         raise typer.BadParameter("--ledger: a head is 64 hexadecimal digits, as `agent-core ledger` prints it")
-    store = open_named_store(path)
+    load_environment(find_host_config())
+    store, keys, seals = open_named_store(path), verifying_keys(), Counter[str]()
     proof = prove_store(store.database, head)
-    damaged = list(find_damaged(store))
-    faults = [*proof.faults, *damaged]
+    faults = [*proof.faults, *find_damaged(store, keys, seals)]
     if as_json:
-        output.document({**asdict(proof), "faults": faults, "ok": not faults})
+        output.document({**asdict(proof), "faults": faults, "ok": not faults, "seals": seals})
     else:
         for fault in faults[:MOST_FAULTS]:
             output.line(f"NOT ok: {fault.get('run', 'the ledger')}: {fault['why']}")
         if len(faults) > MOST_FAULTS:
             output.line(f"and {len(faults) - MOST_FAULTS:,} more")
         output.line(_describe(proof.ended, proof.deleted, proof.older, proof.others, proof.head, bool(faults)))
+        if seals:
+            output.line("; ".join(f"{output.count(number, 'run')} {seal}" for seal, number in seals.most_common()))
     return output.AUDIT if faults else output.OK
 
 
-def find_damaged(store: DatabaseRunStore) -> "list[dict[str, str]]":
-    """The runs of a store with a record that is not what was written."""
-    found = ((entry.run, _find_damage(store, entry.run)) for entry in list_runs(store))
+def find_damaged(
+    store: DatabaseRunStore, keys: Keys | None = None, seals: "Counter[str] | None" = None
+) -> "list[dict[str, str]]":
+    """The runs of a store with a record that is not what was written, and with `keys` those whose seal is not what it
+    should be. `seals` counts what was checked of the seals."""
+    seals = Counter() if seals is None else seals
+    found = ((entry.run, _find_damage(store, entry, keys, seals)) for entry in list_runs(store))
     return [{"run": run, "why": why} for run, why in found if why is not None]
 
 
-def _find_damage(store: DatabaseRunStore, run: str) -> str | None:
+def _find_damage(store: DatabaseRunStore, entry: RunEntry, keys: Keys | None, seals: "Counter[str]") -> str | None:
+    run = entry.run
     try:
-        verdict = verify(store.journal, run_id=run)
+        verdict = verify(store.journal, run_id=run, keys=keys if entry.status in SEALED else None)
     except Damaged as error:
         return str(error)
     except JournalAway:
         raise
     except JournalError as error:  # it was deleted since it was listed, or is listed and has no record
         return None if store.entry(run) is None or was_deleted(store.database, run) else str(error)
-    return verdict.why if verdict.first_bad else None
+    if entry.status in SEALED or verdict.seal != "not sealed":
+        seals[verdict.seal] += 1
+    return verdict.why if verdict.first_bad or (keys is not None and entry.status in SEALED) else None
 
 
 def _describe(ended: int, deleted: int, older: int, others: int, head: str, has_faults: bool) -> str:

@@ -235,3 +235,28 @@ def test_keys_that_cannot_be_read_are_refused(text: str) -> None:
 def test_no_keys_are_none_and_never_shown() -> None:
     assert Keys.read(" , ") is None
     assert NEW not in repr(KEYS)
+
+
+async def test_a_verification_says_what_was_checked_of_the_seal() -> None:
+    journal = MemoryJournal()
+    await _run(journal)
+    rows = [row for strand in journal.load("r").values() for row in strand]
+    unsealed = [row for row in rows if row.path != SEAL]
+    assert verify(rows, run_id="r", keys=KEYS).seal == "sealed by k2"
+    assert verify(rows, run_id="r").seal == "sealed by k2, not checked: no key here"
+    assert verify(unsealed, run_id="r").seal == "not sealed"
+    assert verify(unsealed, run_id="r", keys=KEYS).seal == "not sealed"
+    other = verify(rows, run_id="r", keys=Keys({"k2": "another-key-of-another-host"}))
+    assert (other.ok, other.seal) == (False, "sealed by k2, which does not hold")
+    damaged = [row._replace(data=b"{}") if row.path == SEAL else row for row in rows]
+    found = verify(damaged, run_id="r", keys=KEYS)
+    assert (found.ok, found.seal) == (False, "seal not checked: a record is damaged")
+
+
+@pytest.mark.parametrize("keys", [{"k2": NEW}, "k2:key", [NEW]], ids=["mapping", "text", "list"])
+async def test_keys_of_another_shape_are_refused_with_what_is_wanted(keys: Any) -> None:
+    tape, _ = await _sealed()
+    rows = [row for strand in tape.values() for row in strand]
+    with pytest.raises(DefinitionError, match=r"keys: must be Keys.*keys=Keys\(\{'k1': KEY\}\)") as refused:
+        verify(rows, run_id="r", keys=keys)
+    assert NEW not in str(refused.value)

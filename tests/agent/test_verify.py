@@ -117,7 +117,9 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[
 
 def test_a_finished_run_is_ok_wherever_it_is_read_from(source: Callable[[list[Row]], Any]) -> None:
     found = verify(source(finished()), run_id="r1")
-    assert found == Verification(ok=True, complete=True, torn=False, first_bad=None, why=None, **seal(finished()))
+    assert found == Verification(
+        ok=True, complete=True, torn=False, first_bad=None, why=None, seal="not sealed", **seal(finished())
+    )
 
 
 def test_load_gives_the_run_and_its_rows(source: Callable[[list[Row]], Any]) -> None:

@@ -263,7 +263,7 @@ def test_fork_that_would_repeat_a_write_is_refused_until_it_is_said(host: Served
 def test_run_is_verified_and_exported_as_a_journal_that_verifies(host: Served, tmp_path: Path) -> None:
     run = host.submit("desk", message="How many?")["run_id"]
     verdict = host.client.get(f"/runs/{run}/verify").json()
-    assert (verdict["ok"], verdict["complete"], verdict["identical"]) == (True, True, True)
+    assert (verdict["ok"], verdict["complete"], verdict["seal"]) == (True, True, "not sealed")
     file = tmp_path / "run.jsonl"
     file.write_bytes(host.client.get(f"/runs/{run}/journal").content)
     found = verify(file)
@@ -434,7 +434,7 @@ def test_damaged_run_says_where_it_is_damaged(damaged: Served, kind: str, data: 
     verdict = damaged.client.get(f"/runs/{run}/verify")
     assert verdict.status_code == 200, verdict.text
     found = verdict.json()
-    assert (found["ok"], found["identical"]) == (False, False)
+    assert (found["ok"], found["seal"]) == (False, "seal not checked: a record is damaged")
     assert (found["first_bad"]["strand"], found["first_bad"]["n"]) == (strand, record)
     assert damaged.client.post(f"/runs/{run}/replay", json={}).json()["outcome"] == "damaged"
 

@@ -113,7 +113,7 @@ def test_server_that_is_told_to_end_lets_go_and_the_next_one_goes_on(tmp_path: P
     with serving(tmp_path) as (_, client):
         done = await_end(client, run)
         assert (done["status"], done["outputs"]["after"]) == ("completed", "soon")
-        assert client.get(f"/runs/{run}/verify").json()["identical"]
+        assert client.get(f"/runs/{run}/verify").json()["ok"]
 
 
 def _health(client: httpx2.Client) -> str | None:

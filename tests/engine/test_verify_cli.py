@@ -57,3 +57,45 @@ def test_a_file_that_is_no_journal_is_named_with_what_is_expected(cli: Cli, writ
     assert told in cli("show", "notes.txt").err
     missing = cli("verify", "missing.jsonl")
     assert (missing.code, "there is no journal file missing.jsonl" in missing.err) == (2, True)
+
+
+ONE_NODE = str(Path(__file__).parents[2] / "fixtures/workflows/parallel.yaml")
+FIRST, SECOND = "the-first-key-of-this-host", "the-second-key-of-this-host"
+
+
+def test_all_and_ledger_check_the_seals_where_keys_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("run", ONE_NODE, "--store", "other.db")
+    assert "1 run not sealed" in cli("verify", "--all", "--store", "other.db").out
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", f"k1:{FIRST}")
+    refused = cli("verify", "--all", "--store", "other.db")
+    assert (refused.code, "it is not sealed, though a key is given" in refused.out) == (5, True)
+    run = cli("run", ONE_NODE, "--json").json["run_id"]
+    assert (cli("verify", "--all").code, "1 run sealed by k1" in cli("verify", "--all").out) == (0, True)
+    assert cli("verify", "--all", "--json").json["seals"] == {"sealed by k1": 1}
+    assert cli("verify", run).out.endswith("; sealed by k1\n")
+    assert cli("verify", run, "--json").json["seal"] == "sealed by k1"
+    head = cli("ledger", "--json").json["head"]
+    monkeypatch.delenv("AGENT_CORE_JOURNAL_KEYS")
+    assert "1 run sealed by k1, not checked: no key here" in cli("verify", "--all", "--ledger", head).out
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", f"k1:{SECOND}")
+    for words in (("--all",), ("--all", "--ledger", head)):
+        forged = cli("verify", *words)
+        assert (forged.code, f"NOT ok: {run}: its seal was not made with the key 'k1'" in forged.out) == (5, True)
+    assert cli("verify", run).out.endswith("; sealed by k1, which does not hold\n")
+
+
+def test_the_keys_of_the_hosts_file_count_as_well(cli: Cli, write: Write) -> None:
+    write("agent-core.yaml", {})
+    write(".env", f"AGENT_CORE_JOURNAL_KEYS=k1:{FIRST}\n")
+    cli("run", ONE_NODE)
+    assert "1 run sealed by k1" in cli("verify", "--all").out
+
+
+def test_a_run_that_goes_on_needs_no_seal_yet(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", f"k1:{FIRST}")
+    cli("run", APPROVAL)
+    assert (cli("verify", "--all").code, "1 run sealed by k1" in cli("verify", "--all").out) == (0, True)
+    with closing(sqlite3.connect(STORE)) as db, db:
+        db.execute("UPDATE workflow_runs SET status = 'running'")
+        db.execute("DELETE FROM rows WHERE strand = 'seal'")
+    assert cli("verify", "--all").code == 0
