@@ -10,7 +10,7 @@ from engine_shim.definition.conditions import absent_names
 from engine_shim.definition.errors import Problem
 from engine_shim.definition.inputs import closed_inputs
 from engine_shim.definition.model import AGENT, Definition, Edge
-from engine_shim.definition.outputs import NodeOutputs
+from engine_shim.definition.outputs import NodeOutputs, inputs_shape
 from engine_shim.definition.template import PATH_ONLY, Placeholder, placeholders, projections
 from engine_shim.definition.uses import ToolUse, uses_of
 from engine_shim.errors import DefinitionError
@@ -39,19 +39,25 @@ def later_faults(definition: Definition, outputs: NodeOutputs) -> Iterator[Probl
 def _absent_outputs(value: Any, where: str, outputs: NodeOutputs, definition: Definition) -> Iterator[Problem]:
     """Placeholders that lead to what a node cannot have, optional ones too: they would be null for ever."""
     nodes = {node.id for node in definition.nodes}
+    closed = closed_inputs(definition)  # names beyond these are reported where all placeholders are checked
     projected = list(projections(value, where))
     yield from (Problem(location, f"{text}: {PATH_ONLY}") for location, text in projected)
     projecting = {location for location, _ in projected}
     for location, each in _readable_placeholders(value, where):
         if location in projecting:
             continue
-        if each.path[0] == "nodes" and each.path[1] in nodes and (fault := _absent_part(each, outputs)):
+        fault = None
+        if each.path[0] == "nodes" and each.path[1] in nodes:
+            fault = _absent_part(each, outputs.read(each.path[1]), 2)
+        elif each.path[0] == "external" and not each.optional and (closed is None or each.path[1] in closed):
+            fault = _absent_part(each, inputs_shape(definition), 1)
+        if fault:
             yield Problem(location, f"{each}: {fault}")
 
 
-def _absent_part(each: Placeholder, outputs: NodeOutputs) -> str | None:
-    shape = outputs.read(each.path[1])
-    for depth, part in enumerate(each.path[2:], start=2):
+def _absent_part(each: Placeholder, shape: Shape, start: int) -> str | None:
+    """What a placeholder leads to that is not there: `shape` is that of its first `start` parts."""
+    for depth, part in enumerate(each.path[start:], start=start):
         inner = shape.at(part)
         if inner.is_empty:
             return f"there is no {part!r} in {'.'.join(each.path[:depth])}{shape.describe()}"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from engine_shim.definition.inputs import lists_inputs
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.model_refs import known_config
 from engine_shim.definition.template import BRACES, read_whole
@@ -109,14 +110,30 @@ class NodeOutputs:
         if placeholder is None:
             return TEXT
         root, *path = placeholder.path
-        if root != "nodes" or path[0] not in self._nodes:
+        if root == "external":
+            shape = inputs_shape(self._definition)
+        elif root == "nodes" and path[0] in self._nodes:
+            shape = record({path[0]: self.read(path[0])})
+        else:
             return ANYTHING
-        shape = self.read(path[0])
-        for part in path[1:]:
+        for part in path:
             shape = shape.at(part)
         if shape.is_empty:  # a fault of this definition, which is reported there
             return ANYTHING
         return shape | NULL if placeholder.optional else shape
+
+
+def inputs_shape(definition: Definition) -> Shape:
+    """What a run is given: the inputs that are listed alone, where no others are meant."""
+    if definition.inputs is None:
+        return ANYTHING
+    try:
+        whole = shape_of(compile_schema({"type": "object", **definition.inputs}, where="inputs").schema)
+    except DefinitionError:  # reported as a fault of the inputs
+        return ANYTHING
+    if not lists_inputs(definition):
+        return whole
+    return record({name: whole.at(name) for name in whole.keys()})  # noqa: SIM118 - a method of shapes
 
 
 def _answer_shape(node: Node) -> Shape:

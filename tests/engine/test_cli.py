@@ -780,7 +780,8 @@ def test_what_a_model_reads_of_a_tool_and_of_a_workflow_is_shown(cli: Cli, write
         {"id": "one", "tool": "agent_core", "config": {**config, "prompt": "Pay {{external.who}}."}},
         {"id": "two", "tool": "agent_core", "config": {**config, "prompt": "x", "protocol": "tools"}},
     ]
-    flow = str(write("flow.json", {"id": "w", "nodes": agents, "inputs": {"properties": {"who": {"type": "string"}}}}))
+    inputs = {"properties": {"who": {"type": "string"}}, "required": ["who"]}
+    flow = str(write("flow.json", {"id": "w", "nodes": agents, "inputs": inputs}))
     told = cli("validate", flow, "--show-prompt")
     assert told.code == 0
     one, two = told.out.split("== two ==")

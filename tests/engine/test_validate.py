@@ -541,3 +541,30 @@ def test_a_pattern_that_may_be_meant_for_a_part_of_the_text_is_explained(cli: Cl
     assert told({"properties": {"text": {"not": {"pattern": "www"}}}}) == "ok\n"
     assert "not a valid JSON Schema" in told({"properties": {"text": {"pattern": ["www"]}}})
     assert "not a valid JSON Schema" in told({"properties": [1]})
+
+
+INPUTS = {
+    "type": "object",
+    "properties": {"message": {"type": "string"}, "rows": {"type": "array", "items": {"type": "object"}}, "any": {}},
+    "required": ["message", "rows", "any"],
+}
+
+
+@pytest.mark.parametrize(
+    ("node", "told"),
+    [
+        (say("{{external.mesage}}"), "there is no 'mesage' in external; there are any, message, rows"),
+        (say("{{external.message.text}}"), "there is no 'text' in external.message: it is a text"),
+        ({**say("{{item}}"), "foreach": "{{external.message}}"}, "{{external.message}} gives no list: it is a text"),
+        (say("{{external.message}}"), None),
+        (say("{{external.any.text}}"), None),
+        (say("{{external.mesage?}}"), None),
+        ({**say("{{item}}"), "foreach": "{{external.rows}}"}, None),
+        ({**say("{{item}}"), "foreach": "{{external.any}}"}, None),
+    ],
+    ids=["misspelled", "below a text", "each of a text", "listed", "below anything", "optional", "list", "anything"],
+)
+def test_what_the_inputs_do_not_have_is_found(node: dict[str, Any], told: str | None) -> None:
+    found = problems(node, inputs=INPUTS)
+    assert [told in each for each in found] == ([True] if told else [])
+    assert problems(node, inputs={**INPUTS, "additionalProperties": True}) == ([] if "mesage" in str(node) else found)
