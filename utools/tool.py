@@ -95,6 +95,8 @@ class Tool:
     writes otherwise. `cache` (`{"ttl": seconds}`) lets the host cache the answers of reads. `fingerprint` tells
     versions of a definition apart that was written elsewhere. `check(args)` raises DefinitionError, whose `where` is
     the argument, for what is certain to fail; before a run it gets those arguments that are known, maybe none.
+    An `inward` tool only works on what it is given, and keeps it in the run: a workflow's node may give it texts in
+    which secrets are masked, which any other tool would take for values.
     """
 
     code: str
@@ -108,6 +110,7 @@ class Tool:
     cache: Mapping[str, Any] | None = None
     fingerprint: str | None = None
     check: Check | None = field(default=None, repr=False)
+    inward: bool = False
 
     def __post_init__(self) -> None:
         where = f"tools.{self.code}"

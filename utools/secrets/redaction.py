@@ -1,6 +1,7 @@
 """Redactor: takes secrets out of text and JSON values, in the encodings in which they travel. Pure."""
 
 import json
+import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -88,8 +89,9 @@ class Redactor:
         start = find_open(text, whole=whole)
         if start is not None and ((edits[-1:] and edits[-1].end > start) or self._may_hide(text[start:])):
             end = min(end, start)
-        bounds = [*edits, *(each for each in values if any(each.start <= edit.start < each.end for edit in edits))]
-        while crossed := [each.start for each in bounds if each.start < end < each.end]:
+        masked = [each for each in values if any(each.start <= edit.start < each.end for edit in edits)]
+        bounds = [(each.start, each.end) for each in masked] + [(each.start, each.end) for each in edits]
+        while crossed := [begin for begin, stop in bounds if begin < end < stop]:
             end = min(crossed)
         return apply_edits(text[:end], (each for each in edits if each.end <= end))
 
@@ -198,9 +200,9 @@ class Redactor:
 
     def _edit_numbers(self, text: str, numbers: Iterable[Leaf]) -> Iterator[Edit]:
         for leaf in numbers if self._numbers else ():
-            name = self._numbers.get(_number(text[slice(*leaf)]))
-            if name is not None:
-                yield Edit(*leaf, _quote(mark_of(name)))
+            number = _number(text[slice(*leaf)])
+            if number in self._numbers:
+                yield Edit(*leaf, _quote(mark_of(self._numbers[number])))
 
     def _edit_keys(self, text: str, objects: Iterable[Sequence[Leaf]], depth: int) -> Iterator[Edit]:
         """The new keys of each object: those that were equal still are, those that were not are not."""
@@ -346,10 +348,10 @@ def _is_string(text: str) -> bool:
         return False
 
 
-def _number(literal: str) -> int | float | None:
-    """The number that a literal says; None for one that is too long for a secret."""
+def _number(literal: str) -> int | float:
+    """The number that a literal says; not a number for one that is too long for a secret."""
     if len(literal) > 30:
-        return None
+        return math.nan
     return int(literal) if literal.lstrip("-").isdigit() else float(literal)
 
 
