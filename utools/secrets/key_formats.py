@@ -77,6 +77,12 @@ AWS_SECRET = (
     r"['\"](?P<key>[0-9a-zA-Z/+]{40})(?=['\"])"
 )
 """A secret without a form of its own, told by its name; the rule of `detect-secrets` masks the name as well."""
+CUT_LINES = r"(?:[A-Za-z0-9+/=]++[ \t]*+(?:(?:\\[rn]|[\r\n])++|(?=-----END)))++"
+"""The lines of a private key whose beginning was cut off."""
+CUT_SO_FAR = re.compile(
+    r"\s*+(?:[A-Za-z0-9+/=]++[ \t]*+(?:\\[rn]|[\r\n])++)*+(?:[A-Za-z0-9+/=]++[ \t]*+)?\\?(?:-[-A-Z0-9 ]*+)?\Z"
+)
+"""What may become these lines, with what ends them."""
 OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
     "npm": ((":_authToken=",), r"(?<=:_authToken=)[ \t]*(?P<key>npm_[\w.~+/=-]{1,256}|[A-Fa-f0-9-]{36})"),
     "openai": (("T3BlbkFJ",), r"sk-(?!proj-|svcacct-|admin-)[\w-]{20,256}?T3BlbkFJ[A-Za-z0-9]{20}"),
@@ -84,7 +90,7 @@ OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("-----BEGIN ", "-----END "),
         rf"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?=[{ARMOUR}]{{0,400}}?{KEY_ITSELF})[{ARMOUR}]*?"
         rf"(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|(?=[^{ARMOUR}])|\Z)"
-        rf"|\A(?=[{ARMOUR}]*?{KEY_ITSELF})(?:(?!-----BEGIN)[{ARMOUR}])*?-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----",
+        rf"|\A\s*+(?P<key>(?=[{ARMOUR}]*?{KEY_ITSELF}){CUT_LINES}-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----)",
     ),
     "github_token": (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_\w{36,}(?:\.[\w-]{8,}){0,2}"),
     "stripe": (("sk_live_", "rk_live_"), r"[rs]k_live_[0-9A-Za-z]{24,}\w*"),
@@ -108,7 +114,8 @@ _HINT = re.compile(any_of(chain(*HINTS.values(), *(hints for hints, _ in OWN.val
 """Finds any hint: one search takes a third of the time of one for each."""
 TOKEN_CHARACTERS = ascii_letters + digits + "_-.~+/=:%@\\"
 """The characters at the end of a text that goes on, where a key may have begun."""
-ARMOUR_BEGIN, ARMOUR_END = "-----BEGIN ", re.compile("-----END [^-]*-----")
+ARMOUR_BEGIN, ARMOUR_END = "-----BEGIN ", "-----END "
+ARMOUR_ENDED = re.compile("-----END [^-]*-----")
 NO_ARMOUR = re.compile(f"[^{ARMOUR}]")
 
 
@@ -130,10 +137,14 @@ def find_keys(text: str, formats: Collection[str] = NAMES) -> list[Find]:
     for name in _hinted_formats(text):
         if name in formats:
             for pattern in _patterns(name):
-                part = "key" if "key" in pattern.groupindex else 0
-                new = [Find(*each.span(part), name) for each in pattern.finditer(text)]
+                new = [Find(*_span_of(each), name) for each in pattern.finditer(text)]
                 text, found = blank_finds(text, new), found + new
     return sorted(found)
+
+
+def _span_of(found: re.Match[str]) -> tuple[int, int]:
+    """Where the key is in what was found: the group `key`, where a pattern has one that took part."""
+    return found.span("key") if found.groupdict().get("key") is not None else found.span()
 
 
 def check_format(name: str) -> str:
@@ -145,18 +156,12 @@ def check_format(name: str) -> str:
 
 def unsettled_key(text: str) -> int:
     """How many characters at the end of a text that goes on may be the beginning of a key."""
-    if _may_be_cut_off(text):
-        return len(text)
     token = len(text) - len(text.rstrip(TOKEN_CHARACTERS))
     login = LOGIN_SO_FAR.search(text, max(0, len(text) - 516))
     begin = text.rfind(ARMOUR_BEGIN)
-    is_open = begin >= 0 and not ARMOUR_END.search(text, begin) and not NO_ARMOUR.search(text, begin)
-    return max(token, len(login[0]) if login else 0, len(text) - begin if is_open else 0)
-
-
-def _may_be_cut_off(text: str) -> bool:
-    """Whether all of a text may be the rest of a private key whose beginning was cut off."""
-    return NO_ARMOUR.search(text) is None and re.search(KEY_ITSELF, text) is not None
+    is_open = begin >= 0 and not ARMOUR_ENDED.search(text, begin) and not NO_ARMOUR.search(text, begin)
+    lines = CUT_SO_FAR.match(text)
+    return max(token, *(len(each[0]) for each in (login, lines) if each), len(text) - begin if is_open else 0)
 
 
 def _hinted_formats(text: str) -> Iterator[str]:

@@ -59,11 +59,11 @@ def find_patterns(text: str, patterns: Mapping[str, str]) -> Iterator[Find]:
 
 def _trials(pattern: str) -> Iterator[str]:
     """Texts for which a pattern with a repetition in a repetition takes for ever."""
-    signs = dict.fromkeys(["a", "A", "0", "-", " ", *(char for char in pattern if char.isalnum())])
-    for sign in list(signs)[:24]:
-        yield f"{sign * SIZE}!"
+    own = "".join(dict.fromkeys(char for char in pattern if char.isalnum()))  # a literal that is absent ends a search
+    for sign in list(dict.fromkeys(f"aA0- {own}"))[:24]:
+        yield f"{sign * SIZE}!{own}"
     for pair in ("a ", "0-", "A0", "a.", "0 "):
-        yield f"{pair * (SIZE // 2)}!"
+        yield f"{pair * (SIZE // 2)}!{own}"
 
 
 @lru_cache(maxsize=256)

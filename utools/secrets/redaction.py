@@ -15,7 +15,7 @@ from utools.secrets.encodings import any_of, encodings_of, number_of
 from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescape_once
 from utools.secrets.finds import Edit, Find, apply_edits, blank_finds, join_finds, mark_of
 from utools.secrets.json_values import Leaf, Value, find_open, find_values, innermost
-from utools.secrets.key_formats import find_keys, is_hinted, unsettled_key
+from utools.secrets.key_formats import ARMOUR_END, find_keys, is_hinted, unsettled_key
 from utools.secrets.line_ends import find_cut, is_whole, places_of, squeeze, squeeze_json
 from utools.secrets.patterns import find_patterns
 from utools.secrets.pieces import SHORTEST, Pieces, beginning_of, end_of
@@ -248,6 +248,8 @@ class Redactor:
 
     def _may_hide(self, text: str) -> bool:
         """Whether JSON in a text may hold what the text, as it is written, does not show."""
+        if self._formats and ARMOUR_END in text:  # a key whose beginning was cut off begins with its leaf
+            return True
         if "\\" not in text or not (self._patterns or any(sign in text for sign in DEEP_ESCAPES)):
             return False
         if self._patterns:
