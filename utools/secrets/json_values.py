@@ -27,32 +27,30 @@ def _refuse(literal: str) -> Any:
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse)
 
 
-class Leaf(NamedTuple):
-    """Where a text, a key (both with their quotes) or a number stands."""
+class Span(NamedTuple):
+    """Where a value, a text or a key (both with their quotes) or a number stands."""
 
     start: int
     end: int
 
 
-class Value(NamedTuple):
-    """A JSON value in a text, and its leaves in order; `keys` are those of each object."""
+class Leaves(NamedTuple):
+    """The leaves of a JSON value in order; `keys` are those of each object."""
 
-    start: int
-    end: int
-    texts: list[Leaf]
-    numbers: list[Leaf]
-    keys: list[list[Leaf]]
+    texts: list[Span]
+    numbers: list[Span]
+    keys: list[list[Span]]
 
-    def strings(self) -> list[Leaf]:
+    def strings(self) -> list[Span]:
         """Texts and keys, in the order of the text."""
         return sorted([*self.texts, *(key for keys in self.keys for key in keys)])
 
 
-def find_values(text: str, *, whole: bool) -> list[Value]:
-    """The objects and lists in a text; with `whole` the text itself if it is one value of any kind."""
+def find_values(text: str, *, whole: bool) -> list[Span]:
+    """Where the objects and lists in a text stand; with `whole` the text itself if it is one value of any kind."""
     if whole and (span := _read_whole(text)):
-        return [_find_leaves(text, *span)]
-    return [_find_leaves(text, start, end) for start, end in _spans(text) if end]
+        return [span]
+    return [span for span in _spans(text) if span.end]
 
 
 def find_open(text: str, *, whole: bool) -> int | None:
@@ -62,27 +60,24 @@ def find_open(text: str, *, whole: bool) -> int | None:
     return next((start for start, end in _spans(text) if not end and _may_go_on(text[start:])), None)
 
 
-def innermost(leaves: Sequence[Leaf], start: int, end: int) -> Leaf | None:
-    """Which of these leaves, in order, holds a part of the text, not counting its quotes."""
-    at = bisect_right(leaves, (start, len(leaves) and leaves[-1].end + 1)) - 1
-    if at < 0:
-        return None
-    leaf = leaves[at]
-    return leaf if leaf.start < start and end < leaf.end else None
+def find_around(leaves: Sequence[Span], start: int, end: int) -> Span | None:
+    """Which of these leaves, in the order of the text, holds all of this part of it."""
+    at = bisect_right(leaves, start, key=lambda leaf: leaf.start) - 1
+    return leaves[at] if at >= 0 and end <= leaves[at].end else None
 
 
-def _read_whole(text: str) -> tuple[int, int] | None:
+def _read_whole(text: str) -> Span | None:
     start, stop = len(text) - len(text.lstrip(WHITE_SPACE)), len(text.rstrip(WHITE_SPACE))
-    return (start, stop) if start < stop and _end_of(text, start) == stop else None
+    return Span(start, stop) if start < stop and _end_of(text, start) == stop else None
 
 
-def _spans(text: str) -> Iterator[tuple[int, int]]:
+def _spans(text: str) -> Iterator[Span]:
     """Start and end of each value; the end is 0 where none can be read."""
     at, tries = 0, 0
     while tries < TRIES and (begin := _BEGIN.search(text, at)):
         end = _end_of(text, begin.start())
         tries += not end
-        yield begin.start(), end
+        yield Span(begin.start(), end)
         at = end or begin.end()
 
 
@@ -102,11 +97,12 @@ def _may_go_on(text: str) -> bool:
     return True
 
 
-def _find_leaves(text: str, start: int, end: int) -> Value:
-    found = Value(start, end, [], [], [])
-    within: list[list[Leaf] | None] = []  # the keys of each open object, None for a list
+def find_leaves(text: str, value: Span) -> Leaves:
+    """The leaves of a value that was found in a text."""
+    found = Leaves([], [], [])
+    within: list[list[Span] | None] = []  # the keys of each open object, None for a list
     is_key = False
-    for token in _TOKEN.finditer(text, start, end):
+    for token in _TOKEN.finditer(text, *value):
         match text[token.start()]:
             case "{" | "[" as bracket:
                 is_key = bracket == "{"
@@ -117,10 +113,10 @@ def _find_leaves(text: str, start: int, end: int) -> Value:
             case ",":
                 is_key = within[-1] is not None
             case '"' if is_key and within and (of_object := within[-1]) is not None:
-                of_object.append(Leaf(*token.span()))
+                of_object.append(Span(*token.span()))
                 is_key = False
             case '"':
-                found.texts.append(Leaf(*token.span()))
+                found.texts.append(Span(*token.span()))
             case _:
-                found.numbers.append(Leaf(*token.span()))
+                found.numbers.append(Span(*token.span()))
     return found

@@ -67,7 +67,7 @@ BY_NAME = re.compile(r"\[\\'\\\"\]")
 PLACEHOLDER = r"(?:<[^>\s@]*>|\$?\{[^}\s@]*\}|\$[A-Z_][A-Z0-9_]*|\$\([^)\s@]*\)|%s|\*+|[xX]+|\.{3})"
 """What is written instead of a password in examples and templates."""
 USER = r"[\w.~%+$-]{1,256}"
-PASSWORD = rf"(?!{PLACEHOLDER}@)(?!\d{{1,5}}[&;()<>|`])[\w.~%!$&()*+;=<>^|`:-]{{1,256}}"
+PASSWORD = rf"(?!{PLACEHOLDER}@)(?!\d{{1,5}}[.!:]*[&;()<>|`])[\w.~%!$&()*+;=<>^|`:-]{{1,256}}"
 """The characters that a URL has there (RFC 3986), and some that people leave in. What follows a port is no password."""
 HOST_NEXT = r"(?=@(?!sha\d{3}:)(?:\[|(?u:\w)))"
 LOGIN_SO_FAR = re.compile(rf"(?<=://){USER}(?::[\w.~%!$&()*+;=<>^|`:-]{{0,256}}@?)?\Z", re.ASCII)

@@ -30,6 +30,7 @@ def check_name(name: str) -> str:
     return name
 
 
+@lru_cache(maxsize=256)
 def check_pattern(pattern: str) -> str:
     """The pattern; ValueError for one that cannot be read, that fits an empty text, and that would take for ever."""
     compiled = _compile(pattern)

@@ -4,9 +4,10 @@ import json
 import math
 import operator
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import count
+from itertools import compress, count
 from typing import Any
 
 import orjson
@@ -14,7 +15,7 @@ import orjson
 from utools.secrets.encodings import any_of, encodings_of, number_of
 from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescape_once
 from utools.secrets.finds import Edit, Find, apply_edits, blank_finds, join_finds, mark_of
-from utools.secrets.json_values import Leaf, Value, find_open, find_values, innermost
+from utools.secrets.json_values import Span, find_around, find_leaves, find_open, find_values
 from utools.secrets.key_formats import ARMOUR_END, find_keys, is_hinted, unsettled_key
 from utools.secrets.line_ends import find_cut, is_whole, places_of, squeeze, squeeze_json
 from utools.secrets.patterns import find_patterns
@@ -158,53 +159,63 @@ class Redactor:
         edits, _ = self._edits(text, depth, whole=whole)
         return apply_edits(text, edits) if edits else text
 
-    def _edits(self, text: str, depth: int, *, whole: bool = False) -> tuple[list[Edit], list[Value]]:
+    def _edits(self, text: str, depth: int, *, whole: bool = False) -> tuple[list[Edit], list[Span]]:
         """What is to be replaced in a text, and the JSON in it whose leaves were masked."""
-        found = self._find(text)
-        if not found and not (depth and self._may_hide(text)):
+        found, hides = self._find(text), depth > 0 and self._may_hide(text)
+        if not found and not hides:
             return [], []
         edits: list[Edit] = []
-        values: list[Value] = []
+        values: list[Span] = []
+        starts, ends, as_text = [each.start for each in found], [each.end for each in found], [True] * len(found)
         for value in find_values(text, whole=whole) if depth else ():
-            within = [each for each in found if each.start < value.end and value.start < each.end]
-            new = self._edit_leaves(text, value, within, depth)
+            first, last = bisect_right(ends, value.start), bisect_left(starts, value.end)
+            if first == last and not hides:
+                continue
+            new = self._edit_leaves(text, value, found[first:last], depth, hides=hides)
             if new is not None:
-                found = [each for each in found if each not in within]
+                as_text[first:last] = [False] * (last - first)
                 values.append(value)
                 edits += new
-        edits += [Edit(each.start, each.end, mark_of(each.name)) for each in found]
+        edits += [Edit(each.start, each.end, mark_of(each.name)) for each in compress(found, as_text)]
         return sorted(edits), values
 
-    def _edit_leaves(self, text: str, value: Value, found: Sequence[Find], depth: int) -> list[Edit] | None:
-        """The new leaves of a JSON value; None if what was `found` is more than one of them, or cannot be taken out."""
-        strings = value.strings()
-        edits = [*self._edit_numbers(text, value.numbers), *self._edit_keys(text, value.keys, depth)]
-        for leaf in value.texts:
+    def _edit_leaves(
+        self, text: str, value: Span, found: Sequence[Find], depth: int, *, hides: bool
+    ) -> list[Edit] | None:
+        """The new leaves of a JSON value; None if what was `found` is more than one of them, or cannot be taken out.
+
+        With `hides`, leaves in which nothing was found are looked at as well.
+        """
+        leaves = find_leaves(text, value)
+        strings, starts = leaves.strings(), [each.start for each in found]
+        edits = [*self._edit_numbers(text, leaves.numbers), *self._edit_keys(text, leaves.keys, depth)]
+        for leaf in leaves.texts:
+            if not hides and bisect_left(starts, leaf.start) == bisect_left(starts, leaf.end):
+                continue
             plain = json.loads(text[slice(*leaf)], strict=False)
             if (clean := self._mask(plain, depth - 1)) != plain:
                 edits.append(Edit(*leaf, _quote(clean)))
         taken = {each.start for each in edits}
-        numbers = set(value.numbers)
         for each in found:
-            leaf_of_find = innermost(strings, each.start, each.end)
-            if leaf_of_find is None:
-                if not any(number.start <= each.start and each.end <= number.end for number in numbers):
+            around = find_around(strings, each.start - 1, each.end + 1)
+            if around is None:
+                if find_around(leaves.numbers, each.start, each.end) is None:
                     return None
-            elif leaf_of_find.start not in taken:  # it is there only as it is written, not as it is read
-                rest = f"{text[leaf_of_find.start : each.start]}{mark_of(each.name)}{text[each.end : leaf_of_find.end]}"
+            elif around.start not in taken:  # it is there only as it is written, not as it is read
+                rest = f"{text[around.start : each.start]}{mark_of(each.name)}{text[each.end : around.end]}"
                 if not _is_string(rest):
                     return None
-                taken.add(leaf_of_find.start)
-                edits.append(Edit(*leaf_of_find, rest))
+                taken.add(around.start)
+                edits.append(Edit(*around, rest))
         return edits
 
-    def _edit_numbers(self, text: str, numbers: Iterable[Leaf]) -> Iterator[Edit]:
+    def _edit_numbers(self, text: str, numbers: Iterable[Span]) -> Iterator[Edit]:
         for leaf in numbers if self._numbers else ():
             number = _number(text[slice(*leaf)])
             if number in self._numbers:
                 yield Edit(*leaf, _quote(mark_of(self._numbers[number])))
 
-    def _edit_keys(self, text: str, objects: Iterable[Sequence[Leaf]], depth: int) -> Iterator[Edit]:
+    def _edit_keys(self, text: str, objects: Iterable[Sequence[Span]], depth: int) -> Iterator[Edit]:
         """The new keys of each object: those that were equal still are, those that were not are not."""
         for keys in objects:
             plain = [json.loads(text[slice(*key)], strict=False) for key in keys]
@@ -267,14 +278,12 @@ class Redactor:
         """Where at the end of a text that goes on the beginning of a known value may be."""
         if not self._forms:
             return len(text)
-        begin = max(0, len(text) - 2 * LONGEST * self._longest)
-        tail = text[begin:]
-        until = _last(places_of(tail), self._longest - 1)
-        if has_escapes(tail):
-            at, places = offsets(tail), places_of(unescape_once(tail))
+        until, begin = _place_before(text, self._longest - 1), max(0, len(text) - 2 * LONGEST * self._longest)
+        if has_escapes(tail := text[begin:]):
             more = LONGEST if has_escapes(tail[-LONGEST:]) else 0
-            until = min(until, *(at[each] for each in (_last(places, self._longest - 1 + more),)))
-        return begin + until
+            place = _place_before(unescape_once(tail), self._longest - 1 + more)
+            until = min(until, begin + offsets(tail)[place])
+        return until
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────
 
@@ -324,9 +333,17 @@ def _readings(json_text: str) -> Iterator[str]:
         yield json_text
 
 
-def _last(places: Sequence[int], count_: int) -> int:
-    """The place of the last but so many characters."""
-    return places[max(0, len(places) - count_)] if count_ and places else (places[-1] + 1 if places else 0)
+def _place_before(text: str, characters: int) -> int:
+    """Where the last so many characters of a text begin, one or more, not counting blanks and line ends."""
+    size = 2 * characters
+    while True:
+        begin = max(0, len(text) - size)
+        places = places_of(text[begin:])
+        if len(places) >= characters:
+            return begin + places[-characters]
+        if begin == 0:
+            return 0
+        size *= 4
 
 
 def _quote(text: str) -> str:
