@@ -32,7 +32,7 @@ class RuleVersions(TypedDict):
 
 CURRENT: Final[RuleVersions] = {
     "cuts": 3,
-    "texts": 5,
+    "texts": 6,
     "comparison": 2,
     "prompts": 5,
     "flow": 2,
@@ -45,7 +45,7 @@ cuts 1: observations of earlier turns were never shortened, and the digest after
 run's own steps were never dropped, and its last observation was shortened like any other.
 texts 1: English under every language, and without some values (agent_core/words/earlier.py). texts 2: without those of
 the second comparison. texts 3: without those of plan mode. texts 4: in plan mode errors asked for an action, and calls
-of earlier turns were shown as actions.
+of earlier turns were shown as actions. texts 5: without those of calls with something masked.
 prompts 1: nothing told how to read on in what was cut. prompts 2: a small model's observations did not
 repeat the request. prompts 3: none of plan mode. prompts 4: plan mode had no examples. A run holds its prompts
 whole, so none is made anew.

@@ -33,7 +33,8 @@ class Marks:
 
     def _fault(self, at: tuple[str | int, ...], mark: str, text: str, words: Words) -> Fault:
         pointer, expected = pointer_of(at), words.unmasked.format(mark=mark)
-        return Fault(pointer, expected, shown(text), f"{pointer} must be {expected}.")
+        problem, got = words.must_be.format(expected=expected), shown(text)
+        return Fault(pointer, expected, got, words.fault.format(at=pointer, problem=problem, got=got))
 
 
 NO_MARKS = Marks()

@@ -6,7 +6,7 @@ from typing import cast
 
 from agent_core.effects import FinishReason, Json
 from agent_core.loop.judge import Verdict, judge, refuse_arguments
-from agent_core.loop.masked import Marks
+from agent_core.loop.masked import NO_MARKS, Marks
 from agent_core.loop.references import EXAMPLE, Grammar, find_lookalikes, find_references
 from agent_core.origins.sources import Proof
 from agent_core.policy import Policies, ToolPolicy, arguments_of, effect_of
@@ -33,9 +33,9 @@ def judge_plan(
     words: Words,
     *,
     grammar: Grammar,
-    marks: Marks,
     calls_left: int | None,
     edited: bool,
+    marks: Marks = NO_MARKS,
 ) -> Verdict | None:
     """The refusal of a plan with all its faults, under the reason of the first; None when it may begin.
 
