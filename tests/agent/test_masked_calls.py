@@ -7,6 +7,7 @@ import pytest
 
 from agent_core import Deny, Edit, MemoryJournal, replay, run_agent
 from agent_core.errors import DecisionError, DefinitionError
+from agent_core.loop.masked import marks_of
 from agent_core.models import ScriptedModel
 from agent_core.rules import EARLIEST
 from agent_core.run.secrets import Secrets
@@ -194,8 +195,6 @@ async def test_a_preset_with_something_masked_is_refused_before_the_run(value: s
 
 
 def test_a_run_of_the_earlier_rules_is_judged_as_it_was() -> None:
-    from agent_core.loop.masked import marks_of
-
     started = {"redaction": [{"secret": "T", "replacement": "[redacted:T]"}, {"formats": ["aws"]}]}
     assert marks_of({**started, "rules": {}}).marks == ()
     assert marks_of({**started, "rules": {"masking": 2}}).marks == ("[redacted:T]", "[redacted:aws]")
