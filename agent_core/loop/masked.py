@@ -42,7 +42,7 @@ NO_MARKS = Marks()
 
 def marks_of(started: Mapping[str, Any]) -> Marks:
     """The marks of a run, from its `run_started` record; none before such calls were refused."""
-    return Marks(tuple(_marks(started["redaction"]))) if rules_of(started)["masking"] > 1 else NO_MARKS
+    return Marks(tuple(_marks(started.get("redaction") or ()))) if rules_of(started)["masking"] > 1 else NO_MARKS
 
 
 def marks_in(redaction: Sequence[Json]) -> Marks:
